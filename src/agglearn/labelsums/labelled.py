@@ -54,9 +54,10 @@ class LabelledGradientDescent(LinearModel):
     Parameters
     ----------
     solver : str
-        `minibatch` takes the whole gradient from one mini-batch, which is not private. `noise_per_step` takes all records and adds
-        fresh Gaussian noise to the label term at every step. All steps together satisfy (ε, δ) for one label: their sum is one
-        Gaussian release of √T times the sensitivity. The noise is seeded, hence not private either.
+        `minibatch` takes the whole gradient from one mini-batch, which is not private. `noise_per_step` takes all
+        records and adds fresh Gaussian noise to the label term at every step. All steps together satisfy (ε, δ) for one
+        label: their sum is one Gaussian release of √T times the sensitivity. The noise is seeded, hence not private
+        either.
     epsilon, delta : float, optional
         ε and δ of `noise_per_step`. None takes 1/(10 N) for δ.
     features, ranges
@@ -100,7 +101,7 @@ class LabelledGradientDescent(LinearModel):
         penalty = penalties(self.l2, x, np.ones(n), once if self.noise_aware else 0.0, mapped.intercept)
         small = self.solver == "minibatch"
         descent = Descent(
-            x, np.ones(n), penalty, label_term, self.batch_size if small else None, self.rate, self.max_iter, self.traced,
-            y if small else None, every**2,
+            x, np.ones(n), penalty, label_term, self.batch_size if small else None, self.rate, self.max_iter,
+            self.traced, y if small else None, every**2,
         )  # fmt: skip
         self._set_solution(mapped, *descent.run(rng))

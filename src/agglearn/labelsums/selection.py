@@ -27,10 +27,10 @@ from agglearn.settings import ParametersOf, Part
 class AggregateSearch(MetaEstimator, RecordClassifier):
     """A learner with one parameter chosen by aggregates alone, then fitted to the whole aggregate.
 
-    From `Halves` each value is fitted to the first half and scored on the second. `ContingencyTables` are split into halves by
-    thinning (`agglearn.observations.thinning`). Scores are mean log-likelihoods of labels given features (the learner's
-    `held_out_score`). They are exact for label sums, whose features are public. For tables, samples of the model replace the
-    features.
+    From `Halves` each value is fitted to the first half and scored on the second. `ContingencyTables` are split into
+    halves by thinning (`agglearn.observations.thinning`). Scores are mean log-likelihoods of labels given features (the
+    learner's `held_out_score`). They are exact for label sums, whose features are public. For tables, samples of the
+    model replace the features.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
 """Weighted aggregate logistic regression from features and one vector, exact or noisy.
 
-Source: the note on WALR (full-batch and "hybrid" mini-batch descent). The second-order solvers and the penalty from the noise
-are ours.
+Source: the note on WALR (full-batch and "hybrid" mini-batch descent). The second-order solvers and the penalty from the
+noise are ours.
 """
 
 from collections.abc import Iterator, Sequence
@@ -68,15 +68,16 @@ class WALRClassifier(LinearModel):
     solver : str
         `lbfgs`, `newton` (trust region), `full_batch`, or `hybrid` (the note's mini-batch in the model term only).
     l2 : float or str
-        λ, without a penalty on the intercept. With 0 and noise, F has no minimum in general (`LabelSums.infeasible_coordinates`).
-        `moments` takes 1/2τ², with τ² estimated from the sums, noisy or not (`prior_variance`).
+        λ, without a penalty on the intercept. With 0 and noise, F has no minimum in general
+        (`LabelSums.infeasible_coordinates`). `moments` takes 1/2τ², with τ² estimated from the sums, noisy or not
+        (`prior_variance`).
     noise_aware : bool
         Whether λ_j = λ(1 + σ²/h_j), from the variance that the release states and the features, see `penalties`.
     max_iter, tol : int, float
         Number of iterations or steps, and tolerance of the scaled gradient (`lbfgs` and `newton`).
     batch_size, rate, traced : int, float, int
-        Rows of a mini-batch of `hybrid`. Learning rate of the descents, None for safe ones (`agglearn.linear.descent.Descent`).
-        Number of steps that a descent records for curves.
+        Rows of a mini-batch of `hybrid`. Learning rate of the descents, None for safe ones
+        (`agglearn.linear.descent.Descent`). Number of steps that a descent records for curves.
     random_state : int, RandomState, Generator or None
         Seed of the mini-batches, or None for a fresh one.
 

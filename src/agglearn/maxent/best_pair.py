@@ -24,8 +24,8 @@ class BestPairClassifier(StagedClassifier):
     """One logistic regression per pair table, on both features and their interaction, exactly from the table.
 
     The tables alone choose the pair for prediction: largest log-likelihood minus effective number of weights (Akaike's
-    criterion), Σ h/(h + 2λ/3) over cells with h = d·p·(1−p), as if each cell had three weights of its own. The paper took the
-    pair that is best on test data, for which `staged_predict_proba` serves.
+    criterion), Σ h/(h + 2λ/3) over cells with h = d·p·(1−p), as if each cell had three weights of its own. The paper
+    took the pair that is best on test data, for which `staged_predict_proba` serves.
 
     Parameters
     ----------

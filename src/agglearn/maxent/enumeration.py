@@ -67,7 +67,7 @@ class Enumeration:
     def objective(
         self, mu: np.ndarray, theta: np.ndarray, l2_mu: float, l2_theta: float
     ) -> tuple[float, np.ndarray, np.ndarray]:
-        """Return the penalised negative log-likelihood of all records, up to a constant, and its gradients (lemma 2)."""
+        """Return the penalised negative log-likelihood, up to a constant, and its gradients (lemma 2)."""
         loss = self.total * logsumexp(self._scores(mu, theta)) - self.d @ mu - self.c @ theta
         d_hat, c_hat = self.compute_expectations(mu, theta)
         penalty = l2_mu * (mu @ mu) + l2_theta * (theta @ theta)

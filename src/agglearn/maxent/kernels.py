@@ -78,7 +78,7 @@ def polynomial(f, c5, c4, c3, c2, c1, c0):
 
 @njit(cache=True, inline="always")
 def exp32(x):
-    """Return exp(x) for float32 x ≤ 0, with relative error below (5 + |x|)·1e-7, and 0 < result ≤ 2e-38 for x below −87."""
+    """Return exp(x) for float32 x ≤ 0 with relative error below (5 + |x|)·1e-7, in (0, 2e-38] for x below −87."""
     t = max(x, LOWEST) * LOG2_E
     n = np.floor(t + HALF)
     power = np.int32((np.int32(n) + np.int32(127)) << np.int32(23)).view(np.float32)
@@ -114,10 +114,10 @@ def exp_lanes(x):
 
 @njit(cache=True)
 def conditional(weights, rows, first, width, scratch, out):
-    """Write to `out` (width, LANES) the log-weights of columns from `first` on, up to a constant, for the chains of a group.
+    """Write the log-weights of columns from `first` on, up to a constant, of a group's chains to `out` (width, LANES).
 
-    `rows` (D + 1, LANES) holds the start of each chain's rows in the flat `weights`: one for each of its modalities, whose own
-    block is 0, and the single weights.
+    `rows` (D + 1, LANES) holds the start of each chain's rows in the flat `weights`: one for each of its modalities,
+    whose own block is 0, and the single weights.
     """
     if width >= WIDE_ROWS:
         for c in range(LANES):
@@ -141,7 +141,7 @@ def conditional(weights, rows, first, width, scratch, out):
 
 @njit(cache=True)
 def wide_conditional(weights, rows, first, width, out):
-    """Write `conditional` of one chain to `out` (width,). Long runs of reads are fastest for weights that are in no cache."""
+    """Write `conditional` of one chain to `out` (width,), by the long runs of reads that are fastest without a cache."""
     out[:width] = np.float32(0.0)
     full = len(rows) // 4 * 4
     for r in range(0, full, 4):
@@ -157,7 +157,7 @@ def wide_conditional(weights, rows, first, width, out):
 
 @njit(cache=True)
 def draw(logits, width, size, u, drawn):
-    """Draw in every lane a column from softmax(logits[:size]) by a uniform number `u`. The padded `logits` are overwritten."""
+    """Draw in every lane a column from softmax(logits[:size]) by a uniform number. `logits` are overwritten."""
     top = load(logits, 0)
     for k in range(1, width):
         top = larger(top, load(logits, LANES * k))
@@ -217,8 +217,8 @@ def metropolis(chains, d, y, states, weights, space, proposals, n_proposals, new
 def sweep(chains, y, states, weights, rows, space, proposals, n_proposals, scratch, out, u, drawn, new):
     """Sweep once over the features of a group of at most LANES chains, given their labels.
 
-    Draws are exact conditional ones (Gibbs). Wide features take Metropolis–Hastings steps: D reads for a proposal, in place of D
-    for each modality. `rows`, and what follows `n_proposals`, is scratch.
+    Draws are exact conditional ones (Gibbs). Wide features take Metropolis–Hastings steps: D reads for a proposal, in
+    place of D for each modality. `rows`, and what follows `n_proposals`, is scratch.
     """
     n, flat = len(chains), weights.reshape(-1)
     label, stride = weights[0].size, weights.shape[2]
@@ -263,9 +263,9 @@ def gibbs(
 ):  # fmt: skip
     """Lines 2–7 of Algorithm 1: draw y, sweep x, count.
 
-    `number` of the first of the `chains` (n, D) names its random stream. `weights` (2, K + 1, Kp) are those of pairs by label,
-    and single ones in the last row, `theta` (K, K) those of P(Y|X). `marginalize` adds P(Y=1|X) (line 7), not the drawn label.
-    Each row of `acc` (threads, m), to which statistics are added, takes a contiguous run of chains.
+    `number` of the first of the `chains` (n, D) names its random stream. `weights` (2, K + 1, Kp) are those of pairs by
+    label, and single ones in the last row, `theta` (K, K) those of P(Y|X). `marginalize` adds P(Y=1|X) (line 7), not
+    the drawn label. Each row of `acc` (threads, m), to which statistics are added, takes a contiguous run of chains.
     """
     runs, n = acc.shape[0], len(chains)
     for run in prange(runs):
@@ -301,7 +301,7 @@ def collect(acc, counts, sums):
 
 @njit(cache=True)
 def spread(mu, theta, rows, columns, padded, weights, theta32):
-    """Write the weights of all cells to the arrays of `gibbs`: both halves, both labels, single ones in the last row."""
+    """Write all weights to the arrays of `gibbs`: both halves, both labels, single ones in the last row."""
     for k in range(rows.size):
         i, j = rows[k], columns[k]
         without, with_label, t = np.float32(mu[k]), np.float32(mu[k] + theta[k]), np.float32(theta[k])

@@ -67,35 +67,37 @@ class PairwiseClassifier(RecordClassifier):
 class MaxEntClassifier(PairwiseClassifier, StagedClassifier):
     """Pairwise Markov random field over features and label, fitted to contingency tables.
 
-    π(x, y) ∝ exp(φ(x)·(μ + y·θ) + y·b), with one weight per cell of every table (single features and pairs) and b fixed at the
-    log-odds of the label. P(Y=1|X=x) = σ(φ(x)·θ + b).
+    π(x, y) ∝ exp(φ(x)·(μ + y·θ) + y·b), with one weight per cell of every table (single features and pairs) and b fixed
+    at the log-odds of the label. P(Y=1|X=x) = σ(φ(x)·θ + b).
 
     Parameters
     ----------
     n_chains : int
         Gibbs chains (n′). About a tenth of the records is enough.
     l2_mu, l2_theta : float, float or str
-        λ in λ‖μ‖² and in λ‖θ‖², added to the negative log-likelihood of all records (eq. 5). `moments` chooses that of θ: the
-        weaker the label's dependence on the features, and the more tables, the larger (`agglearn.maxent.penalty`).
+        λ in λ‖μ‖² and in λ‖θ‖², added to the negative log-likelihood of all records (eq. 5). `moments` chooses that of
+        θ: the weaker the label's dependence on the features, and the more tables, the larger
+        (`agglearn.maxent.penalty`).
     max_iter : int
         Iterations of Algorithm 1 at most. `tol` usually ends it far sooner.
     step_mu, step_theta : float, optional
-        Step sizes. None takes min(10/T, 0.2) on μ and min(1.2/T, 0.1) on θ, with T the number of tables. If both are None, and
-        directions fluctuate far more than the chains' randomness explains, training starts anew with a third of the steps.
+        Step sizes. None takes min(10/T, 0.2) on μ and min(1.2/T, 0.1) on θ, with T the number of tables. If both are
+        None, and directions fluctuate far more than the chains' randomness explains, training starts anew with a third
+        of the steps.
     momentum : float, optional
-        Fraction of the last step on θ that is added to the next. None takes 0.8, or 0 if `step_theta` is given. (Momentum on μ
-        would be unstable: chains follow μ with delay, while ĉ follows θ at once.)
+        Fraction of the last step on θ that is added to the next. None takes 0.8, or 0 if `step_theta` is given.
+        (Momentum on μ would be unstable: chains follow μ with delay, while ĉ follows θ at once.)
     n_sweeps : int
         Gibbs sweeps per iteration.
     sampler, n_proposals : str, int
-        `gibbs`, or `mh` for Metropolis–Hastings within Gibbs, with so many proposals per feature and sweep, whose cost does not
-        grow with a feature's modalities. `auto` takes `mh` for features of 1,000 modalities and more.
+        `gibbs`, or `mh` for Metropolis–Hastings within Gibbs, with so many proposals per feature and sweep, whose cost
+        does not grow with a feature's modalities. `auto` takes `mh` for features of 1,000 modalities and more.
     gradient : str
-        `rescaled` (eq. 6, label sums at equal counts) or `exact` (lemma 2) gradient on θ. If a large `l2_mu` keeps d̂ away from d,
-        only the exact one leads to the optimum of eq. 5.
+        `rescaled` (eq. 6, label sums at equal counts) or `exact` (lemma 2) gradient on θ. If a large `l2_mu` keeps d̂
+        away from d, only the exact one leads to the optimum of eq. 5.
     clip_ratio : bool
-        Whether the larger of d and d̂ is scaled down to the smaller. False takes eq. 6 as printed, which amplifies noise where d̂
-        is small.
+        Whether the larger of d and d̂ is scaled down to the smaller. False takes eq. 6 as printed, which amplifies
+        noise where d̂ is small.
     preconditioner : str
         `both` takes halves of observed and predicted counts, `predicted` takes predicted counts only, as printed.
     clip : float
@@ -111,12 +113,13 @@ class MaxEntClassifier(PairwiseClassifier, StagedClassifier):
     trace_every : int
         Record every so many iterates for `staged_predict_proba`. 0 records none.
     tol : float
-        Training has settled when the mean direction over a window of iterations is below this many standard errors of the data
-        per weight, or below five times as many and no longer falling (rare cells drift for very long). Iterates are averaged from
-        then on, for as long as `average` states, and until there are ten times as many samples as records. 0 for never.
+        Training has settled when the mean direction over a window of iterations is below this many standard errors of
+        the data per weight, or below five times as many and no longer falling (rare cells drift for very long).
+        Iterates are averaged from then on, for as long as `average` states, and until there are ten times as many
+        samples as records. 0 for never.
     engine : str
-        `numba` (this machine) or `spark` (chains in the active Spark session, see `agglearn.spark`), which give the same weights to
-        the bit. `jax` (JAX's default device) gives the same to Monte-Carlo error.
+        `numba` (this machine) or `spark` (chains in the active Spark session, see `agglearn.spark`), which give the
+        same weights to the bit. `jax` (JAX's default device) gives the same to Monte-Carlo error.
     random_state : int, RandomState, Generator or None
         Seed, or None for a fresh one.
 
@@ -133,7 +136,8 @@ class MaxEntClassifier(PairwiseClassifier, StagedClassifier):
     misfit_ : ndarray of shape (n_iter_, 2)
         Σ|d̂ − d| / Σd and Σ|ĉ − c| / Σc of each iteration.
     trace_ : list
-        (step, seconds, θ of the cells in the order of the tables), not saved. θ is the iterate, and once averaging starts, the mean.
+        (step, seconds, θ of the cells in the order of the tables), not saved. θ is the iterate, and once averaging
+        starts, the mean.
     """
 
     observes = ContingencyTables
@@ -212,8 +216,8 @@ class MaxEntClassifier(PairwiseClassifier, StagedClassifier):
             gradients, curvatures = self._gradients(index, (mu, theta), expected, work)
             moved = [
                 pcd_step.advance(
-                    gradients[k], curvatures[k], expected[k], weights, velocity[k], steps[k], momenta[k], monitor.sum[k],
-                    clip, LARGEST_WEIGHT,
+                    gradients[k], curvatures[k], expected[k], weights, velocity[k], steps[k], momenta[k],
+                    monitor.sum[k], clip, LARGEST_WEIGHT,
                 )
                 for k, weights in enumerate((mu, theta))
             ]  # fmt: skip
@@ -239,14 +243,14 @@ class MaxEntClassifier(PairwiseClassifier, StagedClassifier):
         return np.array([step_mu, min((1.2 if momentum else 2.0) / n_tables, 0.1)], float), np.array([0.0, momentum])
 
     def _gradients(self, index: WeightIndex, weights: Pair, expected: Pair, out: np.ndarray) -> np.ndarray:
-        """`out` (2, 2, w) with gradients on μ and θ, and their preconditioners, for the expected d̂ and ĉ of all records."""
+        """`out` (2, 2, w) with gradients on μ and θ, and their preconditioners, for expected d̂ and ĉ."""
         choices = self.gradient == "rescaled", bool(self.clip_ratio), self.preconditioner == "both"
         statistics, penalties = (index.d, index.c, *expected, *weights), (float(self.l2_mu), self.l2_theta_)
         pcd_step.gradients(*statistics, *penalties, *choices, *out)
         return out
 
     def held_out_score(self, held_out: ContingencyTables, seed: int = 1, n_chains: int = 2000) -> float:
-        """Return the mean log-likelihood of the labels behind held-out tables, (Σ c·θ + n₁b)/n − E ln(1 + e^{φ(x)·θ + b}).
+        """Return the mean log-likelihood of held-out labels, (Σ c·θ + n₁b)/n − E ln(1 + e^{φ(x)·θ + b}).
 
         Tables do not have the distribution of x, so x is drawn from the model that was just fitted.
 

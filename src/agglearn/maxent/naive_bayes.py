@@ -124,7 +124,7 @@ class NaiveBayesClassifier(StagedClassifier):
 
 
 def generative(d: np.ndarray, c: np.ndarray, smoothing: float) -> np.ndarray:
-    """Return (M,) log P(x|1) − log P(x|0) with `smoothing` added to each modality's count of either label, 0 for empty ones."""
+    """Return (M,) log P(x|1) − log P(x|0) with `smoothing` added to each count of either label, 0 for empty ones."""
     ones, zeros = np.maximum(c, 0) + smoothing, np.maximum(d - c, 0) + smoothing
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.log(ones / ones.sum()) - np.log(zeros / zeros.sum())
@@ -132,7 +132,7 @@ def generative(d: np.ndarray, c: np.ndarray, smoothing: float) -> np.ndarray:
 
 
 def discriminative(d: np.ndarray, c: np.ndarray, l2: float) -> np.ndarray:
-    """Return (M,) log-odds of the logistic regression of the label on one feature, from its table. The intercept is free.
+    """Return (M,) log-odds of the logistic regression on one feature, from its table. The intercept is free.
 
     Newton's method with halved steps. The Hessian is a diagonal with a border.
     """

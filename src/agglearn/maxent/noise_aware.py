@@ -1,8 +1,9 @@
 """Maximum entropy from noisy tables with latent true counts, which the paper leaves open.
 
-Given the model, the records of a cell with either label are Poisson numbers around its expectations. Given them, released numbers
-are normal around their sums with the variance that the release states. Training alternates between the posterior mean of the true
-counts (E step) and one step of Algorithm 1 towards them (M step), the view of Sheldon and Dietterich 2011, cell by cell.
+Given the model, the records of a cell with either label are Poisson numbers around its expectations. Given them,
+released numbers are normal around their sums with the variance that the release states. Training alternates between the
+posterior mean of the true counts (E step) and one step of Algorithm 1 towards them (M step), the view of Sheldon and
+Dietterich 2011, cell by cell.
 """
 
 from dataclasses import dataclass, replace
@@ -23,7 +24,7 @@ from agglearn.settings import Count, NonNegative
 
 SMOOTH = 0.05  # weight of the newest expectations in the average from which the gains are computed
 LEAST = 1e-9  # records expected in a cell
-SHARE = 0.3  # least fraction of its information that scales a weight's steps: with less, momentum builds up until it diverges
+SHARE = 0.3  # least fraction of a weight's information that scales its steps: with less, momentum diverges
 
 
 class Gains(NamedTuple):
@@ -62,8 +63,8 @@ def variances(tables: ContingencyTables) -> Pair:
 class NoiseAwareMaxEntClassifier(MaxEntClassifier):
     """`MaxEntClassifier` towards the posterior means of the true counts, for tables with noise.
 
-    Cells with few records under the model hardly follow noisy observations. Their weights are left to the penalty, as if λ were
-    λ(1 + σ²/d). Without noise it is the same as `MaxEntClassifier`, which describes the attributes.
+    Cells with few records under the model hardly follow noisy observations. Their weights are left to the penalty, as
+    if λ were λ(1 + σ²/d). Without noise it is the same as `MaxEntClassifier`, which describes the attributes.
 
     Parameters
     ----------
@@ -103,7 +104,8 @@ class ExactNoiseAwareMaxEntClassifier(ExactMaxEntClassifier):
     Parameters
     ----------
     l2_mu, l2_theta, max_iter, tol, random_state
-        As in `ExactMaxEntClassifier`, with at most `max_iter` alternations, until no expectation changes by `tol` records.
+        As in `ExactMaxEntClassifier`, with at most `max_iter` alternations, until no expectation changes by `tol`
+        records.
 
     Attributes
     ----------

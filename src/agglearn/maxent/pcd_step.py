@@ -1,4 +1,4 @@
-"""Arithmetic of one iteration on all weights, each in one pass over memory. There can be hundreds of millions of weights."""
+"""Arithmetic of one iteration, each in one pass over memory: there can be hundreds of millions of weights."""
 
 from numba import njit
 
@@ -10,9 +10,9 @@ SMALLEST_CURVATURE = 1e-3  # records (noise can make half of an observed count n
 def gradients(d, c, d_hat, c_hat, mu, theta, l2_mu, l2_theta, rescaled, clip_ratio, both, gradient, curvature):
     """Write gradients on μ and θ and their preconditioners (Gilotte et al. 2022, Algorithm 1, lines 8–11), (2, w) each.
 
-    d, c are observed, d̂, ĉ the model's on the scale of the records. `rescaled`: ĉ is rescaled by the ratio of counts (eq. 6), else
-    the gradient is exact (lemma 2). `clip_ratio`: the larger count is scaled down to the smaller. `both`: curvature comes from
-    observed and predicted counts, else from predicted ones, as printed.
+    d, c are observed, d̂, ĉ the model's on the scale of the records. `rescaled`: ĉ is rescaled by the ratio of counts
+    (eq. 6), else the gradient is exact (lemma 2). `clip_ratio`: the larger count is scaled down to the smaller. `both`:
+    curvature comes from observed and predicted counts, else from predicted ones, as printed.
     """
     for k in range(mu.size):
         gradient[0, k] = d_hat[k] - d[k] + 2 * l2_mu * mu[k]

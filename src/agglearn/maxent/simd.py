@@ -1,7 +1,7 @@
 """Eight float32 numbers as one value in numba kernels: `LANES` chains move side by side in vector registers.
 
-Numba vectorises long loops only, and the sampler's are as short as a feature has modalities. Each operation is one LLVM vector
-instruction, for any processor. `load(array, i)` and `store(array, i, lanes)` go to array[i:i + 8].
+Numba vectorises long loops only, and the sampler's are as short as a feature has modalities. Each operation is one LLVM
+vector instruction, for any processor. `load(array, i)` and `store(array, i, lanes)` go to array[i:i + 8].
 """
 
 import operator

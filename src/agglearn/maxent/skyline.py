@@ -30,12 +30,12 @@ class LogisticSkyline(RecordClassifier):
     quadratic : bool
         Whether there is a weight per pair of modalities besides one per modality.
     l2 : float or str
-        λ in λ‖θ‖², added to the negative log-likelihood of all records. `held_out` chooses it on a log2 grid, from λ = 2⁷ to
-        weaker ones and, if these are no better, to stronger ones. Each fit starts from the last. The path ends when the
-        likelihood of held-out records falls. Of equal values the first tried is taken.
+        λ in λ‖θ‖², added to the negative log-likelihood of all records. `held_out` chooses it on a log2 grid, from λ =
+        2⁷ to weaker ones and, if these are no better, to stronger ones. Each fit starts from the last. The path ends
+        when the likelihood of held-out records falls. Of equal values the first tried is taken.
     max_iter, validation, tol : int, float, float
-        L-BFGS iterations per fit. Fraction of the records that is held out to choose λ, before the fit to all of them. Fraction
-        of the loss that an iteration gains at least, or else it is the last.
+        L-BFGS iterations per fit. Fraction of the records that is held out to choose λ, before the fit to all of them.
+        Fraction of the loss that an iteration gains at least, or else it is the last.
     random_state : int, RandomState, Generator or None
         Seed of the choice of held-out records.
 
@@ -119,7 +119,7 @@ class LogisticSkyline(RecordClassifier):
 
 
 def group_records(index: np.ndarray, row_of: np.ndarray, y: np.ndarray, size: int) -> SparseLogistic:
-    """Return the fitting problem of some records, for the (P, rows) index of all distinct rows and the row of each record."""
+    """Return the fitting problem of some records, for the (P, rows) index of distinct rows and the row of each record."""
     counts = np.bincount(row_of, minlength=index.shape[1])
     positives, occurs = np.bincount(row_of, y, index.shape[1]), counts > 0
     index = index if occurs.all() else index.take(np.flatnonzero(occurs), axis=1)  # rows stay contiguous

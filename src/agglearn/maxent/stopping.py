@@ -17,11 +17,11 @@ ROUNDS = 10  # how often as many chains as records are averaged over, so that ch
 class DirectionMonitor:
     """Mean directions over successive windows of iterations, which separate the systematic part from noise.
 
-    Noise has no correlation between windows, so that Σ h·v̄·v̄′ over two of them estimates the systematic part of
-    v = g/h alone. Divided by the number of weights that the data determine, `effective`, it is in squared standard errors of the
-    data: a gradient of d has variance d ≈ h. The code that moves weights adds directions to `sum`, one row for each kind of weight.
-    Steps are too large, `unstable`, where directions fluctuated in the last window far more than the randomness of the chains
-    explains, and no less than before. Slow but steady progress is not fluctuation.
+    Noise has no correlation between windows, so that Σ h·v̄·v̄′ over two of them estimates the systematic part of v =
+    g/h alone. Divided by the number of weights that the data determine, `effective`, it is in squared standard errors
+    of the data: a gradient of d has variance d ≈ h. The code that moves weights adds directions to `sum`, one row for
+    each kind of weight. Steps are too large, `unstable`, where directions fluctuated in the last window far more than
+    the randomness of the chains explains, and no less than before. Slow but steady progress is not fluctuation.
     """
 
     def __init__(self, effective: tuple[float, ...], size: int) -> None:
@@ -112,6 +112,6 @@ class StoppingRule:
 
 
 def effective_weights(counts: np.ndarray, l2: float) -> float:
-    """Return the number of weights that the data determine, Σ h/(h + 2λ) over cells with information h. It is at least 1."""
+    """Return the number of weights that the data determine, Σ h/(h + 2λ) over cells with information h, at least 1."""
     h = np.maximum(counts, 0.0)
     return max(float(np.sum(h / (h + 2 * l2 + 1e-9))), 1.0)

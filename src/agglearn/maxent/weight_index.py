@@ -1,8 +1,9 @@
 """Positions of modalities and table cells: the link between contingency tables and the arrays that kernels read.
 
-Chains work with cells only. In tables of hashed crosses a cell has the weight of its bucket, and a bucket has the sum of its
-cells' counts: φ_H(x) = 𝓗·φ(x) takes the place of φ in eq. 1 (Gilotte et al. 2022, section 4.3, after Weinberger et al. 2009).
-The paper's 𝓗 is one space for all cells. Here each pair has a space of its own, and single features are not hashed.
+Chains work with cells only. In tables of hashed crosses a cell has the weight of its bucket, and a bucket has the sum
+of its cells' counts: φ_H(x) = 𝓗·φ(x) takes the place of φ in eq. 1 (Gilotte et al. 2022, section 4.3, after Weinberger
+et al. 2009). The paper's 𝓗 is one space for all cells. Here each pair has a space of its own, and single features are
+not hashed.
 """
 
 from dataclasses import dataclass
@@ -24,7 +25,7 @@ PAIR_BYTES = 28  # per pair of modalities: the sampler's weights, the result
 
 @dataclass(frozen=True)
 class WeightIndex:
-    """Positions of features and of the m cells, and the observed statistics of their w weights (w = m without hashing)."""
+    """Positions of features and m cells, and the observed statistics of their w weights (w = m without hashing)."""
 
     offsets: np.ndarray  # (D,) first position of each feature
     sizes: np.ndarray  # (D,) number of modalities of each feature

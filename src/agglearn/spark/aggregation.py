@@ -1,7 +1,7 @@
 """Contingency tables of a Spark data frame. They equal the tables that one machine would count.
 
-The driver fits encoders to the distinct values of one column at a time. Then one pass counts all tables. Every partition is counted
-with the kernels of `agglearn.observations`, so that only occupied cells travel.
+The driver fits encoders to the distinct values of one column at a time. Then one pass counts all tables. Every
+partition is counted with the kernels of `agglearn.observations`, so that only occupied cells travel.
 """
 
 import functools
@@ -132,7 +132,7 @@ def count(
 
 
 def collect(counts: pd.DataFrame, tally: Tally) -> tuple[dict, int]:
-    """Return {key: (cells, counts, label sums)} of all partitions together, and records left out. Totals go to the tally."""
+    """Return {key: (cells, counts, label sums)} of all partitions, and records left out. Totals go to the tally."""
     counts = counts.sort_values(["part", "cell"])
     bounds = np.searchsorted(counts["part"], np.arange(ALL_RECORDS, len(tally.keys) + 1))
     columns = [counts[c].to_numpy(np.int64) for c in ("cell", "n", "label_sum")]

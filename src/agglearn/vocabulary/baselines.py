@@ -16,9 +16,10 @@ from agglearn.vocabulary.submodular import ConcatenatedFeatures
 
 
 def allocate(budget: int, rankings: list[Ranking], mode: str, limits: np.ndarray | None = None) -> list[int]:
-    """Return the number of clusters of each feature, at least one, of a global budget that is divided beforehand (section 3.1).
+    """Return the number of clusters of each feature, at least one, of a global budget (section 3.1).
 
-    `limits` are the largest useful numbers. What a feature gets beyond its own is divided among the others in the same way.
+    `limits` are the largest useful numbers. What a feature gets beyond its own is divided among the others in the same
+    way.
     """
     weights = np.ones(len(rankings)) if mode == "uniform" else np.array([r.total_information for r in rankings])
     limits = np.full(len(rankings), np.inf) if limits is None else limits
@@ -76,8 +77,8 @@ def _bucket_cuts(ranking: Ranking, k: int) -> np.ndarray:
 class FrequencyQuantizer(Quantizer):
     """Every value of at least τ records is a cluster, and all rarer ones of a feature are one (section 2.4).
 
-    τ is one threshold over all features, the smallest at which the vocabulary fits the budget. Clusters are numbered by value, the
-    rare ones come last. Shrinkage has no effect. What is not described here is as in `Quantizer`.
+    τ is one threshold over all features, the smallest at which the vocabulary fits the budget. Clusters are numbered by
+    value, the rare ones come last. Shrinkage has no effect. What is not described here is as in `Quantizer`.
 
     Parameters
     ----------
@@ -112,11 +113,11 @@ def _frequency_labels(ranking: Ranking, threshold: float) -> np.ndarray:
 class DivisiveQuantizer(Quantizer):
     """Divisive clustering: k-means in Kullback–Leibler divergence (Dhillon, Mallela, Kumar 2003).
 
-    The values of either majority label are the first two groups, each split evenly into half of the clusters. Then values move to
-    the nearest cluster and clusters to the rate of their values, until the loss falls by less than `tol` of itself. With two labels
-    clusters are intervals of rate, so that an iteration costs O(m log n), not O(n·m). Where a cluster loses all its values, the one
-    that loses most information is split at its own rate. Budget that a feature has too few distinct rates for goes to the others.
-    What is not described here is as in `Quantizer`.
+    The values of either majority label are the first two groups, each split evenly into half of the clusters. Then
+    values move to the nearest cluster and clusters to the rate of their values, until the loss falls by less than `tol`
+    of itself. With two labels clusters are intervals of rate, so that an iteration costs O(m log n), not O(n·m). Where
+    a cluster loses all its values, the one that loses most information is split at its own rate. Budget that a feature
+    has too few distinct rates for goes to the others. What is not described here is as in `Quantizer`.
 
     Parameters
     ----------
@@ -126,7 +127,8 @@ class DivisiveQuantizer(Quantizer):
     max_iter, tol : int, float
         Largest number of iterations, and relative fall of the loss below which they end.
     smoothing : float
-        Records at the base rate added to each cluster when values are assigned, lest one of rate 0 or 1 is infinitely far.
+        Records at the base rate added to each cluster when values are assigned, lest one of rate 0 or 1 is infinitely
+        far.
     min_count, shrinkage, noisy, random_state
 
     Attributes

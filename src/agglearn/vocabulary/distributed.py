@@ -62,10 +62,11 @@ class SparkMachines(Machines):
 class DistributedSubmodularQuantizer(Quantizer):
     """Decreasing thresholds on εk machines, k the number of cuts that the budget allows (theorem 5).
 
-    The (j·n/εk)-th candidates are cut beforehand, so that no machine depends on the others. Each machine has n/(εk) ranks. In
-    round i every cut whose gain is at least w₀(1 − ε)^i is made, w₀ the largest gain of all, until there are k. The clusters have
-    at least 1 − 1/e − 2ε of the information of the best ones. The paper stops at a threshold of w₀/n, by when small gains are left.
-    Here the last one is w₀/n³. The work is O(n log² n). What is not described here is as in `Quantizer`.
+    The (j·n/εk)-th candidates are cut beforehand, so that no machine depends on the others. Each machine has n/(εk)
+    ranks. In round i every cut whose gain is at least w₀(1 − ε)^i is made, w₀ the largest gain of all, until there are
+    k. The clusters have at least 1 − 1/e − 2ε of the information of the best ones. The paper stops at a threshold of
+    w₀/n, by when small gains are left. Here the last one is w₀/n³. The work is O(n log² n). What is not described here
+    is as in `Quantizer`.
 
     Parameters
     ----------

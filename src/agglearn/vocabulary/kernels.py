@@ -20,7 +20,7 @@ _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 @njit(cache=True, nogil=True, inline="always")
 def information(n, c, p):
-    """n·f(c/n), f(t) = t·log(t/p) + (1 − t)·log((1 − t)/(1 − p)): of a cluster about a label of rate p (Bateni et al., eq. 3)."""
+    """n·f(c/n), f(t) = t·log(t/p) + (1 − t)·log((1 − t)/(1 − p)), of a cluster (Bateni et al. 2019, eq. 3)."""
     r, out = c / n, 0.0
     if c > 0:
         out += c * np.log(r / p)
@@ -31,7 +31,7 @@ def information(n, c, p):
 
 @njit(cache=True, nogil=True, inline="always")
 def split_gain(n1, c1, n2, c2):
-    """Information gained by separating two clusters (Δ of eq. 2), as a divergence, so that small gains keep their digits."""
+    """Information gained by separating two clusters (Δ of eq. 2), as a divergence: small gains keep their digits."""
     n, c, out = n1 + n2, c1 + c2, 0.0
     if c1 > 0:
         out += c1 * np.log(c1 * n / (n1 * c))
@@ -52,7 +52,7 @@ def gain_of(N, C, left, k, right):
 
 @njit(cache=True, nogil=True)
 def pair_keys(counts, sums):
-    """(U,) int32 keys n(n + 1)/2 + c of units with whole count n < FEW and label sum c, else −1, and numbers of units by key."""
+    """(U,) keys n(n + 1)/2 + c of units with whole count n < FEW and label sum c, else −1, and numbers of units by key."""
     keys, times = np.empty(counts.size, np.int32), np.zeros(FEW * (FEW + 1) // 2, np.int64)
     for u in range(counts.size):
         n, c = np.int64(counts[u]) if counts[u] < FEW else FEW, np.int64(sums[u]) if sums[u] < FEW else FEW
@@ -69,8 +69,8 @@ def stochastic_greedy(N, C, bounds, weights, cuts, sample, seed):
     """Lazier-than-lazy greedy (Mirzasoleiman et al. 2015): `cuts` times the best of `sample` random candidates.
 
     Each candidate has the index of its segment, so that a query costs O(1). Where a segment is split the smaller half
-    gets a new index, which is O(log n) per candidate over a whole run. Gains of feature d, which starts at rank bounds[d], are
-    multiplied by weights[d]. Returns the cuts in the order in which they were made, and their gains.
+    gets a new index, which is O(log n) per candidate over a whole run. Gains of feature d, which starts at rank
+    bounds[d], are multiplied by weights[d]. Returns the cuts in the order in which they were made, and their gains.
     """
     n = N.size - 1
     left, right = np.empty(bounds.size - 1 + cuts, np.int64), np.empty(bounds.size - 1 + cuts, np.int64)
@@ -265,8 +265,8 @@ def agglomerate(N, C, bounds, weights, merges):
     """Merge `merges` times the two clusters whose union loses least (Slonim and Tishby 2001).
 
     With two labels the cheapest pair is always a pair of neighbours: moving a cluster's partner nearer to it lowers the
-    cost of the union, whatever the partner weighs. So a heap of neighbours serves: O(n log n). Returns (n,) whether a cluster
-    starts at each rank.
+    cost of the union, whatever the partner weighs. So a heap of neighbours serves: O(n log n). Returns (n,) whether a
+    cluster starts at each rank.
     """
     n = N.size - 1
     starts, before, after = np.ones(n, np.bool_), np.empty(n + 1, np.int64), np.empty(n + 1, np.int64)
@@ -295,7 +295,7 @@ def agglomerate(N, C, bounds, weights, merges):
 
 @njit(cache=True, nogil=True)
 def information_of(counts, sums, labels, n, c):
-    """Information preserved and lost by clusters of units, with (m,) records n and label sums c. Both are sums of divergences."""
+    """Information preserved and lost by clusters of units, with (m,) records n and label sums c."""
     p, preserved, lost = c.sum() / n.sum(), 0.0, 0.0
     for k in range(n.size):
         preserved += information(n[k], c[k], p)

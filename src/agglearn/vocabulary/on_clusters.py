@@ -1,6 +1,7 @@
 """Learning from compressed features (Bateni et al. 2019, section 3.2): a quantiser, then a classifier on its clusters.
 
-Both are fitted to the same records. Others choose the classifier's settings, so that clusters that fit the labels by chance count.
+Both are fitted to the same records. Others choose the classifier's settings, so that clusters that fit the labels by
+chance count.
 """
 
 from collections.abc import Iterator
@@ -83,8 +84,8 @@ class LogisticOnClusters(ClusterClassifier):
     ----------
     quantizer : Quantizer
     l2, validation, max_iter : sequence of float, float, int
-        Values of λ in λ‖θ‖², added to the sum of the negative log-likelihoods. Fraction of the records that chooses among them.
-        Largest number of iterations of each fit.
+        Values of λ in λ‖θ‖², added to the sum of the negative log-likelihoods. Fraction of the records that chooses
+        among them. Largest number of iterations of each fit.
     random_state : int, RandomState, Generator or None
         Seed of the validation records, and of the quantiser.
 
@@ -124,16 +125,17 @@ class LogisticOnClusters(ClusterClassifier):
 class NetworkOnClusters(ClusterClassifier):
     """Embeddings of the clusters, then a multi-layer perceptron, trained with Adam (JAX).
 
-    Settings are drawn from the paper's ranges (appendix A.2): hidden units 100–1280, hidden layers 1–5, learning rate 1e-6–0.01 and
-    norm of clipped gradients 1–1000 (both log-uniform), weight decay 0–1e-4. The first trial has plain settings. The result of a
-    trial is the epoch that is best on the validation rows. Results do not depend on the number of threads.
+    Settings are drawn from the paper's ranges (appendix A.2): hidden units 100–1280, hidden layers 1–5, learning rate
+    1e-6–0.01 and norm of clipped gradients 1–1000 (both log-uniform), weight decay 0–1e-4. The first trial has plain
+    settings. The result of a trial is the epoch that is best on the validation rows. Results do not depend on the
+    number of threads.
 
     Parameters
     ----------
     quantizer : Quantizer
     trials, epochs, batch_size, embedding : int
-        Number of settings (the paper: 2,000, by a Gaussian process and on the test records), of passes over the rows, and of
-        rows per step. Width of the embeddings.
+        Number of settings (the paper: 2,000, by a Gaussian process and on the test records), of passes over the rows,
+        and of rows per step. Width of the embeddings.
     validation, random_state
         As in `LogisticOnClusters`.
 

@@ -1,9 +1,9 @@
 """The clusters of most information, exactly and at any size.
 
-The paper has only the quadratic dynamic program of Kurkoski and Yagi 2014, for small vocabularies. The loss of a cluster
-satisfies the quadrangle inequality, so that the smallest loss L(m) in m clusters is convex in m (Aggarwal, Schieber, Tokuyama
-1994). With a penalty λ per cluster in place of the budget, the best clusters are a least-weight subsequence, found in
-O(n log n). One λ for all features divides a global budget optimally, too.
+The paper has only the quadratic dynamic program of Kurkoski and Yagi 2014, for small vocabularies. The loss of a
+cluster satisfies the quadrangle inequality, so that the smallest loss L(m) in m clusters is convex in m (Aggarwal,
+Schieber, Tokuyama 1994). With a penalty λ per cluster in place of the budget, the best clusters are a least-weight
+subsequence, found in O(n log n). One λ for all features divides a global budget optimally, too.
 """
 
 import itertools
@@ -27,8 +27,8 @@ MAX_GUESSES = 30  # before every step is along a chord
 class OptimalQuantizer(Quantizer):
     """Clusters of the largest possible information for the budget, over one feature or many.
 
-    Where the budget exceeds the number of distinct label rates, as many clusters as these are used: they lose nothing. What is
-    not described here is as in `Quantizer`.
+    Where the budget exceeds the number of distinct label rates, as many clusters as these are used: they lose nothing.
+    What is not described here is as in `Quantizer`.
 
     Parameters
     ----------
@@ -83,8 +83,8 @@ class PenalisedSolver:
 def solve_budget(solvers: list[PenalisedSolver], budget: int) -> tuple[list[np.ndarray], float]:
     """Return cuts of every feature that lose least with exactly `budget` clusters in all, and their penalty.
 
-    Two solutions bracket the penalty. A power law moves it, in the end the slope of the chord between them. Where no solution lies
-    below the chord, both are best at its slope, and so is every mixture of their cuts.
+    Two solutions bracket the penalty. A power law moves it, in the end the slope of the chord between them. Where no
+    solution lies below the chord, both are best at its slope, and so is every mixture of their cuts.
     """
     everything = sum(s.S[-1] / s.ranking.N[-1] for s in solvers)
     few = Solution([np.empty(0, np.int64)] * len(solvers), len(solvers), everything)
@@ -148,7 +148,7 @@ def splice(few: np.ndarray, many: np.ndarray, cuts: int) -> np.ndarray:
 
 
 def dynamic_program(rankings: list[Ranking], budget: int, algorithm: str) -> list[np.ndarray]:
-    """Return cuts of every feature by a dynamic program. Since losses are convex, the largest savings of all features win."""
+    """Return cuts of every feature by a dynamic program. Losses are convex, so the largest savings of all features win."""
     program = kernels.divided_program if algorithm == "divide" else kernels.quadratic_program
     spare, tables, savings = budget - len(rankings), [], []
     for r in track(rankings, "features"):

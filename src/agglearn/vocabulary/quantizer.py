@@ -1,5 +1,6 @@
 """Base of all vocabulary quantisers (Bateni et al. 2019)."""
 
+import functools
 import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import KW_ONLY, dataclass, field
@@ -36,9 +37,10 @@ class Quantizer(TransformerMixin, Estimator):
     """Maps the values of categorical features to few clusters that are informative about a binary label.
 
     `fit` takes contingency tables, of which only those of single features are used. Noise on them is removed first
-    (`shrinkage.remove_noise`), and the information is an estimate. It also takes counts and label sums of the values: two 1-D
-    arrays for one feature, or two dicts {feature: array} for several under one budget, with the values 0, 1, …, or those of the
-    index of a pandas Series. Or it takes records, a data frame or 2-D array of raw values, and binary labels.
+    (`shrinkage.remove_noise`), and the information is an estimate. It also takes counts and label sums of the values:
+    two 1-D arrays for one feature, or two dicts {feature: array} for several under one budget, with the values 0, 1, …,
+    or those of the index of a pandas Series. Or it takes records, a data frame or 2-D array of raw values, and binary
+    labels.
 
     Parameters
     ----------
@@ -64,7 +66,8 @@ class Quantizer(TransformerMixin, Estimator):
     n_clusters_ : int
         Clusters of all features together.
     information_, information_loss_, relative_loss_ : float
-        I(Z; C) and I(X; C) − I(Z; C) in nats, added up over features, and the latter divided by Σ I(X; C), as in the paper.
+        I(Z; C) and I(X; C) − I(Z; C) in nats, added up over features, and the latter divided by Σ I(X; C), as in the
+        paper.
     feature_information_, borders_ : dict
         {feature: I(Z; C) in nats}, {feature: (clusters − 1,) label rates between neighbouring clusters}.
     encoder_ : FrameEncoder or None
@@ -129,8 +132,8 @@ class Quantizer(TransformerMixin, Estimator):
 
     def _learn(self, tables: Mapping[str, tuple[object, object]], noisy: bool) -> None:
         valid = [validate_counts(name, counts, sums, noisy) for name, (counts, sums) in tables.items()]
-        rank = lambda name, table: Ranking.from_counts(name, table[0], table[1], self.min_count, self.shrinkage)  # noqa: E731
-        rankings = in_threads(rank, tables, valid)
+        rank = functools.partial(Ranking.from_counts, min_count=self.min_count, shrinkage=self.shrinkage)
+        rankings = in_threads(rank, tables, *zip(*valid, strict=True))
         self._describe(rankings, self._quantize(rankings, whole_budget(self.budget, rankings)))
 
     def _quantize(self, rankings: list[Ranking], budget: int) -> list[np.ndarray]:
@@ -261,8 +264,8 @@ def single_tables(tables: ContingencyTables) -> dict[str, tuple[np.ndarray, np.n
     variances = noise_variances(tables)
     if binned := [f"{f.name!r} ({f.size})" for f in tables.encoder.features if isinstance(f, BinnedEncoder)]:
         warnings.warn(
-            f"features were taken for numbers, so that their bins are compressed, not their values: {list_some(binned, 6)}; if "
-            "their numbers are names, aggregate them as categories (--categorical)",
+            "features were taken for numbers, so that their bins are compressed, not their values: "
+            f"{list_some(binned, 6)}; if their numbers are names, aggregate them as categories (--categorical)",
             LooksLikeCodes,
             stacklevel=3,
         )

@@ -29,8 +29,8 @@ def remove_noise(
 
     Counts are the nearest ones (least squares) that are not negative and add up to the total: small ones become 0. The
     excess of a label sum over the base rate, c̃ − r·ñ, is multiplied by s/(s + σ²). σ² is the variance of its noise,
-    and s = n²τ² + n·r(1 − r) its variance under the variance τ² between rates. τ² is estimated by moments. `variances` are
-    those of the noise on a count and on a label sum.
+    and s = n²τ² + n·r(1 − r) its variance under the variance τ² between rates. τ² is estimated by moments. `variances`
+    are those of the noise on a count and on a label sum.
     """
     rate = float(np.clip(positives / total, 1e-9, 1 - 1e-9))
     excess, noise, v = sums - rate * counts, variances[1] + rate**2 * variances[0], rate * (1 - rate)

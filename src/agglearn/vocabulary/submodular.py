@@ -17,8 +17,9 @@ from agglearn.vocabulary.rate_order import Ranking, in_threads
 class SubmodularQuantizer(Quantizer):
     """Lazier-than-lazy greedy cuts: each is the best of n·log(1/ε)/m random candidates (theorem 4).
 
-    Candidates are the n borders between distinct label rates, and m is the number of cuts. In expectation the clusters of one
-    feature have at least 1 − 1/e − ε of the information of the best ones. O(n log n). The rest is described by `Quantizer`.
+    Candidates are the n borders between distinct label rates, and m is the number of cuts. In expectation the clusters
+    of one feature have at least 1 − 1/e − ε of the information of the best ones. O(n log n). The rest is described by
+    `Quantizer`.
 
     Parameters
     ----------
@@ -26,9 +27,9 @@ class SubmodularQuantizer(Quantizer):
     epsilon : float
         ε, in (0, 1).
     allocation : {'merged', 'joint'}
-        Division of the budget over several features. `merged` is the paper's: each feature is cut as if it had the whole budget,
-        then the cuts of largest gain are taken. `joint` is one greedy run with the same guarantee, in which a cut is the best of
-        as many candidates as the runs on each feature draw together.
+        Division of the budget over several features. `merged` is the paper's: each feature is cut as if it had the
+        whole budget, then the cuts of largest gain are taken. `joint` is one greedy run with the same guarantee, in
+        which a cut is the best of as many candidates as the runs on each feature draw together.
     min_count, shrinkage, noisy, random_state
     """
 

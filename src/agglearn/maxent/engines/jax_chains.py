@@ -1,7 +1,8 @@
 """Persistent Gibbs chains in JAX: on an accelerator where JAX has one, else on the processor. This module imports JAX.
 
-Lines 2–7 of Algorithm 1 (Gilotte et al. 2022) run over all chains at once, feature by feature. Streams differ from those of
-`numba_chains`, so weights agree to Monte-Carlo error. On one device a seed gives one result. Numbers are 32-bit by explicit types.
+Lines 2–7 of Algorithm 1 (Gilotte et al. 2022) run over all chains at once, feature by feature. Streams differ from
+those of `numba_chains`, so weights agree to Monte-Carlo error. On one device a seed gives one result. Numbers are
+32-bit by explicit types.
 """
 
 import functools

@@ -1,8 +1,8 @@
 """Persistent Gibbs chains on executors: lines 2–7 of Algorithm 1 of Gilotte et al. 2022 run beside the chains.
 
-In every iteration weights are broadcast, the kernels of one machine move each block, and the sums over chains come back. Random
-streams belong to chains and iterations, and the sums are exact (multiples of 2^-23 below 2^53). So results do not depend on the
-number of blocks, and a block that is lost with its executor is moved again to the same positions.
+In every iteration weights are broadcast, the kernels of one machine move each block, and the sums over chains come
+back. Random streams belong to chains and iterations, and the sums are exact (multiples of 2^-23 below 2^53). So results
+do not depend on the number of blocks, and a block that is lost with its executor is moved again to the same positions.
 """
 
 import functools
