@@ -141,7 +141,7 @@ def conditional(weights, rows, first, width, scratch, out):
 
 @njit(cache=True)
 def wide_conditional(weights, rows, first, width, out):
-    """Write `conditional` of one chain to `out` (width,), by the long runs of reads that are fastest without a cache."""
+    """Write `conditional` of one chain to `out` (width,). Long runs of reads are fastest where no cache helps."""
     out[:width] = np.float32(0.0)
     full = len(rows) // 4 * 4
     for r in range(0, full, 4):

@@ -40,7 +40,7 @@ def moment_penalty(tables: ContingencyTables) -> float:
 
 
 def _marginals(tables: ContingencyTables, noise: dict, i: int) -> tuple[np.ndarray, np.ndarray, float]:
-    """Counts and label sums of a feature's modalities, and their noise's variance, from its single table or a pair's."""
+    """Counts and label sums of a feature's modalities, and their noise's variance, from its own table or a pair's."""
     if (i,) in tables.tables:
         return *tables.dense(i), noise[i,]
     for key in tables.pairs:

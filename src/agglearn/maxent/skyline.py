@@ -119,7 +119,7 @@ class LogisticSkyline(RecordClassifier):
 
 
 def group_records(index: np.ndarray, row_of: np.ndarray, y: np.ndarray, size: int) -> SparseLogistic:
-    """Return the fitting problem of some records, for the (P, rows) index of distinct rows and the row of each record."""
+    """Return the fitting problem of some records, for the (P, rows) index of distinct rows and each record's row."""
     counts = np.bincount(row_of, minlength=index.shape[1])
     positives, occurs = np.bincount(row_of, y, index.shape[1]), counts > 0
     index = index if occurs.all() else index.take(np.flatnonzero(occurs), axis=1)  # rows stay contiguous

@@ -52,7 +52,7 @@ def gain_of(N, C, left, k, right):
 
 @njit(cache=True, nogil=True)
 def pair_keys(counts, sums):
-    """(U,) keys n(n + 1)/2 + c of units with whole count n < FEW and label sum c, else −1, and numbers of units by key."""
+    """(U,) keys n(n + 1)/2 + c of units with whole count n < FEW and label sum c, else −1, and units by key."""
     keys, times = np.empty(counts.size, np.int32), np.zeros(FEW * (FEW + 1) // 2, np.int64)
     for u in range(counts.size):
         n, c = np.int64(counts[u]) if counts[u] < FEW else FEW, np.int64(sums[u]) if sums[u] < FEW else FEW

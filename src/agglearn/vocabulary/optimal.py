@@ -148,7 +148,7 @@ def splice(few: np.ndarray, many: np.ndarray, cuts: int) -> np.ndarray:
 
 
 def dynamic_program(rankings: list[Ranking], budget: int, algorithm: str) -> list[np.ndarray]:
-    """Return cuts of every feature by a dynamic program. Losses are convex, so the largest savings of all features win."""
+    """Return cuts of every feature by a dynamic program. Losses are convex, so that the largest savings win."""
     program = kernels.divided_program if algorithm == "divide" else kernels.quadratic_program
     spare, tables, savings = budget - len(rankings), [], []
     for r in track(rankings, "features"):
