@@ -38,7 +38,7 @@ Pair = tuple[np.ndarray, np.ndarray]  # of μ and θ, or of d and c
 
 
 class Sampler(Protocol):
-    """Persistent chains of an engine, see `agglearn.maxent.engines.numba_chains.Chains`."""
+    """Chains of an engine, see `agglearn.maxent.engines.numba_chains.Chains`."""
 
     n: int
 

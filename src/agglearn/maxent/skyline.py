@@ -71,9 +71,11 @@ class LogisticSkyline(RecordClassifier):
         cells = Cells.from_codes(rows, observation.encoder.sizes, self.quadratic, observation.cross_buckets)
         self.cells_flat_, self.cells_bounds_, self.cross_buckets_ = cells.flat, cells.bounds, cells.cross_buckets
         index, row_of = cells.index(rows), row_of.ravel()
-        start, self.path_, self.l2_ = None, np.empty((0, 2)), self.l2
+        start, self.path_ = None, np.empty((0, 2))
         if self.l2 == "held_out":
             start = self._choose(index, row_of, y, cells.size)
+        else:
+            self.l2_ = self.l2
         solution = group_records(index, row_of, y, cells.size).fit(self.l2_, start, self.max_iter, self.tol)
         self.coef_, self.intercept_ = solution[:-1], float(solution[-1])
 

@@ -21,11 +21,11 @@ class FeatureSubsets(MetaEstimator):
 
     Parameters
     ----------
-    base : Estimator
-    size, most : int, optional
-        Features per subset. Subsets at most, drawn at random without replacement, always the same ones. None takes all.
+    base, size : Estimator, int
+    most : int, optional
+        Subsets at most, drawn at random without replacement, always the same ones. None takes all.
     random_state : int, RandomState, Generator or None
-        Seed of each learner, or None for a fresh one.
+        Seed of each learner.
 
     Attributes
     ----------

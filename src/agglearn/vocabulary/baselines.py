@@ -96,7 +96,7 @@ class FrequencyQuantizer(Quantizer):
         levels = np.unique(np.concatenate([r.counts for r in rankings]))
 
         def fits(level: float) -> bool:  # at a higher one, too
-            return sum(min(np.sum(r.counts >= level) + 1, r.n_units) for r in rankings) <= budget
+            return sum(min(int(np.sum(r.counts >= level)) + 1, r.n_units) for r in rankings) <= budget
 
         first = bisect.bisect_left(levels, True, key=fits)  # above all counts there is one tail per feature
         self.threshold_ = float(np.append(levels, levels[-1] + 1)[first])

@@ -13,7 +13,7 @@ Weights = dict[str, np.ndarray]
 
 
 class Settings(TypedDict):
-    """Hidden units, hidden layers, learning rate, norm at which gradients are clipped, weight of L2."""
+    """Hidden units and layers, learning rate, norm at which gradients are clipped, weight of L2."""
 
     hidden: int
     layers: int

@@ -31,7 +31,7 @@ MAX_CHAINS = 1 << 18
 class Shape(NamedTuple):
     """What a compiled sweep depends on."""
 
-    offsets: tuple[int, ...]
+    offsets: tuple[int, ...]  # of each feature, as in `WeightIndex`
     sizes: tuple[int, ...]
     wide: tuple[bool, ...]  # whether Metropolis–Hastings moves a feature
     tables: tuple[tuple[int, int, int], ...]  # (feature, feature, first cell) of each table
