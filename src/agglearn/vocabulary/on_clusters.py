@@ -45,8 +45,8 @@ class ClusterClassifier(StagedClassifier):
         self.quantizer_ = clone(self.quantizer).set_params(random_state=state).fit(tables)
         self._set_encoder(observation.encoder)
         self.sizes_ = [max(int(self.quantizer_.labels_[n].max()), u) + 1 for n, u in self.quantizer_.unseen_.items()]
-        clusters = self._clusters(codes)
-        rows = cluster_training.Rows(clusters[rest], y[rest], clusters[validation], y[validation])
+        positions = self._positions(codes)
+        rows = cluster_training.Rows(positions[rest], y[rest], positions[validation], y[validation])
         self.tries_ = list(self._candidates(rows))
         predictions = [self._probabilities(candidate, rows.validation) for candidate in self.tries_]
         self.scores_ = np.array([log_likelihood(rows.validation_y, p) for p in predictions])
@@ -55,7 +55,7 @@ class ClusterClassifier(StagedClassifier):
     def _candidates(self, rows: cluster_training.Rows) -> Iterator[Any]:
         raise NotImplementedError
 
-    def _probabilities(self, candidate: Any, clusters: np.ndarray) -> np.ndarray:
+    def _probabilities(self, candidate: Any, positions: np.ndarray) -> np.ndarray:
         """(n,) P(Y=1) by a candidate."""
         raise NotImplementedError
 
@@ -63,17 +63,18 @@ class ClusterClassifier(StagedClassifier):
         """Compile or load the quantiser's kernels."""
         self.quantizer.warm_up()
 
-    def _clusters(self, codes: np.ndarray) -> np.ndarray:
-        return look_up(self.quantizer_, codes.T).astype(np.int64)
+    def _positions(self, codes: np.ndarray) -> np.ndarray:
+        """(n, D) int64 positions of clusters among those of all features."""
+        return look_up(self.quantizer_, codes.T) + np.cumsum([0, *self.sizes_[:-1]])
 
     def _predict_positive(self, X: pd.DataFrame | np.ndarray) -> np.ndarray:
-        return self._probabilities(self.tries_[self.best_], self._clusters(self.encoder_.encode(X)))
+        return self._probabilities(self.tries_[self.best_], self._positions(self.encoder_.encode(X)))
 
     def staged_predict_proba(self, X: pd.DataFrame | np.ndarray) -> Iterator[tuple[int, float, np.ndarray]]:
         # a stage is a candidate
-        clusters = self._clusters(self.encoder_.encode(X))
+        positions = self._positions(self.encoder_.encode(X))
         for number, candidate in enumerate(self.tries_):
-            yield number, float("nan"), self._probabilities(candidate, clusters)
+            yield number, float("nan"), self._probabilities(candidate, positions)
 
 
 @dataclass(eq=False, repr=False)
@@ -106,19 +107,18 @@ class LogisticOnClusters(ClusterClassifier):
     random_state: RandomState = None
 
     def _candidates(self, rows: cluster_training.Rows) -> Iterator[tuple[np.ndarray, float]]:
-        x = self._one_hot(rows.clusters)
+        x = self._one_hot(rows.positions)
         for l2 in self.l2:
             fitted = LogisticRegression(C=1 / (2 * l2), max_iter=self.max_iter).fit(x, rows.y)
             yield fitted.coef_[0], float(fitted.intercept_[0])
 
-    def _probabilities(self, candidate: tuple[np.ndarray, float], clusters: np.ndarray) -> np.ndarray:
+    def _probabilities(self, candidate: tuple[np.ndarray, float], positions: np.ndarray) -> np.ndarray:
         weights, intercept = candidate
-        return 1 / (1 + np.exp(-(self._one_hot(clusters) @ weights + intercept)))
+        return 1 / (1 + np.exp(-(self._one_hot(positions) @ weights + intercept)))
 
-    def _one_hot(self, clusters: np.ndarray) -> csr_array:
-        n, d = clusters.shape
-        columns = clusters + np.cumsum([0, *self.sizes_[:-1]])
-        return csr_array((np.ones(n * d), columns.ravel(), np.arange(0, n * d + 1, d)), (n, sum(self.sizes_)))
+    def _one_hot(self, positions: np.ndarray) -> csr_array:
+        n, d = positions.shape
+        return csr_array((np.ones(n * d), positions.ravel(), np.arange(0, n * d + 1, d)), (n, sum(self.sizes_)))
 
 
 @dataclass(eq=False, repr=False)
@@ -175,5 +175,5 @@ class NetworkOnClusters(ClusterClassifier):
                 rows, self.sizes_, settings, self.epochs, self.batch_size, self.embedding, state
             )
 
-    def _probabilities(self, candidate: cluster_training.Weights, clusters: np.ndarray) -> np.ndarray:
-        return cluster_training.probabilities(candidate, clusters, self.sizes_)
+    def _probabilities(self, candidate: cluster_training.Weights, positions: np.ndarray) -> np.ndarray:
+        return cluster_training.probabilities(candidate, positions)
