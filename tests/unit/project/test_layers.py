@@ -21,12 +21,8 @@ SLOW = (
     "agglearn.observations.kernels",
     "agglearn.vocabulary.encoder",
 )
-<<<<<<< HEAD
 LATE = ("agglearn.cli", "agglearn_workflow.commands", "agglearn_workflow.project", "agglearn_workflow.jobs")
-SLOW_IN_THEIR_PACKAGE = ("cluster_network", "jax_chains", "set_network", "spark_chains", "spark_machines")
-=======
 SLOW_IN_THEIR_PACKAGE = ("cluster_network", "jax_chains", "set_network", "spark_chains")
->>>>>>> h2
 
 
 def lint(folder: Path) -> str:
