@@ -238,8 +238,9 @@ def posteriors(odds, offsets, totals, method):
 
 
 @njit(cache=True, error_model="numpy")
-def label_highest(score, offsets, totals, out):
-    """Write 1.0 into `out` (n,) for the z highest scores of every bag, else 0.0. Ties go to the earlier instance."""
+def label_highest(score, offsets, totals):
+    """(n,) 1.0 for the z highest scores of every bag, else 0.0. Ties go to the earlier instance."""
+    out = np.empty(len(score))
     for b in range(len(totals)):
         low, high, left = offsets[b], offsets[b + 1], totals[b]
         bag = score[low:high]
@@ -251,3 +252,4 @@ def label_highest(score, offsets, totals, out):
             tie = score[i] == threshold and left > 0
             left -= tie
             out[i] = 1.0 if tie or score[i] > threshold else 0.0
+    return out

@@ -14,7 +14,7 @@ import numpy as np
 from numba import njit, prange
 
 from agglearn.linear.kernels import FAST
-from agglearn.proportions.kernels import TAIL, grid
+from agglearn.proportions.kernels import FOURIER, TAIL, grid
 
 STEPS = 200  # of Newton's method for the tilt. Any tilt is exact, and a good one keeps the numbers near 1
 DROWNED = 1e-200  # P(z) under a tilt below which sums of positive terms may have underflowed
@@ -22,7 +22,6 @@ CANCELLED = 1e-4  # fraction of the sum of absolute terms below which an alterna
 BOX = 4096  # cells up to which the box is taken, whatever the cost of the lattice
 CELLS = 250_000_000  # of all prefixes together
 FREQUENCIES = 200_000
-FOURIER, DIRECT = 0, 1
 TOO_LARGE = np.inf  # stands for a log-likelihood where neither algorithm is feasible
 
 
@@ -225,9 +224,7 @@ def lattice(p, z, t, log_points, out):
     n, classes = p.shape
     density, absolute = 0.0, 0.0
     real, imaginary, cosine, sine = np.empty(n), np.empty(n), np.empty(classes), np.empty(classes)
-    for i in range(n):
-        for c in range(classes):
-            out[i, c] = 0.0
+    out[:] = 0.0
     for k in range(len(t)):
         for c in range(classes):
             cosine[c], sine[c] = np.cos(t[k, c]), np.sin(t[k, c])
@@ -271,9 +268,7 @@ def posterior(log_p, z, method, out):
             if some > 0 and z[present[some - 1]] > z[c]:
                 present[some - 1], present[some] = c, present[some - 1]
             some += 1
-    for i in range(n):
-        for c in range(classes):
-            out[i, c] = 0.0
+    out[:] = 0.0
     if some == 1:
         probability = 0.0
         for i in range(n):
