@@ -124,7 +124,7 @@ class BagClassifier(Classifier):
 def probabilities(score: np.ndarray, classes: int) -> np.ndarray:
     """(n, C) probabilities from C − 1 softmax scores or from C scores of one against the rest."""
     if score.shape[1] == classes - 1:
-        return softmax(score)[0]
+        return softmax(score)
     p = expit(score)
     return p / np.maximum(p.sum(axis=1, keepdims=True), 1e-300)
 

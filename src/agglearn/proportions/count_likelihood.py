@@ -12,8 +12,9 @@ from dataclasses import dataclass, field, replace
 from typing import Self
 
 import numpy as np
+from scipy.linalg import cho_factor, cho_solve
 
-from agglearn.linear.softmax import LogisticProblem, bag_sums, log_softmax, scores, softmax, solve
+from agglearn.linear.softmax import LogisticProblem, bag_sums, log_softmax, scores, softmax
 from agglearn.progress import track
 from agglearn.proportions.posterior import binary_posteriors, class_posteriors
 
@@ -68,7 +69,7 @@ class CountLikelihood:
     def e_step(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
         """(probabilities, posteriors, ℓ) at θ."""
         score = scores(self.problem.x, theta)
-        p = softmax(score)[0]
+        p = softmax(score)
         q, likelihoods = self.infer(score, p, self.problem.offsets, self.counts)
         return p, q, float(likelihoods.sum())
 
@@ -101,7 +102,8 @@ class CountLikelihood:
             gradient = self.problem.moments(q - p).ravel() - ridge * theta.ravel()
             information = self.information(p) + np.diag(ridge)
             while True:
-                step = solve(information + damping * bound, gradient).reshape(theta.shape)
+                factor = cho_factor(information + damping * bound, lower=True)
+                step = cho_solve(factor, gradient).reshape(theta.shape)
                 p, q, likelihood = self.e_step(theta + step)
                 gain = self.penalised(likelihood, theta + step) - current
                 if gain >= 0 or damping > 4:
