@@ -156,7 +156,6 @@ class MetaEstimator(Estimator):
             self.base.warm_up()
 
     def _check_base(self, observation: Observation) -> None:
-        """DataError if `base` does not learn from this observation."""
         if not isinstance(observation, self.base.observes):
             raise DataError(f"{type(self.base).__name__} learns from {self.base.observes.__name__}")
 
@@ -215,7 +214,6 @@ class RecordClassifier(Classifier):
             raise ValueError(f"{type(self).__name__}.classes_: must be 0 and 1")
 
     def _set_encoder(self, encoder: FrameEncoder) -> None:
-        """Set `encoder_`, and `classes_` to the labels 0 and 1."""
         self.classes_, self.encoder_ = np.array([0, 1]), encoder
 
     @property
@@ -254,7 +252,7 @@ class StagedClassifier(RecordClassifier):
         Parameters
         ----------
         X : pd.DataFrame or np.ndarray
-            (n, D) raw columns, see `predict_proba`.
+            As in `predict_proba`.
 
         Raises
         ------
@@ -265,7 +263,7 @@ class StagedClassifier(RecordClassifier):
 
 
 def choose_best(scores: Sequence[float] | np.ndarray) -> int:
-    """Return the index of the largest of (V,) scores, the first of equal ones. A diverged fit has NaN, which never wins."""
+    """Index of the largest of (V,) scores, the first of equal ones. A diverged fit has NaN, which never wins."""
     scores = np.asarray(scores, float)
     valid = np.flatnonzero(~np.isnan(scores))
     if not len(valid):
@@ -274,7 +272,7 @@ def choose_best(scores: Sequence[float] | np.ndarray) -> int:
 
 
 def check_labels(y: Sequence | np.ndarray, classes: np.ndarray) -> np.ndarray:
-    """Return (n,) labels. DataError for one that is not among the classes."""
+    """(n,) labels. DataError for one that is not among the classes."""
     y = np.asarray(y)
     if other := y[~np.isin(y, classes)].tolist():
         raise DataError(f"y: {other[0]!r} is no label of this model; its labels are {', '.join(map(str, classes))}")

@@ -1,7 +1,4 @@
-"""Learned embeddings: DeepSets, a PointNet-style model and attention pooling, trained end to end (Sun 2019, section 4.1.3).
-
-JAX is imported when a network is trained or predicts.
-"""
+"""DeepSets, a PointNet-style model and attention pooling, trained end to end (Sun 2019, section 4.1.3). JAX is imported when needed."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -113,11 +110,12 @@ class SetModel(BagModel):
     device: Literal["auto", "cpu", "cuda"] = "auto"
     random_state: RandomState = None
 
-    # -- learning -----------------------------------------------------------------------------------------------
-
     def _fit(self, observation: Bags) -> None:
         _jax_modules()  # before any work
-        self._check()
+        if self.pooling == "sum" and self.instances is not None:
+            raise ConfigError("instances: a sum needs all of them; use mean pooling, or instances: null")
+        if self.pooling == "attention" and self.features[-1] % self.heads:
+            raise ConfigError(f"heads: {self.heads} does not divide the last width of features, {self.features[-1]}")
         training, validation = self._split(observation)
         if self.augment == "turn" and (d := training.X.shape[1]) != 3:
             raise ConfigError(f"augment: turn is for points in space; these have {d} coordinates, not 3")
@@ -127,12 +125,6 @@ class SetModel(BagModel):
         self._standardise(training)
         y = self._encode(training)
         self._train(self._batches(training), y, self._batches(validation), self._encode(validation))
-
-    def _check(self) -> None:
-        if self.pooling == "sum" and self.instances is not None:
-            raise ConfigError("instances: a sum needs all of them; use mean pooling, or instances: null")
-        if self.pooling == "attention" and self.features[-1] % self.heads:
-            raise ConfigError(f"heads: {self.heads} does not divide the last width of features, {self.features[-1]}")
 
     def _standardise(self, bags: Bags) -> None:
         rows = np.linspace(0, len(bags.X) - 1, min(len(bags.X), 1 << 16)).astype(int)
@@ -187,8 +179,6 @@ class SetModel(BagModel):
     def n_features_in_(self) -> int:
         """d, the number of covariates."""
         return len(self.centre_)
-
-    # -- predicting ---------------------------------------------------------------------------------------------
 
     def _outputs(self, bags: BagsLike) -> np.ndarray:
         bags = self._truncate(bags)

@@ -1,8 +1,8 @@
 """Ridge regression, linear and with a Gaussian kernel. Leave-one-out error or validation vectors choose its strength.
 
-No linear system is solved. One symmetric eigendecomposition in double precision gives the solutions for all strengths,
-with errors of the order of ε·s_max/λ. Strengths end at 1e-9 of the mean eigenvalue, so nothing is ill-conditioned. The
-thesis's closed solution of (K + αI)⁻¹y drew warnings from its solver (section 4.3.1).
+One symmetric eigendecomposition in double precision gives the solutions for all strengths, with errors of the order of ε·s_max/λ.
+Strengths end at 1e-9 of the mean eigenvalue, so nothing is ill-conditioned. The thesis's closed solution of (K + αI)⁻¹y drew
+warnings from its solver (section 4.3.1).
 """
 
 import math

@@ -93,10 +93,9 @@ class Batches:
         return -(-sizes // self._row_length())
 
     def blocks(self) -> Iterator[tuple[Batch, int]]:
-        """(batch, number of its bags) of all bags in order, in batches of about `PREDICTED` instances.
+        """(batch, number of its bags) of all bags in order, in batches of about `PREDICTED` instances. Further bags are empty.
 
-        The last bags of a batch may be empty. Batches of bags of many sizes have one shape: every further shape would
-        be compiled, which takes longer than all predictions.
+        Batches of bags of many sizes have one shape: to compile a further one takes longer than all predictions.
         """
         ends = np.searchsorted(self.bags.offsets, np.arange(PREDICTED, self.bags.offsets[-1], PREDICTED))
         borders = np.unique(np.concatenate([[0], ends, [len(self.bags)]]))

@@ -1,7 +1,4 @@
-"""Networks on sets: an embedding φ of instances, pooled over each bag, and a function g of the pooled values.
-
-Importing this needs JAX.
-"""
+"""Networks on sets: an embedding φ of instances, pooled over each bag, and a function g of the pooled values. It imports JAX."""
 
 import functools
 from dataclasses import dataclass
@@ -40,7 +37,6 @@ class SetNetwork:
     heads: int  # of attention
 
     def initial(self, rng: np.random.Generator) -> dict[str, np.ndarray]:
-        """Weights before training."""
         last = self.features[-1]
         weights = initial_perceptron("features", (self.width, *self.features), rng)
         weights |= initial_perceptron("regressor", (last, *self.regressor, self.out), rng)

@@ -124,14 +124,8 @@ class EmbeddingRegressor(BagModel):
         Parameter of the embedding → values. The value of least error is taken, of equal ones the first, on at most 512
         bags and 512 instances of each: the regressor's `score_` on the validation bags or, without these, on training bags
         that it leaves out (ridge: each in turn).
-    n_bags : int or None
-        Number of bags to learn from, after those for validation. None: all.
-    bag_size : int or None
-        Number of instances of a bag to use. None: all.
-    n_validation : int
-        Number of bags that choose among settings, the first ones.
-    bounds : (float, float) or None
-        Least and largest prediction.
+    n_bags, bag_size, n_validation, bounds
+        See `BagModel`. None: all bags, all instances, no bounds.
     random_state : int, RandomState, Generator or None
         Seed, from which embedding and regressor get theirs.
 

@@ -53,10 +53,7 @@ class LogisticProblem:
     def minimise(
         self, moments: np.ndarray, start: np.ndarray | None = None, max_iter: int = 100, tol: float = 1e-6
     ) -> tuple[np.ndarray, float]:
-        """θ and the penalised loss there, by L-BFGS in coordinates where the bound Σ (x, 1)(x, 1)ᵀ/4 + 2λ on the Hessian is the identity.
-
-        It stops within about `tol` nats per instance.
-        """
+        """θ and the penalised loss there, within about `tol` nats per instance, by L-BFGS where `bound` + 2λ is the identity."""
         shape = moments.shape
         root = cholesky(self.bound(shape[0]) + np.diag(2 * self.penalty()), lower=True)
         whiten = lambda g: solve_triangular(root, g.T, lower=True, check_finite=False).T  # noqa: E731

@@ -109,8 +109,6 @@ class CardinalityClassifier(BagClassifier):
         self.log_likelihoods_.append(np.array(climb.trace))
         return theta, l2
 
-    # -- any classifier in the M step ---------------------------------------------------------------------------
-
     def _learn_other(self, bags: Bags) -> np.ndarray:
         """EM with one fit of the classifier per M step, from the mean embedding's probabilities. θ is the mean embedding's."""
         theta = mean_embedding(bags)

@@ -15,10 +15,7 @@ DROWNED = 1e-8  # probability of the counts below which the FFT's errors of some
 
 
 def tree_posterior(probabilities: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, float]:
-    """(posteriors (n, C), log P(counts)) of one bag for probabilities (n, C) and counts (C,).
-
-    The last class is left out of the messages: entries are [0 … m]^{C−1}.
-    """
+    """(posteriors (n, C), log P(counts)) of one bag. The last class is left out of the messages: entries are [0 … m]^{C−1}."""
     free = probabilities.shape[1] - 1
     entries = [tuple(row) for row in np.eye(free + 1, free, dtype=int)]  # of a leaf, for each class
     leaves = []

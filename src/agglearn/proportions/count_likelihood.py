@@ -1,10 +1,10 @@
 """Maximum likelihood of the counts themselves: ℓ(θ) = Σ_b log P(z_b | x_b, θ) (Sun 2019, section 3.4.1), two ways.
 
-`em` is the thesis's: posteriors q, then a logistic regression on them. It converges slowly in large bags. `scoring`
-climbs the same ℓ. The gradient of ℓ is Σ (q_i − p_i)(x_i, 1), from the same E step. With G_b = Σ_i Cov(y_i)(x_i, 1) and
-V_b = Σ_i Cov(y_i), the expected information is about Σ_b G_bᵀ V_b⁻¹ G_b. Steps are damped towards the matrix Σ (x,
-1)(x, 1)ᵀ/4, which bounds the complete-data information. A fully damped step is one of EM with the M step replaced by
-its quadratic bound, which never lowers ℓ. So ℓ never falls, and some ten E steps do instead of hundreds.
+`em` is the thesis's: posteriors q, then a logistic regression on them. It converges slowly in large bags. `scoring` climbs the
+same ℓ. Its gradient is Σ (q_i − p_i)(x_i, 1), from the same E step. With G_b = Σ_i Cov(y_i)(x_i, 1) and V_b = Σ_i Cov(y_i), the
+expected information is about Σ_b G_bᵀ V_b⁻¹ G_b. Steps are damped towards Σ (x, 1)(x, 1)ᵀ/4, which bounds the complete-data
+information. A fully damped step is one of EM with the M step replaced by its quadratic bound, which never lowers ℓ. So ℓ never
+falls, and some ten E steps do instead of hundreds.
 """
 
 from collections.abc import Callable
@@ -51,16 +51,12 @@ def normal_posteriors(
 
 @dataclass
 class CountLikelihood:
-    """Climbs ℓ from a start.
+    """Climbs ℓ from a start."""
 
-    problem : covariates and λ. Its offsets are the bags. infer : E step, `exact_posteriors` or `normal_posteriors`.
-    trace : ℓ, unpenalised, at every step.
-    """
-
-    problem: LogisticProblem
-    counts: np.ndarray
-    infer: Infer = exact_posteriors
-    trace: list[float] = field(default_factory=list)
+    problem: LogisticProblem  # covariates, bags and λ
+    counts: np.ndarray  # (B, C)
+    infer: Infer = exact_posteriors  # the E step
+    trace: list[float] = field(default_factory=list)  # ℓ, unpenalised, at every step
 
     def with_l2(self, l2: float) -> Self:
         """The same with another λ and an empty trace."""
@@ -74,7 +70,6 @@ class CountLikelihood:
         return p, q, float(likelihoods.sum())
 
     def penalised(self, likelihood: float, theta: np.ndarray) -> float:
-        """ℓ less the penalty at θ."""
         return likelihood - float((self.problem.penalty() * theta**2).sum())
 
     def em(self, theta: np.ndarray, max_iter: int, tol: float) -> np.ndarray:

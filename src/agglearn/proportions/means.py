@@ -141,7 +141,7 @@ def proportions_of(bags: Bags) -> np.ndarray:
 
 
 def mean_map_solver(bags: Bags) -> Solver:
-    """Solver of the logistic regression with the estimated class means in place of labels."""
+    """The logistic regression with the estimated class means in place of labels."""
     proportions, means, counts = proportions_of(bags), bag_means(bags), counts_of(bags)
     class_means = np.linalg.lstsq(proportions, np.column_stack([means, np.ones(len(means))]), rcond=None)[0]
     problem = LogisticProblem.from_rows(bags.X)

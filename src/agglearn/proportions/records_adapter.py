@@ -27,11 +27,6 @@ class BagLearnerOnRecords(RecordClassifier):
     Attributes
     ----------
     learner_ : BagClassifier
-        The fitted learner.
-    encoder_ : FrameEncoder
-        Encoder of the raw columns.
-    classes_ : ndarray
-        0 and 1.
     """
 
     observes = CountedBags
@@ -49,7 +44,6 @@ class BagLearnerOnRecords(RecordClassifier):
         self.learner_ = learner.fit(observation.bags())
 
     def warm_up(self) -> None:
-        """Compile what `learner` compiles."""
         self.learner.warm_up()
 
     def predict_proba(self, X: pd.DataFrame | np.ndarray) -> np.ndarray:
