@@ -20,7 +20,7 @@ from agglearn.progress import verbosity
 from agglearn.saving import Saved, check_classes, expect, is_learned
 from agglearn.settings import check_parameters
 
-__all__ = ["Classifier", "Estimator", "MetaEstimator", "RecordClassifier"]
+__all__ = ["Estimator", "MetaEstimator", "RecordClassifier"]
 
 _INSIDE_FIT = ContextVar("inside_fit", default=False)  # the fit of another learner, which has judged the noise
 

@@ -236,7 +236,7 @@ class _Reader:
                     raise DataError(f"{self.folder}: {name!r} is no learned attribute of a {kind.__name__}")
                 setattr(built, name, self.unpack(value))
             for name in WEIGHTS:
-                value = vars(built).get(name)
+                value: Any = vars(built).get(name)
                 numeric = isinstance(value, float | np.ndarray) and np.asarray(value).dtype.kind == "f"
                 if numeric and not np.isfinite(value).all():
                     raise ValueError(f"{kind.__name__}.{name}: holds values that are no finite numbers")

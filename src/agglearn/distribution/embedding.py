@@ -30,7 +30,7 @@ def as_bags(bags: BagsLike, y: ArrayLike | None = None, names: Sequence[str] = (
         if not isinstance(bags, Bags):
             raise DataError(f"learning from distributions needs Bags, not {type(bags).__name__}")
     elif isinstance(bags, tuple) and len(bags) == 2 and np.ndim(bags[1]) == 1 and np.ndim(bags[0]) == 2:
-        bags = Bags(*bags)
+        bags = Bags(*bags)  # type: ignore[arg-type]  # it makes arrays of them
     else:
         bags = _concatenate(bags)
     if bags.names and len(names) and bags.names != tuple(names):

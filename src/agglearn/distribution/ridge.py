@@ -137,6 +137,7 @@ class Factors:
         if n <= d:
             centred = np.asarray(z, float) - centre
             gram = centred @ centred.T
+            del centred  # which is as large as z
         else:
             gram = np.asarray(sum(rows.T @ rows for rows, _ in self._chunks()))
         s, vectors = eigh(gram, overwrite_a=True, check_finite=False, driver="evd")  # the fastest for all of them

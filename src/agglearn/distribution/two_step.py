@@ -32,7 +32,7 @@ class BagModel(Estimator):
     Attributes
     ----------
     n_features_in_, feature_names_in_ : int, list of str
-        Number of covariates of an instance, and their names, none where the bags have none.
+        Number of covariates of an instance, and their names where the bags have some.
     classes_ : ndarray of shape (C,)
         Classes, of classifiers.
     """

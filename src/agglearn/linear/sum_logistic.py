@@ -52,9 +52,9 @@ class Objective:
         Variables are scaled by the curvature at 0. The search stops when the largest scaled gradient is below `tol`.
         """
         scale = 1 / np.sqrt(np.maximum(self.curvature, 1e-12))
-        options, product = {"maxiter": max_iter, "gtol": tol}, self.hessian_product
+        options, product = {"maxiter": max_iter, "gtol": tol}, None if solver == "lbfgs" else self.hessian_product
         if solver == "lbfgs":
-            options, product = options | {"maxfun": 4 * max_iter, "ftol": 1e-15, "maxcor": 20}, None
+            options |= {"maxfun": 4 * max_iter, "ftol": 1e-15, "maxcor": 20}
         result = minimise_scaled(self.value_and_gradient, np.zeros(len(scale)), scale, options, product)
         return result.x, int(result.nit)
 

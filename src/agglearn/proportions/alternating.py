@@ -37,12 +37,14 @@ class AlternatingMeanMapClassifier(BagClassifier):
         Labels of least loss (the instances of highest score in a bag are positive), or of greatest loss.
     start : {'mean_embedding', 'mean_map', 'zero'}
         Initial weights. The thesis starts from the mean embedding.
-    l2, n_bags, random_state
+    l2 : float or 'held_out'
         As in `CardinalityClassifier`.
     max_iter : int
         Largest number of rounds.
     tol : float
         A round that changes no more than this fraction of the labels is the last. The weights of least loss win.
+    n_bags, random_state
+        As in `MeanEmbeddingClassifier`.
 
     Attributes
     ----------

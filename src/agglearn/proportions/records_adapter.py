@@ -44,6 +44,7 @@ class BagLearnerOnRecords(RecordClassifier):
         self.learner_ = learner.fit(observation.bags())
 
     def warm_up(self) -> None:
+        """Compile what `learner` compiles."""
         self.learner.warm_up()
 
     def predict_proba(self, X: pd.DataFrame | np.ndarray) -> np.ndarray:
