@@ -236,9 +236,9 @@ class _Reader:
                     raise DataError(f"{self.folder}: {name!r} is no learned attribute of a {kind.__name__}")
                 setattr(built, name, self.unpack(value))
             for name in WEIGHTS:
-                value: Any = vars(built).get(name)
-                numeric = isinstance(value, float | np.ndarray) and np.asarray(value).dtype.kind == "f"
-                if numeric and not np.isfinite(value).all():
+                weights: Any = vars(built).get(name)
+                numeric = isinstance(weights, float | np.ndarray) and np.asarray(weights).dtype.kind == "f"
+                if numeric and not np.isfinite(weights).all():
                     raise ValueError(f"{kind.__name__}.{name}: holds values that are no finite numbers")
             built._check_state()
         return built

@@ -215,11 +215,11 @@ class DeepSetsRegressor(SetModel):
     loss = "squared_error"
 
     def _encode(self, bags: Bags) -> np.ndarray:
-        return ((columns_of(bags.target) - self.target_centre_) / self.target_scale_).astype(np.float32)
+        return ((columns_of(np.asarray(bags.target)) - self.target_centre_) / self.target_scale_).astype(np.float32)
 
     def _standardise(self, bags: Bags) -> None:
         super()._standardise(bags)
-        y = columns_of(bags.target)
+        y = columns_of(np.asarray(bags.target))
         spread = y.std(axis=0)
         self.target_centre_, self.target_scale_ = y.mean(axis=0), np.where(spread > 0, spread, 1.0)
         self.n_out_ = y.shape[1]
