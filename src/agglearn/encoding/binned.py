@@ -49,7 +49,7 @@ class BinnedEncoder(Levels):
         binning : Binning
             Places the edges.
         counts : ndarray of shape (n,) or None
-            Number of rows with each value, where the column has distinct values. None for one each.
+            Rows with each value, where the column has distinct values.
         """
         values = numbers(column)
         observed = ~np.isnan(values)
@@ -63,11 +63,9 @@ class BinnedEncoder(Levels):
         return len(self.edges) + 1
 
     @property
-    def labels(self) -> list[str]:
-        """Name of each modality."""
+    def _value_labels(self) -> list[str]:
         bounds = ["-inf", *(f"{e:g}" for e in self.edges), "inf"]
-        bins = [f"({a}, {b}]" for a, b in itertools.pairwise(bounds)]
-        return [*bins, *self._last_labels]
+        return [f"({a}, {b}]" for a, b in itertools.pairwise(bounds)]
 
     def encode(self, column: pd.Series) -> np.ndarray:
         values = numbers_or_nan(column) if self.has_other else numbers(column)

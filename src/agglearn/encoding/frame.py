@@ -1,9 +1,8 @@
 """From raw columns to codes: each feature becomes one of `size` modalities, numbered from 0.
 
-A missing value is a modality of its own where training rows have missing values. Anything that no training row
-had (a new category, or a missing value where there was none) is UNSEEN: it belongs to no modality, is
-counted in no table, and adds nothing to a prediction. Encoders of a declared schema (`agglearn.encoding.schema`) have a
-last modality, `other`, for all of that.
+A missing value is a modality of its own where training rows have missing values. Anything that no training row had is
+UNSEEN: it belongs to no modality, is counted in no table, and adds nothing to a prediction. Encoders of a declared schema
+(`agglearn.encoding.schema`) have a last modality, `other`, for all of that.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -48,13 +47,9 @@ class FrameEncoder(Saved):
 
     @classmethod
     def fit(
-        cls,
-        frame: pd.DataFrame | np.ndarray,
-        binning_: str | Binning = "deciles",
-        categorical: Iterable[str] = (),
-        hashed: Mapping[str, int] | None = None,
-        hash_above: tuple[int, int] | None = None,
-    ) -> Self:
+        cls, frame: pd.DataFrame | np.ndarray, binning_: str | Binning = "deciles", categorical: Iterable[str] = (),
+        hashed: Mapping[str, int] | None = None, hash_above: tuple[int, int] | None = None,
+    ) -> Self:  # fmt: skip
         """Learn vocabularies and bins from training rows.
 
         Parameters
@@ -73,16 +68,14 @@ class FrameEncoder(Saved):
         Warns
         -----
         LooksLikeCodes
-            Numbers that look like names were taken for amounts, or have lost digits, or text that looks like amounts was taken
-            for names. One warning names the first columns.
+            Numbers that look like names were taken for amounts, or have lost digits, or text that looks like amounts was
+            taken for names. One warning names the first columns.
         """
         frame, bins, names = as_frame(frame), binning(binning_), set(map(str, categorical))
         hashed = {str(name): buckets for name, buckets in (hashed or {}).items()}
-        absent = names - set(frame.columns)
-        if absent:
-            raise DataError(f"categorical: no column {sorted(absent)[0]!r}; there are {list_some(frame.columns)}")
-        if absent := set(hashed) - set(frame.columns):
-            raise DataError(f"hashed: no column {sorted(absent)[0]!r}; there are {list_some(frame.columns)}")
+        for setting, named in (("categorical", names), ("hashed", set(hashed))):
+            if absent := named - set(frame.columns):
+                raise DataError(f"{setting}: no column {sorted(absent)[0]!r}; there are {list_some(frame.columns)}")
         with one_warning():
             return cls(tuple(fit_column(frame[c], bins, c in names, hashed.get(c), hash_above) for c in frame.columns))
 
@@ -134,7 +127,7 @@ class FrameEncoder(Saved):
         Parameters
         ----------
         names : Sequence[str]
-            Of these features, in the new order.
+            In the new order.
         """
         by_name = {f.name: f for f in self.features}
         return FrameEncoder(tuple(by_name[n] for n in names), self.schema)
@@ -167,14 +160,10 @@ def with_target_encodings(
     Parameters
     ----------
     encoder : FrameEncoder
-    frame : DataFrame
-        Records that are used for nothing else.
-    y : ndarray of shape (n,)
-        Their labels in {0, 1}.
-    above : int
-        Modalities of the largest feature that stays as it is.
-    modalities : int
-        Exclusive upper bound of the new modalities.
+    frame, y : DataFrame, ndarray of shape (n,)
+        Records that are used for nothing else, and their labels in {0, 1}.
+    above, modalities : int
+        Modalities of the largest feature that stays as it is, and exclusive upper bound of the new ones.
     fit : Callable[[Series, ndarray, int], FeatureEncoder]
         Makes the encoder of a column from (column, y, modalities).
     """
