@@ -47,9 +47,13 @@ class FrameEncoder(Saved):
 
     @classmethod
     def fit(
-        cls, frame: pd.DataFrame | np.ndarray, binning_: str | Binning = "deciles", categorical: Iterable[str] = (),
-        hashed: Mapping[str, int] | None = None, hash_above: tuple[int, int] | None = None,
-    ) -> Self:  # fmt: skip
+        cls,
+        frame: pd.DataFrame | np.ndarray,
+        binning_: str | Binning = "deciles",
+        categorical: Iterable[str] = (),
+        hashed: Mapping[str, int] | None = None,
+        hash_above: tuple[int, int] | None = None,
+    ) -> Self:
         """Learn vocabularies and bins from training rows.
 
         Parameters

@@ -24,10 +24,8 @@ class CountedBags(Observation):
         Modalities of the features.
     frame : DataFrame
         (n,) rows of raw features, in any order. Columns that the encoder does not name are left out.
-    rows : ndarray of shape (n,)
-        Rows of the frame, bag after bag. Some may be in no bag.
-    offsets : ndarray of shape (B + 1,)
-        Bag b holds rows[offsets[b]:offsets[b + 1]].
+    rows, offsets : ndarray of shape (n,), ndarray of shape (B + 1,)
+        Bag b holds rows[offsets[b]:offsets[b + 1]] of the frame. Some may be in no bag.
     counts : ndarray of shape (B, 2)
         Records with label 0 and with label 1.
     noise : NoiseSpec or None
@@ -65,10 +63,8 @@ class CountedBags(Observation):
 
         Parameters
         ----------
-        encoder : FrameEncoder
-            Modalities of the features.
-        frame : DataFrame
-            (n,) rows of raw features.
+        encoder, frame : FrameEncoder, DataFrame
+            Modalities of the features, and (n,) rows of raw features.
         y : ndarray of shape (n,)
             Labels in {0, 1}.
         size : int

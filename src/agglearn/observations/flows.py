@@ -30,10 +30,8 @@ class FlowCounts(Observation):
         (E, L, L), (R, E, L, L) or one array per edge, in the order of the model's edges. None: none.
     noise : str
         Distribution of an observed count given the true one: `exact`, `poisson`, `gaussian`, `laplace`.
-    rate : float
-        Detection rate of Poisson noise.
-    scale : float
-        σ of Gaussian, b of Laplace noise.
+    rate, scale : float
+        Detection rate of Poisson noise, and σ of Gaussian or b of Laplace noise.
     population_size : float or None
         M, where it is public.
     context : dict[str, ndarray]
@@ -82,12 +80,11 @@ class FlowCounts(Observation):
         Parameters
         ----------
         kind : {'node', 'edge'}
-            `node` or `edge`.
         """
-        counts = self.node_counts if kind == "node" else self.edge_counts
+        counts, ndim = (self.node_counts, 3) if kind == "node" else (self.edge_counts, 4)
         if counts is None:
-            return np.zeros((0,) * (3 if kind == "node" else 4))
-        return counts if counts.ndim == (3 if kind == "node" else 4) else counts[None]
+            return np.zeros((0,) * ndim)
+        return counts if counts.ndim == ndim else counts[None]
 
     def _refuse_negative(self) -> None:
         for kind in KINDS:
@@ -101,12 +98,13 @@ class FlowCounts(Observation):
                 )
 
     def _check_totals(self) -> None:
-        totals = {}
-        for kind in KINDS:
-            for repeat in self.repeats(kind):
-                for number, table in enumerate(repeat):
-                    if table.size and not np.isnan(table).any():
-                        totals[f"{kind} {number}"] = table.sum()
+        totals = {
+            f"{kind} {number}": table.sum()
+            for kind in KINDS
+            for repeat in self.repeats(kind)
+            for number, table in enumerate(repeat)
+            if table.size and not np.isnan(table).any()
+        }
         for name, total in totals.items():
             first = next(iter(totals))
             if abs(total - totals[first]) > 1e-9 * max(1.0, total):

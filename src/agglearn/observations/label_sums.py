@@ -64,9 +64,10 @@ class LabelSums(Observation):
     noise: NoiseSpec | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "sums", np.asarray(self.sums, dtype=float))
-        object.__setattr__(self, "names", list(self.names))
-        object.__setattr__(self, "frame", public_features(self.frame, self.map.inputs, self.label))
+        put = functools.partial(object.__setattr__, self)
+        put("sums", np.asarray(self.sums, dtype=float))
+        put("names", list(self.names))
+        put("frame", public_features(self.frame, self.map.inputs, self.label))
         _check_names(self.map.names, self.names, self.sums)
         if not np.isfinite(self.sums).all():
             bad = self.names[int(np.flatnonzero(~np.isfinite(self.sums))[0])]
@@ -118,10 +119,8 @@ class LabelSums(Observation):
 
         Parameters
         ----------
-        mapped : FeatureMap
-            From raw columns to coordinates.
-        frame : DataFrame
-            (n,) rows of raw columns.
+        mapped, frame : FeatureMap, DataFrame
+            From raw columns to coordinates, and (n,) rows of raw columns.
         y, weights, label
             As in `from_records`.
         """
@@ -148,10 +147,8 @@ class LabelSums(Observation):
         ----------
         X : DataFrame or ndarray
             As in `from_records`.
-        sums : Series or ndarray or Sequence[float]
+        sums, names : Series or ndarray or Sequence[float], Sequence[str] or None
             Series by coordinate name, or a vector with its `names`, in the matrix's order.
-        names : Sequence[str] or None
-            Of the coordinates, where `sums` is no Series.
         noise : NoiseSpec or None
             Of the release, None where it is exact.
         **options : Any
@@ -270,10 +267,9 @@ class LabelSums(Observation):
             See `calibrate`. `classic` is the note's, which holds for ε < 1 only.
         sensitivity : str or float
             See `sensitivity`.
-        allow_large_epsilon : bool
-            Accept ε above 20 in a private release.
-        accept_learned_schema : bool
-            Accept features that were encoded by labels. The release is then not called private.
+        allow_large_epsilon, accept_learned_schema : bool
+            Accept ε above 20 in a private release, and features that were encoded by labels. The release is then not called
+            private.
         draw : Draw
             `draw_seeded(seed)` for reproducible noise that is not private.
 
@@ -326,17 +322,16 @@ class LabelSums(Observation):
 def _bounds(bounds: Bounds | None, columns: list[str]) -> dict[str, tuple[float, float]]:
     if bounds is None:
         return {}
-    if not isinstance(bounds, Mapping):
-        low, high = bounds
-        bounds = dict.fromkeys(columns, (low, high))
-    bounds = {str(name): span for name, span in bounds.items()}
+    by_name = bounds if isinstance(bounds, Mapping) else dict.fromkeys(columns, bounds)
+    by_name, ranges = {str(name): span for name, span in by_name.items()}, {}
     for name in columns:
-        if name not in bounds:
+        if name not in by_name:
             raise ConfigError(f"bounds: none for column {name!r}; declare (low, high) for it")
-        low, high = bounds[name]
+        low, high = by_name[name]
         if not -math.inf < low <= high < math.inf:
             raise ConfigError(f"bounds: {name}: ({low}, {high}) is no range")
-    return {name: (float(bounds[name][0]), float(bounds[name][1])) for name in columns}
+        ranges[name] = float(low), float(high)
+    return ranges
 
 
 def _check_names(expected: list[str], names: Sequence[str], sums: np.ndarray) -> None:

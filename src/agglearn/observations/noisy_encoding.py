@@ -28,10 +28,8 @@ def tables_with_noisy_encoding(
 
     Parameters
     ----------
-    encoder : FrameEncoder
-        Of the raw values.
-    codes : ndarray of shape (n, D)
-        Of the records.
+    encoder, codes : FrameEncoder, ndarray of shape (n, D)
+        Of the raw values, and codes of the records.
     y : ndarray of shape (n,)
         Labels in {0, 1}.
     sigma, seed
@@ -51,10 +49,10 @@ def tables_with_noisy_encoding(
     tables = ContingencyTables.from_codes(FrameEncoder(features), new, y, label, pairs)
     merged = [np.bincount(recoding, minlength=f.size) for f, recoding in zip(features, recodings, strict=True)]
     noisy = with_gaussian_noise(tables, sigma, seed, merged=merged)
-    singles: dict[Key, Table] = {}
-    for i, (feature, recoding) in enumerate(zip(features, recodings, strict=True)):
-        table = raw.tables[i,]
-        singles[i,] = table.merge_cells(recoding[table.cells], (feature.size,))
+    singles: dict[Key, Table] = {
+        (i,): raw.tables[i,].merge_cells(recoding[raw.tables[i,].cells], (features[i].size,))
+        for i, recoding in enumerate(recodings)
+    }
     return replace(noisy, tables=noisy.tables | singles)
 
 

@@ -45,11 +45,7 @@ class Records(Observation):
 
     @classmethod
     def from_records(
-        cls,
-        frame: pd.DataFrame,
-        label: str | None = None,
-        features: Iterable[str] | None = None,
-        **options: Any,
+        cls, frame: pd.DataFrame, label: str | None = None, features: Iterable[str] | None = None, **options: Any
     ) -> Self:
         """Records from raw columns.
 
@@ -58,7 +54,7 @@ class Records(Observation):
         frame, label, features
             As in `ContingencyTables.from_records`.
         **options : Any
-            `schema`, `binning`, `categorical`, `positive`, `hashed`, `hash_above`, as there.
+            Its `schema`, `binning`, `categorical`, `positive`, `hashed`, `hash_above`.
         """
         encoder, x, y, label = encode_records(frame, label, features, **options)
         return cls(encoder, x.reset_index(drop=True), y, label)

@@ -1,7 +1,7 @@
 """Observations with noise for privacy: tables, bag counts, flow counts. Label sums release themselves."""
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TypeVar
 
@@ -56,11 +56,9 @@ def release_tables(
     postprocessing : str
         `none`, `clip` (counts from 0 on, label sums within them), or `project` (tables that agree with one another). It
         costs no privacy.
-    allow_large_epsilon : bool
-        Accept ε above 20 in a private release.
-    accept_learned_schema : bool
-        Accept that bins and categories were learned from the records. Noise on counts does not hide them, so the
-        release is then not called private.
+    allow_large_epsilon, accept_learned_schema : bool
+        Accept ε above 20 in a private release, and bins and categories that were learned from the records. Noise on counts
+        does not hide these, so the release is then not called private.
     draw : Draw
         `draw_private` draws through OpenDP. `draw_seeded(seed)` from the same distribution, reproducible and not
         private.
@@ -79,9 +77,8 @@ def release_tables(
     cells = {k: math.prod(t.shape) for k, t in tables.tables.items()}
     noises = mechanisms(cells, mechanism, epsilon, delta, split, adjacency)
     scales = {table_name(tables, k): float(noise.scale) for k, noise in noises.items()}
-    spec = NoiseSpec(
-        mechanism, max(scales.values()), epsilon, delta, adjacency, scales=scales if split == "cells" else None
-    )
+    stated = scales if split == "cells" else None
+    spec = NoiseSpec(mechanism, max(scales.values()), epsilon, delta, adjacency, scales=stated)
     totals = draw_totals(tables, noises[TOTALS], draw, adjacency)
     # whether δ is refused must not depend on more than the release shows
     margin = 0.0 if adjacency == "label" else DEVIATIONS * math.sqrt(noises[TOTALS].variance)
@@ -107,9 +104,8 @@ def add_noise(
     """
     cells = sum(math.prod(t.shape) for t in tables.tables.values())
     if cells > MAX_CELLS:
-        raise DataError(
-            f"noise on all {cells:,} cells needs too much memory; use fewer pairs, or hash the largest features"
-        )
+        advice = "use fewer pairs, or hash the largest features"
+        raise DataError(f"noise on all {cells:,} cells needs too much memory; {advice}")
     first, names = 1 if spec.adjacency == "label" else 0, tables.names  # counts are public where labels alone are not
 
     def draw_table(key: Key, table: Table) -> Table:
@@ -188,7 +184,7 @@ def release_flow_counts(
     if flows.noise != "exact":
         raise DataError(f"the counts have {flows.noise} noise already")
     counts = {k: getattr(flows, k) for k in ("node_counts", "edge_counts") if getattr(flows, k) is not None}
-    if any(v.ndim != n for k, v in counts.items() for n in [2 if k == "node_counts" else 3]):
+    if any(v.ndim != (2 if k == "node_counts" else 3) for k, v in counts.items()):
         raise DataError("repeated exact counts: give each once")
     n = sum(len(v) for v in counts.values())
     epsilon, delta = check_promise(epsilon, delta, mechanism)
@@ -197,16 +193,13 @@ def release_flow_counts(
         observed = ~np.isnan(values)
         counts[name] = values.copy()
         counts[name][observed] = draw(noise, values[observed], name)
-    spec, records = (
-        NoiseSpec(noise.kind, float(noise.scale), epsilon, delta),
-        _largest_population(counts.values(), noise),
-    )
+    spec, records = NoiseSpec(noise.kind, float(noise.scale), epsilon, delta), _largest_population(counts, noise)
     spec = certify(spec, flows, draw, records, accept_exact_facts, allow_large_epsilon, FLOWS_ADVICE)
     kind = "gaussian" if noise.gaussian else "laplace"
     return replace(flows, **counts, noise=kind, scale=float(noise.scale), population_size=None, privacy=spec)
 
 
-def _largest_population(counts: Iterable[np.ndarray], noise: Mechanism) -> float:
+def _largest_population(counts: Mapping[str, np.ndarray], noise: Mechanism) -> float:
     """Upper bound of a population's size, from noisy tables of the whole of it: the largest sum and `DEVIATIONS` of its noise."""
-    sums = [(np.nansum(table), np.count_nonzero(~np.isnan(table))) for tables in counts for table in tables]
+    sums = [(np.nansum(table), np.count_nonzero(~np.isnan(table))) for tables in counts.values() for table in tables]
     return max((total + DEVIATIONS * math.sqrt(n * noise.variance) for total, n in sums), default=0.0)

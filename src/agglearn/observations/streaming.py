@@ -11,8 +11,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from agglearn.encoding import BinnedEncoder, Binning, FrameEncoder
+from agglearn.encoding import binning as binning_of
 from agglearn.encoding.codes import one_warning
 from agglearn.encoding.columns import LOOKS_NUMERIC, present, with_missing
+from agglearn.encoding.frame import fit_column
 from agglearn.errors import DataError
 
 BATCH = 1 << 19  # records read at a time
@@ -53,21 +55,19 @@ class ParquetRecords:
         binning: str | Binning,
         categorical: Iterable[str],
         hashed: Mapping[str, int] | None,
-        hash_above: tuple[int, int] | None = None,
+        hash_above: tuple[int, int] | None,
     ) -> FrameEncoder:
         """The encoder of all columns. Memory holds one column, of categories the distinct values only."""
         categories, hashed = set(present(categorical, self.columns)), {str(c): n for c, n in (hashed or {}).items()}
         present(hashed, self.columns)
+        bins = binning_of(binning)
         features = []
         with one_warning():
             for c in self.columns:
                 few = c in categories or c in hashed or self._is_mostly_text(c)
                 frame = pd.DataFrame({c: self._distinct(c)}) if few else as_columns(self.file.read(columns=[c]))
-                buckets = {c: hashed[c]} if c in hashed else None
-                encoder = FrameEncoder.fit(
-                    with_missing(frame, self.missing), binning, categories & {c}, buckets, hash_above
-                )
-                features.append(encoder.features[0])
+                column = with_missing(frame, self.missing)[c]
+                features.append(fit_column(column, bins, c in categories, hashed.get(c), hash_above))
         return FrameEncoder(tuple(features))
 
     def batches(self, encoder: FrameEncoder, labels: LabelsOf) -> Iterator[tuple[np.ndarray, np.ndarray]]:

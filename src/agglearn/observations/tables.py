@@ -14,13 +14,13 @@ import numpy as np
 import pandas as pd
 
 from agglearn.encoding import Binning, FrameEncoder, Schema
-from agglearn.encoding.columns import as_frame, present
+from agglearn.encoding.columns import as_frame, first_repeated, present
 from agglearn.encoding.labels import label_all, require_label, take_label
 from agglearn.errors import DataError
 from agglearn.observations.base import Observation
 from agglearn.observations.counting import Counts, Key, Tally
 from agglearn.observations.release import release_tables
-from agglearn.observations.streaming import LabelsOf, ParquetRecords
+from agglearn.observations.streaming import ParquetRecords
 from agglearn.observations.table import Table, TableSet
 from agglearn.observations.workload import Check, check_pairs, within_memory, workload_of
 
@@ -49,9 +49,8 @@ class ContingencyTables(TableSet, Observation):
     """
 
     def __post_init__(self) -> None:
-        names = self.encoder.names
-        if len(set(names)) < len(names):
-            raise DataError(f"feature {next(n for n in names if names.count(n) > 1)!r} is named twice")
+        if (name := first_repeated(self.encoder.names)) is not None:
+            raise DataError(f"feature {name!r} is named twice")
         if self.noise is None:
             _check(self)
 
@@ -97,8 +96,7 @@ class ContingencyTables(TableSet, Observation):
         cross_buckets : int or None
             Tables of pairs with more cells than this are hashed into so many. None for none.
         before_counting : Check
-            Called with the `Workload` before counting starts. The default refuses work that needs more memory than this
-            machine has.
+            Called with the `Workload` before counting. The default refuses what needs more memory than there is.
 
         Raises
         ------
@@ -122,10 +120,8 @@ class ContingencyTables(TableSet, Observation):
 
         Parameters
         ----------
-        encoder : FrameEncoder
-            Of the codes.
-        codes : ndarray of shape (n, D)
-            Int32.
+        encoder, codes : FrameEncoder, ndarray of shape (n, D)
+            Int32 codes of this encoder.
         y : ndarray of shape (n,)
             Labels in {0, 1}.
         label, pairs, cross_buckets, before_counting
@@ -142,9 +138,7 @@ class ContingencyTables(TableSet, Observation):
 
         Parameters
         ----------
-        encoder : FrameEncoder
-            Of the codes.
-        batches : Iterable[tuple[ndarray, ndarray]]
+        encoder, batches : FrameEncoder, Iterable[tuple[ndarray, ndarray]]
             Pairs of codes and labels, as in `from_codes`.
         records : int
             Number of records, 0 where it is unknown. See `workload_of`.
@@ -164,14 +158,11 @@ class ContingencyTables(TableSet, Observation):
 
         Parameters
         ----------
-        encoder : FrameEncoder
-            Of the codes that were counted.
-        counts : Mapping[Key, Counts]
-            Cells, counts and label sums of each table.
+        encoder, counts : FrameEncoder, Mapping[Key, Counts]
+            Cells, counts and label sums of each table over its codes.
         tally : Tally
             Holds the totals, and the buckets of hashed tables.
         label : str
-            Name of the label.
         """
         sizes, hashed = encoder.sizes, tally.hashed
         shapes = {k: (hashed[k],) if k in hashed else tuple(int(sizes[i]) for i in k) for k in counts}
@@ -200,28 +191,20 @@ class ContingencyTables(TableSet, Observation):
 
         Parameters
         ----------
-        path : str or Path
-            Parquet file, one row per record.
-        missing : Iterable[str]
-            Spellings of a missing value besides null.
+        path, missing : str or Path, Iterable[str]
+            Parquet file, one row per record, and spellings of a missing value besides null.
         label, features, pairs, schema, binning, categorical, positive, hashed, hash_above, cross_buckets, before_counting
             As in `from_records`.
         """
-        labels: LabelsOf
-        if schema is None:
-            records = ParquetRecords(path, require_label(label), features, list(missing))
+        learned = {"binning": binning, "categorical": categorical, "hashed": hashed, "hash_above": hash_above}
+        encoder, label = _read_schema(schema, label, features, positive=positive, **learned)
+        records = ParquetRecords(path, label, encoder.names if encoder else features, list(missing))
+        if encoder is None:
             check_pairs(pairs, before_counting, len(records.columns))
             encoder = records.fit(binning or "deciles", categorical, hashed, hash_above)
-            labels = functools.partial(label_all, positive=positive)
-        else:
-            schema.refuse(
-                label, positive=positive, binning=binning, categorical=categorical, hashed=hashed, hash_above=hash_above
-            )
-            encoder = select_features(schema.encoder, features)
-            records = ParquetRecords(path, schema.label, encoder.names, list(missing))
-            labels = schema.labels
+        labels = schema.labels if schema else functools.partial(label_all, positive=positive)
         n, batches = records.file.metadata.num_rows, records.batches(encoder, labels)
-        return cls.from_batches(encoder, batches, records.label, pairs, cross_buckets, n, before_counting)
+        return cls.from_batches(encoder, batches, label, pairs, cross_buckets, n, before_counting)
 
     # -- using --------------------------------------------------------------------------------------------------
 
@@ -248,13 +231,7 @@ class ContingencyTables(TableSet, Observation):
         return release_tables(self, epsilon, delta, **options)
 
     def check_labels(self) -> None:
-        """Refuse tables of a single label.
-
-        Raises
-        ------
-        DataError
-            Not both labels occur.
-        """
+        """Raise DataError where not both labels occur."""
         if not 0 < self.positives < self.total:
             raise DataError(
                 f"label {self.label!r}: all {self.total:g} records have the same label; nothing can be learned"
@@ -269,10 +246,7 @@ class ContingencyTables(TableSet, Observation):
             Of these features.
         """
         selected = set(present(names, self.names))
-        rank: dict[int, int] = {}
-        for i, name in enumerate(self.names):
-            if name in selected:
-                rank[i] = len(rank)
+        rank = {i: r for r, i in enumerate(i for i, name in enumerate(self.names) if name in selected)}
         tables = {tuple(rank[i] for i in key): t for key, t in self.tables.items() if rank.keys() >= set(key)}
         encoder = self.encoder.select([self.names[i] for i in rank])
         return replace(self, encoder=encoder, tables=tables)
@@ -296,17 +270,12 @@ class ContingencyTables(TableSet, Observation):
         return d, c
 
     def refuse_hashed_pairs(self, use: str) -> None:
-        """Refuse hashed tables.
+        """Raise DataError where a pair's table is hashed.
 
         Parameters
         ----------
         use : str
             The computation that needs the cells themselves.
-
-        Raises
-        ------
-        DataError
-            A pair's table is hashed.
         """
         for i, j in self.hashed_pairs:
             raise DataError(
@@ -322,29 +291,19 @@ class ContingencyTables(TableSet, Observation):
 
     def _parameters(self) -> dict[str, Any]:
         """The fields. `tables` is one data frame (feature_a, feature_b, code_a, code_b, count, label_sum)."""
-        hashed = [[*key, buckets] for key, buckets in self.hashed_pairs.items()]
-        return {
-            **super()._parameters(),
-            "keys": [list(key) for key in self.tables],
-            "hashed": hashed,
-            "tables": self._rows(),
-        }
+        keys, hashed = [list(key) for key in self.tables], [[*key, n] for key, n in self.hashed_pairs.items()]
+        return {**super()._parameters(), "keys": keys, "hashed": hashed, "tables": self._rows()}
 
     def _rows(self) -> pd.DataFrame:
         """The cells of all tables, table after table. A table of one feature has −1 for the second feature and code."""
         if not self.tables:
             return pd.DataFrame(columns=COLUMNS)
-        tables, sizes = list(self.tables.values()), [len(t.cells) for t in self.tables.values()]
+        tables, sizes = self.tables.values(), [len(t.cells) for t in self.tables.values()]
         codes = [np.unravel_index(t.cells, t.shape) for t in tables]
-        none = [np.full(n, -1) for n in sizes]
-        columns = (
-            np.repeat([key[0] for key in self.tables], sizes).astype(np.int32),
-            np.repeat([key[1] if len(key) == 2 else -1 for key in self.tables], sizes).astype(np.int32),
-            np.concatenate([c[0] for c in codes]).astype(np.int32),
-            np.concatenate([c[1] if len(c) == 2 else n for c, n in zip(codes, none, strict=True)]).astype(np.int32),
-            np.concatenate([t.counts for t in tables]),
-            np.concatenate([t.label_sums for t in tables]),
-        )
+        features = (np.repeat([(*key, -1)[i] for key in self.tables], sizes) for i in (0, 1))
+        cells = (np.concatenate([(*c, np.full(len(c[0]), -1))[i] for c in codes]) for i in (0, 1))
+        numbers = (np.concatenate([getattr(t, name) for t in tables]) for name in ("counts", "label_sums"))
+        columns = [*(column.astype(np.int32) for column in (*features, *cells)), *numbers]
         return pd.DataFrame(dict(zip(COLUMNS, columns, strict=True)))
 
     @classmethod
@@ -369,30 +328,36 @@ def encode_records(
     frame: pd.DataFrame, label: str | None, features: Iterable[str] | None, schema: Schema | None = None, *,
     binning: str | Binning | None = None, categorical: Iterable[str] = (), positive: object = None,
     hashed: Mapping[str, int] | None = None, hash_above: tuple[int, int] | None = None,
-    before: Callable[[int], object] | None = None,
+    before: Callable[[int], object] = lambda features: None,
 ) -> tuple[FrameEncoder, pd.DataFrame, np.ndarray, str]:  # fmt: skip
     """(encoder, features, labels, name of the label) of records: by a declared schema, or learned from them.
 
     `before` is called with the number of features before the work on their values.
     """
-    if schema is not None:
-        schema.refuse(
-            label, positive=positive, binning=binning, categorical=categorical, hashed=hashed, hash_above=hash_above
-        )
-        encoder, frame = select_features(schema.encoder, features), as_frame(frame)
-        present([schema.label, *encoder.names], frame.columns)
-        if before:
-            before(len(encoder.names))
-        y, labelled = schema.labels(frame[schema.label])
-        return encoder, frame.loc[labelled, encoder.names], y, schema.label
-    label = require_label(label)
+    learned = {"binning": binning, "categorical": categorical, "hashed": hashed, "hash_above": hash_above}
+    encoder, label = _read_schema(schema, label, features, positive=positive, **learned)
+    if schema is not None and encoder is not None:
+        frame = as_frame(frame)
+        present([label, *encoder.names], frame.columns)
+        before(len(encoder.names))
+        y, labelled = schema.labels(frame[label])
+        return encoder, frame.loc[labelled, encoder.names], y, label
     x, y = take_label(frame, label, positive)
     x = x if features is None else x[present(features, x.columns)]
     if x.empty:
         raise DataError("there are no records to aggregate")
-    if before:
-        before(x.shape[1])
+    before(x.shape[1])
     return FrameEncoder.fit(x, binning or "deciles", categorical, hashed, hash_above), x, y, label
+
+
+def _read_schema(
+    schema: Schema | None, label: str | None, features: Iterable[str] | None, **settings: object
+) -> tuple[FrameEncoder | None, str]:
+    """The encoder that a schema declares, None without a schema, and the label. The settings may then not be given."""
+    if schema is None:
+        return None, require_label(label)
+    schema.refuse(label, **settings)
+    return select_features(schema.encoder, features), schema.label
 
 
 def select_features(encoder: FrameEncoder, features: Iterable[str] | None) -> FrameEncoder:
@@ -439,14 +404,12 @@ def start_tally(
     positions = pairs if isinstance(pairs, str) else [k for k in table_keys(encoder.names, pairs) if len(k) == 2]
     before_counting(workload_of(sizes, positions, records, cross_buckets))
     keys = table_keys(encoder.names, pairs)
-    if cross_buckets is None:
-        return Tally(sizes, keys)
-    large = [k for k in keys if len(k) == 2 and int(sizes[k[0]]) * int(sizes[k[1]]) > cross_buckets]
+    large = [k for k in keys if cross_buckets and len(k) == 2 and int(sizes[k[0]]) * int(sizes[k[1]]) > cross_buckets]
     return Tally(sizes, keys, dict.fromkeys(large, cross_buckets))
 
 
 def _check(tables: ContingencyTables) -> None:
-    """Refuse tables of no records: cells distinct, counts whole and non-negative, label sums within counts, tables within totals."""
+    """DataError unless cells are distinct, counts whole from 0 on, label sums within counts, tables within totals."""
     names = tables.names
     for key, table in tables.tables.items():
         title = "table " + " × ".join(repr(names[i]) for i in key)
