@@ -3,7 +3,6 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Self
 
 from agglearn.saving import Packed, Saved
 
@@ -48,11 +47,6 @@ class NoiseSpec(Saved):
     def __post_init__(self) -> None:
         object.__setattr__(self, "meaning", self._describe())
 
-    def map_scales(self, change: Callable[[float], float]) -> Self:
-        """The same noise with a function of its scales in their place."""
-        scales = self.scales and {name: change(scale) for name, scale in self.scales.items()}
-        return replace(self, scale=change(self.scale), scales=scales)
-
     def _describe(self) -> str:
         if not self.private:
             return f"Not private: {self.unprotected or 'this is the seeded noise of an experiment, which can be drawn again'}."
@@ -68,6 +62,12 @@ class NoiseSpec(Saved):
             stated = f"{self.stated_sensitivity:g} was stated by the publisher, and no features show it"
             words += f" The sensitivity of {stated}."
         return words
+
+
+def map_scales(noise: NoiseSpec, change: Callable[[float], float]) -> NoiseSpec:
+    """The noise with other scales."""
+    scales = noise.scales and {name: change(scale) for name, scale in noise.scales.items()}
+    return replace(noise, scale=change(noise.scale), scales=scales)
 
 
 class Observation(Saved):

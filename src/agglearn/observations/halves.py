@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from agglearn.errors import DataError
-from agglearn.observations.base import NoiseSpec, Observation
+from agglearn.observations.base import NoiseSpec, Observation, map_scales
 from agglearn.observations.label_sums import LabelSums
 from agglearn.observations.tables import ContingencyTables, Pairs, encode_records
 from agglearn.observations.workload import check_pairs, within_memory
@@ -120,4 +120,4 @@ def add_sums(a: LabelSums, b: LabelSums) -> LabelSums:
 
 def _double(noise: NoiseSpec | None) -> NoiseSpec | None:
     """The noise of a sum of two independent draws: the same guarantee, √2 times the scale."""
-    return noise and noise.map_scales(lambda scale: math.sqrt(2) * scale)
+    return noise and map_scales(noise, lambda scale: math.sqrt(2) * scale)
