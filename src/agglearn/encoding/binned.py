@@ -40,16 +40,9 @@ class BinnedEncoder(Levels):
 
     @classmethod
     def fit(cls, column: pd.Series, binning: Binning, counts: np.ndarray | None = None) -> Self:
-        """Bins of a training column.
+        """Bins of a training column of numbers, or of text that spells them.
 
-        Parameters
-        ----------
-        column : Series
-            Numbers, or text that spells them.
-        binning : Binning
-            Places the edges.
-        counts : ndarray of shape (n,) or None
-            Rows with each value, where the column has distinct values.
+        `counts` (n,) are the rows with each value, where the column has distinct values.
         """
         values = numbers(column)
         observed = ~np.isnan(values)

@@ -68,17 +68,11 @@ NAMED: dict[str, Binning] = {"deciles": Quantiles(10), "width": EqualWidth(10)}
 
 
 def binning(spec: str | Binning) -> Binning:
-    """A binning by name, or the object itself.
+    """A binning by name (`deciles`, `width`; ConfigError for another), or the object itself.
 
     Parameters
     ----------
     spec : str or Binning
-        `deciles`, `width`, or a binning.
-
-    Raises
-    ------
-    ConfigError
-        Another name.
     """
     if not isinstance(spec, str):
         return spec

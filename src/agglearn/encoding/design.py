@@ -36,10 +36,8 @@ class FeatureMap(Saved):
         `columns`, numbers as they are. `onehot`, one coordinate per modality. `quadratic`, these and one per pair of
         modalities that occurred in the rows it was fitted to. `scaled`, numbers scaled to [0, 1] (and clipped there),
         one more coordinate where one is missing, modalities for the rest.
-    encoder : FrameEncoder or None
-        Modalities. None for `columns`.
-    columns : tuple[str, ...]
-        Names of the columns, for `columns`.
+    encoder, columns : FrameEncoder or None, tuple[str, ...]
+        Modalities, or for `columns` the names of these.
     ranges : dict[str, tuple[float, float]]
         {column: (low, high)}: of `scaled`, what becomes 0 and 1. Of `columns`, bounds of the values, or empty.
     cells : tuple[ndarray, ...]
@@ -59,22 +57,17 @@ class FeatureMap(Saved):
     def fit(
         cls, kind: str, encoder: FrameEncoder, frame: pd.DataFrame, ranges: Ranges = None, intercept: bool = True
     ) -> Self:
-        """A map over an encoder's features.
+        """A map over an encoder's features, of any kind but `columns`.
 
         Parameters
         ----------
         kind, encoder, intercept
-            As in `FeatureMap`, `columns` excepted.
+            As in `FeatureMap`.
         frame : DataFrame
             Rows of raw columns.
         ranges : Ranges
             Of `scaled`, {column: (low, high)} for every binned column, or `features`: the smallest and the largest
-            value in the frame, where these are public.
-
-        Raises
-        ------
-        ConfigError
-            Unknown kind, ranges that are missing or empty.
+            value in the frame, where these are public. ConfigError for ranges that are missing or empty.
         """
         if kind not in KINDS[1:]:
             raise ConfigError(f"features: {kind!r} is not known; use {', '.join(KINDS[1:])}")
@@ -117,12 +110,8 @@ class FeatureMap(Saved):
         Parameters
         ----------
         frame : DataFrame or ndarray
-            Columns matched by name, or an array of them in order.
-
-        Raises
-        ------
-        DataError
-            A column is missing, text or nothing where numbers are needed, values out of their declared range.
+            Columns matched by name, or an array of them in order. DataError where one is missing, or holds text or
+            nothing where numbers are needed.
         """
         frame = as_frame(frame, self.inputs)
         if self.kind == "columns":

@@ -64,16 +64,15 @@ class FrameEncoder(Saved):
             `deciles`, `width`, or a binning object, for numeric columns.
         categorical : Iterable[str]
             Numeric columns whose numbers are names (hashes, codes), not quantities.
-        hashed : Mapping[str, int] or None
-            {column: buckets}, columns whose values are hashed instead of learnt. See `HashedEncoder`.
-        hash_above : tuple[int, int] or None
-            (values, buckets): columns of categories with more values are hashed into so many buckets.
+        hashed, hash_above : Mapping[str, int] or None, tuple[int, int] or None
+            {column: buckets}, columns whose values are hashed instead of learnt (`HashedEncoder`), and (values,
+            buckets): columns of categories with more values are hashed into so many buckets.
 
         Warns
         -----
         LooksLikeCodes
-            Numbers that look like names were taken for amounts, or have lost digits, or text that looks like amounts was
-            taken for names. One warning names the first columns.
+            Numbers that look like names were taken for amounts, or have lost digits, or text that looks like amounts
+            was taken for names. One warning names the first columns.
         """
         frame, bins, names = as_frame(frame), binning(binning_), set(map(str, categorical))
         hashed = {str(name): buckets for name, buckets in (hashed or {}).items()}
@@ -109,12 +108,8 @@ class FrameEncoder(Saved):
         Parameters
         ----------
         frame : DataFrame or ndarray
-            Has the features as columns, matched by the text of their names, or is an array of them in order.
-
-        Raises
-        ------
-        DataError
-            A column is missing, or holds text where numbers are needed.
+            Has the features as columns, matched by the text of their names, or is an array of them in order. DataError
+            where a column is missing, or holds text where numbers are needed.
         """
         frame = as_frame(frame, self.names)
         absent = [n for n in self.names if n not in frame.columns]

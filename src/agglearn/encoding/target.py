@@ -71,15 +71,8 @@ class TargetEncoder(ColumnEncoder):
     ) -> Self:  # fmt: skip
         """Learn from counts, which may have noise. Counts below 1 become 1, label sums are clipped to their counts.
 
-        Parameters
-        ----------
-        name, values : str, tuple[str, ...]
-            Of the feature, with m values.
-        counts, label_sums : ndarray of shape (m,)
-            Records of each value, and those with label 1.
-        base_rate : float
-        modalities, prior
-            As in `fit`.
+        `counts` (m,) are the records of each of m values, `label_sums` (m,) those with label 1. `modalities` and
+        `prior` are as in `fit`.
         """
         counts = np.maximum(counts, 1)
         rate = (np.clip(label_sums, 0, counts) + prior * base_rate) / (counts + prior)

@@ -26,10 +26,8 @@ class Bags(Observation):
 
     Parameters
     ----------
-    X : ndarray of shape (n, d)
-        Covariates, bag after bag, floating point. The columns of a data frame give the names.
-    offsets : ndarray of shape (B + 1,)
-        Bag b holds rows offsets[b] to offsets[b + 1] − 1.
+    X, offsets : ndarray of shape (n, d), ndarray of shape (B + 1,)
+        Covariates, floating point: bag b holds rows offsets[b] to offsets[b + 1] − 1.
     counts : ndarray of shape (B, C) or None
         Whole numbers of instances of each class, adding up to the bag's size (with weights: any numbers that add up to
         its weight). (B,) numbers of positives become (size − positives, positives). None where there is a target.
@@ -38,7 +36,7 @@ class Bags(Observation):
     target : ndarray or None
         (B,) or (B, k) target of a bag, or None.
     names, bag_names : tuple[str, ...]
-        Of columns and of bags, for messages. By default their numbers.
+        Of columns and of bags, for messages. By default the columns of a data frame, and numbers.
     noise : NoiseSpec or None
         How noise was added to the counts, or None.
     """
@@ -79,10 +77,8 @@ class Bags(Observation):
 
         Parameters
         ----------
-        X : DataFrame or ndarray of shape (n, d)
-            Covariates in any order.
-        bags : Sequence[Hashable] or ndarray of shape (n,) or Series
-            Bag of each instance.
+        X, bags : DataFrame or ndarray of shape (n, d), Sequence[Hashable] or ndarray of shape (n,) or Series
+            Covariates in any order, and the bag of each instance.
         counts : Values or None
             Bag → number of positives, or → count of every class: a mapping, a Series, or a data frame with a row per
             bag. Gives the order of the bags.
@@ -176,10 +172,7 @@ class Bags(Observation):
     def drop_zero_weights(self) -> Self:
         """The bags without instances of weight 0, for methods that need whole instances.
 
-        Raises
-        ------
-        DataError
-            Weights other than 0 and 1, or counts that are not whole.
+        DataError for weights other than 0 and 1, or counts that are not whole.
         """
         if self.counts is not None and (b := _first(self.counts != np.round(self.counts))) is not None:
             raise DataError(f"bag {self._bag(b)}: counts are not whole; this method needs counts of instances")

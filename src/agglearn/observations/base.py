@@ -15,10 +15,8 @@ class NoiseSpec(Saved):
     ----------
     mechanism, scale : str, float
         One of `agglearn.privacy.MECHANISMS`, and its scale, the largest where tables have scales of their own.
-    epsilon, delta : float
-        Parameters of the guarantee.
-    adjacency : str
-        How neighbouring data sets differ: in one `record` or in one `label`.
+    epsilon, delta, adjacency : float, float, str
+        Parameters of the guarantee, and how neighbouring data sets differ: in one `record` or in one `label`.
     private : bool
         Whether OpenDP drew the noise without a seed. Seeded noise of experiments is not private, whatever its epsilon.
     scales : dict[str, float] or None

@@ -24,10 +24,9 @@ class FlowCounts(Observation):
 
     Parameters
     ----------
-    node_counts : ndarray or None
-        (N, L) or repeated (R, N, L), or one array per node. NaN where an entry was not observed. None: none.
-    edge_counts : ndarray or None
-        (E, L, L), (R, E, L, L) or one array per edge, in the order of the model's edges. None: none.
+    node_counts, edge_counts : ndarray or None
+        (N, L) or repeated (R, N, L), or one array per node. (E, L, L), (R, E, L, L) or one array per edge, in the order
+        of the model's edges. NaN where an entry was not observed. None: none.
     noise : str
         Distribution of an observed count given the true one: `exact`, `poisson`, `gaussian`, `laplace`.
     rate, scale : float
@@ -75,7 +74,7 @@ class FlowCounts(Observation):
         return " and ".join(facts)
 
     def repeats(self, kind: Literal["node", "edge"]) -> np.ndarray:
-        """(R, N, L) node counts or (R, E, L, L) edge counts. R = 0 where there are none.
+        """(R, N, L) counts of kind `node` or (R, E, L, L) of kind `edge`. R = 0 where there are none.
 
         Parameters
         ----------

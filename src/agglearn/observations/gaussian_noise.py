@@ -28,21 +28,14 @@ def with_gaussian_noise(
     Parameters
     ----------
     tables : ContingencyTables
-        Without noise.
+        Without noise. DataError for others, or too many cells to hold.
     sigma, seed : float, int
-        Standard deviation, in records (0 returns the tables as they are), and seed of the noise.
+        Standard deviation, in records (0 returns the tables as they are; ConfigError below 0), and seed of the noise.
     delta : float
         At which `noise.epsilon` is stated, the guarantee of the same noise if OpenDP had drawn it (`promised_epsilon`).
     merged : Sequence[ndarray] or None
         Of each feature, (modalities,) number of values in each modality, where the noise was added to tables of these
         values and their cells then summed. A cell's variance is σ² times the cells in it.
-
-    Raises
-    ------
-    ConfigError
-        Negative or infinite σ.
-    DataError
-        Tables that have noise already, or too many cells to hold.
     """
     if not 0 <= sigma < math.inf:
         raise ConfigError(f"sigma: must be a number of records from 0 on, got {sigma}")

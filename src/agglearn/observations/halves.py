@@ -57,14 +57,10 @@ class Halves(Observation):
         cls, frame: pd.DataFrame, label: str | None = None, features: Iterable[str] | None = None, pairs: Pairs = "all",
         *, random_state: RandomState = None, **options: Any,
     ) -> Self:  # fmt: skip
-        """Tables of two random halves of records, each record in one by a coin of its own.
+        """Tables of two random halves of records, each record in one by a coin of its own, over one encoder.
 
-        Parameters
-        ----------
-        frame, label, features, pairs, **options
-            As in `ContingencyTables.from_records`. One encoder serves both halves.
-        random_state : RandomState
-            Seed of the coins. None for the system's randomness: a private release refuses any other.
+        `random_state` is the seed of the coins. None is for the system's randomness: a private release refuses any
+        other. The other parameters are as in `ContingencyTables.from_records`.
         """
         before = functools.partial(check_pairs, pairs, within_memory)
         encoder, x, y, label = encode_records(frame, label, features, before=before, **options)

@@ -33,14 +33,11 @@ class LabelSums(Observation):
 
     Parameters
     ----------
-    map : FeatureMap
-        From raw columns to k coordinates, an intercept of ones last where it has one.
-    frame : DataFrame
-        (n,) rows of raw features. Columns that the map does not name are left out.
-    names : Sequence[str]
-        (k,) names of the coordinates of `sums`. They must be those of the map, in its order.
-    sums : ndarray of shape (k,)
-        Σ w_i y_i X_i, exact or with noise.
+    map, frame : FeatureMap, DataFrame
+        From raw columns to k coordinates, an intercept of ones last where it has one, and (n,) rows of raw features.
+        Columns that the map does not name are left out.
+    names, sums : Sequence[str], ndarray of shape (k,)
+        Σ w_i y_i X_i, exact or with noise, and the names of its coordinates: those of the map, in its order.
     weights : ndarray of shape (n,) or None
         Public weights of the records, or None for 1.
     label : str
@@ -51,8 +48,7 @@ class LabelSums(Observation):
     Raises
     ------
     DataError
-        Sums of another length, or in another order than the map's coordinates, or weights that are none, or the label among
-        the features.
+        Sums of another length or order than the map's coordinates, weights that are none, the label among the features.
     """
 
     map: FeatureMap
@@ -86,10 +82,8 @@ class LabelSums(Observation):
 
         Parameters
         ----------
-        X : DataFrame or ndarray of shape (n, k)
-            Numeric columns. Those of an array are named x0, x1, …
-        y : ndarray of shape (n,) or Sequence[int]
-            Labels in {0, 1}.
+        X, y : DataFrame or ndarray of shape (n, k), ndarray of shape (n,) or Sequence[int]
+            Numeric columns (those of an array are named x0, x1, …), and labels in {0, 1}.
         bounds : Bounds or None
             (low, high) of all columns, or {column: (low, high)}: needed for `private`, unless its sensitivity is taken
             from the features. Values outside are refused.
@@ -115,14 +109,9 @@ class LabelSums(Observation):
         cls, mapped: FeatureMap, frame: pd.DataFrame, y: np.ndarray | Sequence[int], *,
         weights: np.ndarray | None = None, label: str = "label",
     ) -> Self:  # fmt: skip
-        """Sums over the coordinates that a map makes of raw columns.
+        """Sums over the coordinates that a map makes of (n,) rows of raw columns.
 
-        Parameters
-        ----------
-        mapped, frame : FeatureMap, DataFrame
-            From raw columns to coordinates, and (n,) rows of raw columns.
-        y, weights, label
-            As in `from_records`.
+        The other parameters are as in `from_records`.
         """
         frame, y = public_features(frame, mapped.inputs, getattr(y, "name", None)), np.asarray(y)
         if y.shape != (len(frame),):
@@ -145,14 +134,12 @@ class LabelSums(Observation):
 
         Parameters
         ----------
-        X : DataFrame or ndarray
+        X, **options
             As in `from_records`.
         sums, names : Series or ndarray or Sequence[float], Sequence[str] or None
             Series by coordinate name, or a vector with its `names`, in the matrix's order.
         noise : NoiseSpec or None
             Of the release, None where it is exact.
-        **options : Any
-            `bounds`, `weights`, `intercept`, `label`, as in `from_records`.
         """
         if isinstance(sums, pd.Series):
             sums, names = sums.to_numpy(), list(sums.index)
@@ -183,8 +170,7 @@ class LabelSums(Observation):
         Raises
         ------
         ConfigError
-            `declared` or `coordinates` where no bounds, or wider ones, were declared, a number below that of the features,
-            `features` where there are none, or an unknown `of`.
+            No bounds, or wider ones than this needs, a number below that of the features, no features, an unknown `of`.
         DataError
             `declared` or `coordinates` where a value lies outside its declared bounds.
         """
@@ -254,22 +240,21 @@ class LabelSums(Observation):
     ) -> Self:  # fmt: skip
         """The sums with noise that protects every single label, drawn once, through OpenDP.
 
-        The features are public, so neighbouring data sets differ in one label (`adjacency` label). Training on the result
-        spends no further budget.
+        The features are public, so neighbouring data sets differ in one label (`adjacency` label). Training on the
+        result spends no further budget.
 
         Parameters
         ----------
-        epsilon, delta
-            Parameters of the guarantee. Laplace noise takes no delta.
-        mechanism : str
-            `gaussian`, `laplace`, and where sums are whole `discrete_gaussian`, `discrete_laplace`.
+        epsilon, delta, mechanism
+            Parameters of the guarantee, and `gaussian`, `laplace`, or where sums are whole `discrete_gaussian`,
+            `discrete_laplace`. Laplace noise takes no delta.
         calibration : str or None
             See `calibrate`. `classic` is the note's, which holds for ε < 1 only.
         sensitivity : str or float
             See `sensitivity`.
         allow_large_epsilon, accept_learned_schema : bool
-            Accept ε above 20 in a private release, and features that were encoded by labels. The release is then not called
-            private.
+            Accept ε above 20 in a private release, and features that were encoded by labels. The release is then not
+            called private.
         draw : Draw
             `draw_seeded(seed)` for reproducible noise that is not private.
 
@@ -279,7 +264,8 @@ class LabelSums(Observation):
             ε, δ or bounds that give no guarantee. In a private release also δ from 1/N on, ε above 20, and the classic
             calibration from ε = 1 on.
         DataError
-            Sums that have noise already. In a private release also discrete noise where features or weights are not whole.
+            Sums that have noise already. In a private release also discrete noise where features or weights are not
+            whole.
         """
         if self.noise is not None:
             raise DataError(f"the sums have {self.noise.mechanism} noise already")

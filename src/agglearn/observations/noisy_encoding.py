@@ -28,19 +28,14 @@ def tables_with_noisy_encoding(
 
     Parameters
     ----------
-    encoder, codes : FrameEncoder, ndarray of shape (n, D)
-        Of the raw values, and codes of the records.
-    y : ndarray of shape (n,)
-        Labels in {0, 1}.
+    encoder, codes, y : FrameEncoder, ndarray of shape (n, D), ndarray of shape (n,)
+        Of the raw values, codes of the records, and labels in {0, 1}.
     sigma, seed
         Of the noise, see `with_gaussian_noise`. Single tables have the noise of that function.
-    above : int
-        Categorical features of more values are encoded, by count and label rate in their noisy single table.
-    modalities : int
-        Exclusive upper bound of the resulting modalities (`TargetEncoder`).
-    label : str
-        Name of the label.
-    pairs : Pairs
+    above, modalities : int
+        Categorical features of more values than `above` are encoded, by count and label rate in their noisy single
+        table, as fewer than `modalities` (`TargetEncoder`).
+    label, pairs
         As in `ContingencyTables.from_records`.
     """
     raw = with_gaussian_noise(ContingencyTables.from_codes(encoder, codes, y, label, "none"), sigma, seed)

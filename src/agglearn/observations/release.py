@@ -44,21 +44,17 @@ def release_tables(
     ----------
     tables : Tables
         Without noise.
-    epsilon, delta
-        Parameters of the guarantee. Laplace noise takes no delta.
-    mechanism : str
-        One of `agglearn.privacy.MECHANISMS`.
-    split : str
-        Of the budget over tables, see `budget_shares`.
-    adjacency : str
-        `record`, one record more or less. `label`, one label exchanged: then counts are public and exact, and label
-        sums alone have noise.
+    epsilon, delta, mechanism
+        Parameters of the guarantee, and one of `agglearn.privacy.MECHANISMS`. Laplace noise takes no delta.
+    split, adjacency : str
+        The budget over tables, see `budget_shares`, and what a neighbour differs in: one `record` more or less, or one
+        `label` exchanged. Then counts are public and exact, and label sums alone have noise.
     postprocessing : str
-        `none`, `clip` (counts from 0 on, label sums within them), or `project` (tables that agree with one another). It
-        costs no privacy.
+        `none`, `clip` (counts from 0 on, label sums within them), or `project` (tables that agree). It costs no
+        privacy.
     allow_large_epsilon, accept_learned_schema : bool
-        Accept ε above 20 in a private release, and bins and categories that were learned from the records. Noise on counts
-        does not hide these, so the release is then not called private.
+        Accept ε above 20 in a private release, and bins and categories that were learned from the records. Noise on
+        counts does not hide these, so the release is then not called private.
     draw : Draw
         `draw_private` draws through OpenDP. `draw_seeded(seed)` from the same distribution, reproducible and not
         private.
@@ -128,16 +124,9 @@ def release_bag_counts(
     Parameters
     ----------
     bags : Bags or CountedBags
-        Of two classes, without weights, target and noise.
+        Of two classes, without weights, target and noise. DataError for others.
     epsilon, delta, mechanism, allow_large_epsilon, accept_learned_schema, draw
-        As in `release_tables`.
-
-    Raises
-    ------
-    DataError
-        Other bags.
-    ConfigError
-        See `release_tables`.
+        As in `release_tables`, with its errors.
     """
     if bags.counts is None or bags.counts.shape[1] != 2 or bags.weights is not None:
         raise DataError("noise on bag counts needs bags of two classes without weights")
@@ -159,27 +148,20 @@ def release_flow_counts(
 ) -> FlowCounts:  # fmt: skip
     """Flow counts with noise on every entry that was observed.
 
-    One person more or less is in one cell of every node's and every edge's table. The budget is split over these tables, all
-    with the same scale.
+    One person more or less is in one cell of every node's and every edge's table. The budget is split over these
+    tables, all with the same scale.
 
     Parameters
     ----------
     flows : FlowCounts
-        Exact counts, each once.
+        Exact counts, each once. DataError for others.
     epsilon, delta, mechanism, allow_large_epsilon
-        As in `release_tables`.
+        As in `release_tables`, with its errors.
     accept_exact_facts : bool
-        Accept that which counts are missing, and the context, stand beside the noisy counts as they are. The release is then
-        not called private. What is public can be left out here and put beside the release: `replace(noisy, context=…)`.
+        Accept that which counts are missing, and the context, stand beside the noisy counts as they are. The release is
+        then not called private. What is public can be left out and put beside the release: `replace(noisy, context=…)`.
     draw : Draw
         As in `release_tables`.
-
-    Raises
-    ------
-    DataError
-        Counts that are not exact, or repeated.
-    ConfigError
-        See `release_tables`.
     """
     if flows.noise != "exact":
         raise DataError(f"the counts have {flows.noise} noise already")

@@ -19,10 +19,8 @@ class Table:
     ----------
     shape : tuple[int, ...]
         Modalities of each feature. (H,) for a pair whose cells are hashed into H buckets.
-    cells : ndarray of shape (m,)
-        Int64, flat C-order index of the occupied cells, ascending.
-    counts, label_sums : ndarray of shape (m,)
-        Records, and records with label 1, in each cell.
+    cells, counts, label_sums : ndarray of shape (m,)
+        Int64, flat C-order index of the occupied cells, ascending, with their records, and those with label 1.
     """
 
     shape: tuple[int, ...]

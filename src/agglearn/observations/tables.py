@@ -33,18 +33,16 @@ class ContingencyTables(TableSet, Observation):
 
     Parameters
     ----------
-    encoder
-        The raw values of each modality, as public as the tables themselves.
-    label
-        Name of the label.
-    total, positives
+    encoder, label : FrameEncoder, str
+        The raw values of each modality, as public as the tables themselves, and the name of the label.
+    total, positives : float
         Records, and records with label 1.
-    tables
+    tables : dict[Key, Table]
         {(i,): Table, (i, j): Table}, features by position in the encoder, i < j. A pair's table may be hashed
         (Weinberger et al. 2009): its cells are then buckets, see `hashed_pairs`.
-    noise
+    noise : NoiseSpec or None
         How noise was added, or None. Without noise, counts must be whole and consistent.
-    seeded_coins
+    seeded_coins : bool
         Whether the records are a random half of others, by coins of a known seed. A private release refuses it.
     """
 
@@ -78,12 +76,11 @@ class ContingencyTables(TableSet, Observation):
         Parameters
         ----------
         frame : DataFrame or ndarray
-            One row per record, raw columns. Numbers are binned, the rest are categories. Columns are matched by the text
-            of their names, here and wherever a setting names them. Those of an array are x0, x1, …
-        label : str or None
-            Column with the binary label. A schema names it, too.
-        features : Sequence[str] or None
-            Columns to use. By default all but the label, or all of the schema.
+            One row per record, raw columns. Numbers are binned, the rest are categories. Columns are matched by the
+            text of their names, here and wherever a setting names them. Those of an array are x0, x1, …
+        label, features : str or None, Sequence[str] or None
+            Column with the binary label, which a schema names, too, and columns to use: by default all others, or all
+            of the schema.
         pairs : Pairs
             `all` pairs of features, `none`, or a list of pairs of names.
         schema : Schema or None
@@ -116,16 +113,9 @@ class ContingencyTables(TableSet, Observation):
         cls, encoder: FrameEncoder, codes: np.ndarray, y: np.ndarray, label: str = "label", pairs: Pairs = "all",
         cross_buckets: int | None = None, before_counting: Check = within_memory,
     ) -> Self:  # fmt: skip
-        """Aggregate encoded records.
+        """Aggregate encoded records: int32 codes (n, D) of an encoder, and labels y (n,) in {0, 1}.
 
-        Parameters
-        ----------
-        encoder, codes : FrameEncoder, ndarray of shape (n, D)
-            Int32 codes of this encoder.
-        y : ndarray of shape (n,)
-            Labels in {0, 1}.
-        label, pairs, cross_buckets, before_counting
-            As in `from_records`.
+        The other parameters are as in `from_records`.
         """
         return cls.from_batches(encoder, [(codes, y)], label, pairs, cross_buckets, len(y), before_counting)
 
@@ -134,16 +124,10 @@ class ContingencyTables(TableSet, Observation):
         cls, encoder: FrameEncoder, batches: Iterable[tuple[np.ndarray, np.ndarray]], label: str = "label",
         pairs: Pairs = "all", cross_buckets: int | None = None, records: int = 0, before_counting: Check = within_memory,
     ) -> Self:  # fmt: skip
-        """Add up tables over batches. Memory holds one batch and the tables.
+        """Add up tables over batches, pairs (codes, y) as in `from_codes`. Memory holds one batch and the tables.
 
-        Parameters
-        ----------
-        encoder, batches : FrameEncoder, Iterable[tuple[ndarray, ndarray]]
-            Pairs of codes and labels, as in `from_codes`.
-        records : int
-            Number of records, 0 where it is unknown. See `workload_of`.
-        label, pairs, cross_buckets, before_counting
-            As in `from_records`.
+        `records` is their number, 0 where it is unknown, see `workload_of`. The other parameters are as in
+        `from_records`.
         """
         tally = start_tally(encoder, pairs, cross_buckets, records, before_counting)
         for codes, y in batches:
@@ -154,15 +138,9 @@ class ContingencyTables(TableSet, Observation):
     def from_counts(
         cls, encoder: FrameEncoder, counts: Mapping[Key, Counts], tally: Tally, label: str = "label"
     ) -> Self:
-        """Tables of counted cells.
+        """Tables of counted cells: cells, counts and label sums of each, over codes of the encoder.
 
-        Parameters
-        ----------
-        encoder, counts : FrameEncoder, Mapping[Key, Counts]
-            Cells, counts and label sums of each table over its codes.
-        tally : Tally
-            Holds the totals, and the buckets of hashed tables.
-        label : str
+        The tally holds the totals, and the buckets of hashed tables.
         """
         sizes, hashed = encoder.sizes, tally.hashed
         shapes = {k: (hashed[k],) if k in hashed else tuple(int(sizes[i]) for i in k) for k in counts}
@@ -189,12 +167,7 @@ class ContingencyTables(TableSet, Observation):
     ) -> Self:
         """Aggregate a Parquet file too large for memory: column by column to fit the encoder, batch by batch to count.
 
-        Parameters
-        ----------
-        path, missing : str or Path, Iterable[str]
-            Parquet file, one row per record, and spellings of a missing value besides null.
-        label, features, pairs, schema, binning, categorical, positive, hashed, hash_above, cross_buckets, before_counting
-            As in `from_records`.
+        `missing` are spellings of a missing value besides null. The other parameters are as in `from_records`.
         """
         learned = {"binning": binning, "categorical": categorical, "hashed": hashed, "hash_above": hash_above}
         encoder, label = _read_schema(schema, label, features, positive=positive, **learned)
@@ -223,9 +196,7 @@ class ContingencyTables(TableSet, Observation):
 
         Parameters
         ----------
-        epsilon, delta
-            Parameters of the guarantee.
-        **options : Any
+        epsilon, delta, **options
             See `agglearn.observations.release.release_tables`.
         """
         return release_tables(self, epsilon, delta, **options)

@@ -65,13 +65,9 @@ def calibrate(
     calibration : str or None
         Of a Gaussian: `analytic` (Balle and Wang 2018, the least noise, the default), `zcdp`, or `classic` (for ε < 1
         only). Of a discrete Gaussian: `exact`, the least noise by `accounting`, where `changes` are given, else `zcdp`.
+        ConfigError for a calibration that the mechanism does not have.
     changes : Sequence[int] or ndarray or None
         Largest change of each number by a neighbour, whole, of norm `l2`.
-
-    Raises
-    ------
-    ConfigError
-        No guarantee, or a calibration that the mechanism does not have.
     """
     epsilon, delta = check_promise(epsilon, delta, mechanism)
     if mechanism.endswith("laplace"):

@@ -116,20 +116,15 @@ def draw_seeded(seed: int) -> Draw:
 
 
 def draw_private(mechanism: Mechanism, values: np.ndarray, *names: object) -> np.ndarray:
-    """The values with noise that OpenDP draws from the system's secret randomness, which satisfies the stated guarantee.
+    """The values with noise that OpenDP draws from the system's secret randomness, which satisfies the stated
+    guarantee.
 
     Parameters
     ----------
     mechanism, values : Mechanism, ndarray
+        DataError for values that are not finite, or not whole under discrete noise.
     *names : object
         Unused here. They name the streams of `draw_seeded`.
-
-    Raises
-    ------
-    DataError
-        Values that are not finite, or not whole under discrete noise.
-    NotAvailable
-        OpenDP is not installed.
     """
     dp = require("opendp.prelude", "privacy")
     dp.enable_features("contrib")
