@@ -66,9 +66,8 @@ def is_missing(column: pd.Series) -> np.ndarray:
 def distinct(column: pd.Series) -> tuple[np.ndarray, pd.Series]:
     """The distinct values of a column, as (n,) index of each row's value among them (−1: missing), and the values.
 
-    With them, work per value is not done per row. Python objects other than text are left as they are, one by one: 1, 1.0
-    and True are equal, but not spelt alike. Texts are told apart by Python: pandas' `factorize` cuts them at a NUL, so that
-    "a\\0x" in one row would take the place of "a" in all others.
+    Python objects other than text are left as they are, one by one: 1, 1.0 and True are equal, but not spelt alike. Texts are
+    told apart by Python: pandas' `factorize` cuts them at a NUL, so that "a\\0x" would take the place of all "a".
     """
     index, observed = np.full(len(column), -1), ~is_missing(column)
     values = column[observed]
@@ -142,10 +141,8 @@ def is_continuous(column: pd.Series, counts: np.ndarray | None = None) -> bool:
     """
     if types.is_bool_dtype(column.dtype) or (column.dtype == object and types.infer_dtype(column) == "boolean"):
         return False
-    if types.is_numeric_dtype(column.dtype):
-        return True
-    if isinstance(column.dtype, pd.CategoricalDtype):
-        return False
+    if types.is_numeric_dtype(column.dtype) or isinstance(column.dtype, pd.CategoricalDtype):
+        return types.is_numeric_dtype(column.dtype)
     index, values = distinct(column)
     observed = index >= 0
     if not observed.any():

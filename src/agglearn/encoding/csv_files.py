@@ -58,11 +58,6 @@ class CSVFormat:
             "low_memory": False,
         }
 
-    @property
-    def missing_marks(self) -> list[str]:
-        """Every spelling of a missing value."""
-        return ["", *self.missing]
-
 
 @contextlib.contextmanager
 def about(path: str | Path) -> Iterator[None]:
@@ -96,7 +91,7 @@ def read_csv(path: str | Path, form: CSVFormat, dtype: type[str] | dict[str, typ
     header_of(path, form)
     with refuse_unreadable(form), warnings.catch_warnings():
         warnings.simplefilter("error", pd.errors.ParserWarning)
-        options = form.options | {"names": form.columns, "na_values": form.missing_marks, "index_col": False}
+        options = form.options | {"names": form.columns, "na_values": ["", *form.missing], "index_col": False}
         frame = pd.read_csv(path, dtype=dtype, **options)
     if frame.empty:
         raise DataError("the file has a header but no rows" if form.columns is None else "the file has no rows")
@@ -111,7 +106,7 @@ def read_csv_blocks(path: str | Path, form: CSVFormat, names: Sequence[str]) -> 
     read = csv.ReadOptions(column_names=form.columns, block_size=BLOCK)
     parse = csv.ParseOptions(delimiter=form.delimiter, quote_char=False)
     types = {name: pa.string() for name in names}
-    nulls = {"strings_can_be_null": True, "null_values": form.missing_marks}
+    nulls = {"strings_can_be_null": True, "null_values": ["", *form.missing]}
     convert = csv.ConvertOptions(column_types=types, include_columns=names, **nulls)
     with about(path), refuse_unreadable(form), csv.open_csv(path, read, parse, convert) as blocks:
         yield from (pa.Table.from_batches([block]) for block in blocks)

@@ -41,11 +41,6 @@ def binary_label(column: pd.Series, positive: object = None) -> np.ndarray:
     return np.array([s == spelling for s in spelt], dtype=np.int8)[codes]
 
 
-def label_all(column: pd.Series, positive: object) -> tuple[np.ndarray, np.ndarray]:
-    """(n,) labels of all records, and (n,) true for each, as `Schema.labels` returns them."""
-    return binary_label(column, positive), np.ones(len(column), bool)
-
-
 def require_label(label: str | None) -> str:
     """The label. Without one, ConfigError: a schema would have named it."""
     if label is None:

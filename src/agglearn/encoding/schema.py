@@ -80,9 +80,8 @@ class Schema:
             raise ConfigError(f"{position}not valid YAML: {getattr(error, 'problem', None) or error}") from None
         state = _mapping("the schema", state, KEYS, KEYS)
         if not _flag("reviewed", state["reviewed"]):
-            raise ConfigError(
-                "reviewed: is false; a draft is made from records and tells of them. Read it, edit it, then set reviewed: true"
-            )
+            advice = "Read it, edit it, then set reviewed: true"
+            raise ConfigError(f"reviewed: is false; a draft is made from records and tells of them. {advice}")
         keys = ("column", "positive", "negative")
         label = _mapping("label", state["label"], keys, keys)
         for key, value in label.items():
@@ -127,17 +126,13 @@ class Schema:
         """
         if not positives:
             occurring = ", ".join(f"{label!r:.40}" for label in sorted(set(labels))[:5])
-            raise DataError(
-                f"label {self.label!r}: none of {records:,} records has the positive value {self.positive!r}"
-                f"{f' (they have {occurring})' if occurring else ''}; mend it in the schema"
-            )
+            found = f" (they have {occurring})" if occurring else ""
+            value = f"the positive value {self.positive!r}{found}"
+            raise DataError(f"label {self.label!r}: none of {records:,} records has {value}; mend it in the schema")
         if labelled < records:
-            warnings.warn(
-                f"label {self.label!r}: {records - labelled:,} of {records:,} records are left out, which have neither "
-                f"{self.positive!r} nor {self.negative!r}",
-                RecordsLeftOut,
-                stacklevel=3,
-            )
+            left_out = f"{records - labelled:,} of {records:,} records are left out"
+            message = f"label {self.label!r}: {left_out}, which have neither {self.positive!r} nor {self.negative!r}"
+            warnings.warn(message, RecordsLeftOut, stacklevel=3)
 
     def refuse(self, label: str | None = None, **declared: object) -> None:
         """Raise ConfigError for settings that a caller gives beside the schema, which declares them.
@@ -187,16 +182,15 @@ def _feature(name: str, description: object) -> FeatureEncoder:
         else BinnedEncoder(name, _edges(f"{path}.edges", listed), missing, True)
     )
     if (twice := first_repeated(encoder.labels)) is not None:
-        raise ConfigError(
-            f"{path}.values: {twice!r} stands twice, or is the name of the level for everything else; leave it out"
-        )
+        what = "stands twice, or is the name of the level for everything else"
+        raise ConfigError(f"{path}.values: {twice!r} {what}; leave it out")
     return encoder
 
 
 def _edges(path: str, listed: list[str]) -> tuple[float, ...]:
     """Bounds between bins, in ascending order."""
     try:
-        edges = tuple(float(e) for e in listed)
+        edges = tuple(map(float, listed))
     except ValueError:
         edges = (math.nan,)
     if not all(map(math.isfinite, edges)) or any(a >= b for a, b in itertools.pairwise(edges)):

@@ -104,8 +104,7 @@ class Bags(Observation):
         by_bag = _map_bags(numbers, name)
         keys = list(by_bag)
         number = {k: i for i, k in enumerate(keys)}
-        without = [b for b in dict.fromkeys(labels.tolist()) if b not in number]
-        if without:
+        if without := [b for b in dict.fromkeys(labels.tolist()) if b not in number]:
             raise DataError(f"bags without {name}: {list_some(without)}; add their {name} or leave their instances out")
         bag = np.array([number[b] for b in labels.tolist()], dtype=np.int64)
         sizes = np.bincount(bag, minlength=len(keys))
@@ -154,10 +153,8 @@ class Bags(Observation):
         indices = np.asarray(indices, dtype=np.int64)
         sizes = self.sizes[indices]
         offsets = np.append(0, np.cumsum(sizes))
-        rows: np.ndarray | slice
-        if len(indices) and (indices == np.arange(len(indices))).all():
-            rows = slice(0, offsets[-1])  # a view
-        else:
+        rows: np.ndarray | slice = slice(0, offsets[-1])  # a view
+        if not len(indices) or (indices != np.arange(len(indices))).any():
             rows = np.repeat(self.offsets[indices] - offsets[:-1], sizes) + np.arange(offsets[-1])
         return replace(
             self,
@@ -225,13 +222,11 @@ class Bags(Observation):
             if names and len(names) != number:
                 raise DataError(f"{len(names)} names for {number} columns or bags")
         for start in range(0, len(x), CHUNK):  # x may be larger than memory
-            finite = np.isfinite(x[start : start + CHUNK])
-            if finite.all():
-                continue
-            i, j = np.argwhere(~finite)[0] + [start, 0]
-            column = repr(self.names[j]) if self.names else j
-            b = int(np.searchsorted(offsets, i, side="right") - 1)
-            raise DataError(f"X: column {column} is not a number in bag {self._bag(b)} (row {i}); fill or drop it")
+            if not (finite := np.isfinite(x[start : start + CHUNK])).all():
+                i, j = np.argwhere(~finite)[0] + [start, 0]
+                column = repr(self.names[j]) if self.names else j
+                bag = self._bag(int(np.searchsorted(offsets, i, side="right") - 1))
+                raise DataError(f"X: column {column} is not a number in bag {bag} (row {i}); fill or drop it")
 
     def _check_counts(self, counts: np.ndarray) -> np.ndarray:
         """(B, C) counts, from those or from (B,) numbers of positives."""

@@ -65,9 +65,8 @@ class LabelSums(Observation):
         put("names", list(self.names))
         put("frame", public_features(self.frame, self.map.inputs, self.label))
         _check_names(self.map.names, self.names, self.sums)
-        if not np.isfinite(self.sums).all():
-            bad = self.names[int(np.flatnonzero(~np.isfinite(self.sums))[0])]
-            raise DataError(f"sums: {bad!r} is no number")
+        if (bad := np.flatnonzero(~np.isfinite(self.sums))).size:
+            raise DataError(f"sums: {self.names[bad[0]]!r} is no number")
         if self.weights is not None:
             _check_weights(np.asarray(self.weights), len(self.frame))
 

@@ -89,8 +89,7 @@ class ParquetRecords:
         return [f.name for f in encoder.features if not isinstance(f, BinnedEncoder) and self._is_text(f.name)]
 
     def _is_text(self, name: str) -> bool:
-        kind = self.file.schema_arrow.field(name).type
-        return pa.types.is_string(kind) or pa.types.is_large_string(kind)
+        return self.file.schema_arrow.field(name).type in (pa.string(), pa.large_string())
 
     def _chunks(self, name: str) -> Iterator[pa.Array]:
         for batch in self.file.iter_batches(BATCH, columns=[name]):

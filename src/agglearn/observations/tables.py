@@ -15,7 +15,7 @@ import pandas as pd
 
 from agglearn.encoding import Binning, FrameEncoder, Schema
 from agglearn.encoding.columns import as_frame, first_repeated, present
-from agglearn.encoding.labels import label_all, require_label, take_label
+from agglearn.encoding.labels import binary_label, require_label, take_label
 from agglearn.errors import DataError
 from agglearn.observations.base import Observation
 from agglearn.observations.counting import Counts, Key, Tally
@@ -175,7 +175,9 @@ class ContingencyTables(TableSet, Observation):
         if encoder is None:
             check_pairs(pairs, before_counting, len(records.columns))
             encoder = records.fit(binning or "deciles", categorical, hashed, hash_above)
-        labels = schema.labels if schema else functools.partial(label_all, positive=positive)
+        labels = (
+            schema.labels if schema else lambda column: (binary_label(column, positive), np.ones(len(column), bool))
+        )
         n, batches = records.file.metadata.num_rows, records.batches(encoder, labels)
         return cls.from_batches(encoder, batches, label, pairs, cross_buckets, n, before_counting)
 
