@@ -22,9 +22,8 @@ class BinnedEncoder(Levels):
 
     Parameters
     ----------
-    name : str
-    edges : tuple[float, ...]
-        Inner edges, ascending.
+    name, edges : str, tuple[float, ...]
+        Its inner edges, ascending.
     has_missing, has_other : bool
         Whether a missing value, and everything else, is a modality.
     """

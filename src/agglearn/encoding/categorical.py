@@ -16,9 +16,8 @@ class CategoricalEncoder(Levels):
 
     Parameters
     ----------
-    name : str
-    values : tuple[str, ...]
-        Categories as text, sorted.
+    name, values : str, tuple[str, ...]
+        Its categories as text, sorted.
     has_missing, has_other : bool
         Whether a missing value, and everything else, is a modality.
     """

@@ -121,12 +121,11 @@ class FrameEncoder(Saved):
         return codes
 
     def select(self, names: Sequence[str]) -> "FrameEncoder":
-        """The encoder of some features.
+        """The encoder of some features, in a new order.
 
         Parameters
         ----------
         names : Sequence[str]
-            In the new order.
         """
         by_name = {f.name: f for f in self.features}
         return FrameEncoder(tuple(by_name[n] for n in names), self.schema)
@@ -162,7 +161,7 @@ def with_target_encodings(
     frame, y : DataFrame, ndarray of shape (n,)
         Records that are used for nothing else, and their labels in {0, 1}.
     above, modalities : int
-        Modalities of the largest feature that stays as it is, and exclusive upper bound of the new ones.
+        The second is the exclusive upper bound of the new modalities.
     fit : Callable[[Series, ndarray, int], FeatureEncoder]
         Makes the encoder of a column from (column, y, modalities).
     """

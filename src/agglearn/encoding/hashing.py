@@ -22,13 +22,12 @@ class HashedEncoder(Levels):
     """Values of one feature by the bucket of their hash. A missing value, if training had any, comes last.
 
     The hash (64 bits of BLAKE2b of the value's spelling in UTF-8, little-endian, modulo `buckets`) is the same on every
-    machine and in every run. No value is unseen, except a missing one where training had none: it is `other`, if declared.
+    machine and in every run. No value is unseen, except a missing one where training had none: it is `other`, if
+    declared.
 
     Parameters
     ----------
-    name : str
-    buckets : int
-        At least 1.
+    name, buckets : str, int
     has_missing, has_other : bool
         Whether a missing value, and everything else, is a modality.
     """

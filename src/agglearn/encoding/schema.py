@@ -38,10 +38,8 @@ class Schema:
 
     Parameters
     ----------
-    label : str
-        Column of the label.
-    positive, negative : str
-        Its values, as text. Records with any other label are left out.
+    label, positive, negative : str
+        Column of the label, and its values, as text. Records with any other label are left out.
     encoder : FrameEncoder
         Modalities of the features, each with `other` for all other values.
     """
@@ -55,10 +53,8 @@ class Schema:
     def read(cls, path: str | Path) -> Self:
         """A schema from a YAML file, see docs/privacy.md for its form.
 
-        Raises
-        ------
-        ConfigError
-            No such file, one that no person has reviewed, or a wrong one. The text is one line with the position.
+        ConfigError where there is no such file, or one that no person has reviewed, or a wrong one. The text is one
+        line with the position.
         """
         try:
             return cls.parse(Path(path).read_text(encoding="utf-8"))

@@ -45,16 +45,10 @@ class TargetEncoder(ColumnEncoder):
 
     @classmethod
     def fit(cls, column: pd.Series, y: np.ndarray, modalities: int = 1000, prior: float = 20.0) -> Self:
-        """Learn from held-out records.
+        """Learn from a feature of held-out records, and their labels y (n,) in {0, 1}.
 
-        Parameters
-        ----------
-        column, y : Series, ndarray of shape (n,)
-            Feature of the held-out records, and their labels in {0, 1}.
-        modalities : int
-            Exclusive upper bound of the resulting modalities, at least 3.
-        prior : float
-            Records at the base rate that are added to each value before its rate is computed.
+        The encoder has fewer than `modalities` modalities, which are at least 3. `prior` is the number of records at
+        the base rate that are added to each value before its rate is computed.
         """
         table = (
             pd.DataFrame({"value": as_text(column).fillna(MISSING_VALUE), "y": y})

@@ -29,7 +29,7 @@ def clip_tables(tables: Tables) -> Tables:
     Parameters
     ----------
     tables : Tables
-        With noise. Others are returned as they are.
+        Exact ones are returned as they are.
     """
     if tables.noise is None:
         return tables
@@ -49,7 +49,7 @@ def project_tables(tables: Tables) -> Tables:
     Parameters
     ----------
     tables : Tables
-        With noise. Exact tables agree already and are returned as they are.
+        Exact ones agree already and are returned as they are.
     """
     if tables.noise is None:
         return tables

@@ -21,8 +21,7 @@ class CountedBags(Observation):
     Parameters
     ----------
     encoder, frame : FrameEncoder, DataFrame
-        Modalities of the features, and (n,) rows of raw features, in any order. Columns that the encoder does not name
-        are left out.
+        Modalities of the features, and (n,) rows of raw features, in any order. Other columns are left out.
     rows, offsets : ndarray of shape (n,), ndarray of shape (B + 1,)
         Bag b holds rows[offsets[b]:offsets[b + 1]] of the frame. A record is in one bag at most.
     counts : ndarray of shape (B, 2)

@@ -152,7 +152,6 @@ class FlowInstances(Observation):
     Parameters
     ----------
     instances : tuple[FlowCounts, ...]
-        One per population.
     """
 
     instances: tuple[FlowCounts, ...]

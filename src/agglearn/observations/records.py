@@ -62,7 +62,6 @@ class Records(Observation):
         Parameters
         ----------
         names : Iterable[str]
-            Of these features.
         """
         requested = set(map(str, names))
         names = [n for n in self.encoder.names if n in requested]

@@ -216,7 +216,6 @@ class ContingencyTables(TableSet, Observation):
         Parameters
         ----------
         names : Iterable[str]
-            Of these features.
         """
         selected = set(present(names, self.names))
         rank = {i: r for r, i in enumerate(i for i, name in enumerate(self.names) if name in selected)}
