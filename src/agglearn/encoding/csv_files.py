@@ -134,8 +134,8 @@ def refuse_repeated(names: Sequence[str]) -> None:
     for i, name in enumerate(names):
         if not name:
             raise DataError(f"column {i + 1} has no name; name it in the header")
-    if name := first_repeated(names):
-        raise DataError(f"two columns are named {name!r}; rename one in the header")
+    if repeated := first_repeated(names):
+        raise DataError(f"two columns are named {repeated!r}; rename one in the header")
 
 
 def _line(error: Exception) -> str:

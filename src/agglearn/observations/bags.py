@@ -216,7 +216,7 @@ class Bags(Observation):
         if offsets.ndim != 1 or len(offsets) < 2 or offsets[0] != 0 or offsets[-1] != len(x):
             raise DataError(f"offsets: must go from 0 to the {len(x)} instances, got {offsets[:1]} … {offsets[-1:]}")
         if (np.diff(offsets) < 1).any():
-            empty = [self._bag(b) for b in np.flatnonzero(np.diff(offsets) < 1)]
+            empty = [self._bag(b) for b in np.flatnonzero(np.diff(offsets) < 1).tolist()]
             raise DataError(f"empty bags: {list_some(empty)}; leave them out")
         for names, number in ((self.names, x.shape[1]), (self.bag_names, len(self))):
             if names and len(names) != number:
