@@ -1,7 +1,7 @@
 """Observations with noise for privacy: tables, bag counts, flow counts. Label sums release themselves."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TypeVar
 
@@ -175,13 +175,16 @@ def release_flow_counts(
         observed = ~np.isnan(values)
         counts[name] = values.copy()
         counts[name][observed] = draw(noise, values[observed], name)
-    spec, records = NoiseSpec(noise.kind, float(noise.scale), epsilon, delta), _largest_population(counts, noise)
+    spec, records = (
+        NoiseSpec(noise.kind, float(noise.scale), epsilon, delta),
+        _largest_population(counts.values(), noise),
+    )
     spec = certify(spec, flows, draw, records, accept_exact_facts, allow_large_epsilon, FLOWS_ADVICE)
     kind = "gaussian" if noise.gaussian else "laplace"
     return replace(flows, **counts, noise=kind, scale=float(noise.scale), population_size=None, privacy=spec)
 
 
-def _largest_population(counts: Mapping[str, np.ndarray], noise: Mechanism) -> float:
+def _largest_population(counts: Iterable[np.ndarray], noise: Mechanism) -> float:
     """Upper bound of a population's size, from noisy tables of the whole of it: the largest sum and `DEVIATIONS` of its noise."""
-    sums = [(np.nansum(table), np.count_nonzero(~np.isnan(table))) for tables in counts.values() for table in tables]
+    sums = [(np.nansum(table), np.count_nonzero(~np.isnan(table))) for tables in counts for table in tables]
     return max((total + DEVIATIONS * math.sqrt(n * noise.variance) for total, n in sums), default=0.0)
