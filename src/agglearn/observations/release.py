@@ -175,10 +175,8 @@ def release_flow_counts(
         observed = ~np.isnan(values)
         counts[name] = values.copy()
         counts[name][observed] = draw(noise, values[observed], name)
-    spec, records = (
-        NoiseSpec(noise.kind, float(noise.scale), epsilon, delta),
-        _largest_population(counts.values(), noise),
-    )
+    spec = NoiseSpec(noise.kind, float(noise.scale), epsilon, delta)
+    records = _largest_population(counts.values(), noise)
     spec = certify(spec, flows, draw, records, accept_exact_facts, allow_large_epsilon, FLOWS_ADVICE)
     kind = "gaussian" if noise.gaussian else "laplace"
     return replace(flows, **counts, noise=kind, scale=float(noise.scale), population_size=None, privacy=spec)
