@@ -376,7 +376,9 @@ def start_tally(
     positions = pairs if isinstance(pairs, str) else [k for k in table_keys(encoder.names, pairs) if len(k) == 2]
     before_counting(workload_of(sizes, positions, records, cross_buckets))
     keys = table_keys(encoder.names, pairs)
-    large = [k for k in keys if cross_buckets and len(k) == 2 and int(sizes[k[0]]) * int(sizes[k[1]]) > cross_buckets]
+    if cross_buckets is None:
+        return Tally(sizes, keys)
+    large = [k for k in keys if len(k) == 2 and int(sizes[k[0]]) * int(sizes[k[1]]) > cross_buckets]
     return Tally(sizes, keys, dict.fromkeys(large, cross_buckets))
 
 
