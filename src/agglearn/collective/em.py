@@ -71,7 +71,7 @@ class _Learner(Estimator, Generic[Family]):
     def _find_allowed_steps(self) -> np.ndarray | None:
         """(L, L) which steps are possible, the same for all instances. None if all are."""
         first, *others = [c.get("allowed") for c in self.contexts_]
-        if not all(np.array_equal(mask, first) for mask in others):
+        if not all(np.array_equal(np.asarray(mask), np.asarray(first)) for mask in others):
             raise DataError("allowed: the instances have different masks in their context; give all the same")
         return first
 

@@ -117,7 +117,7 @@ class PaddedTree:
             return f"{self.node_name(cell // self.size)}, state {cell % self.size}"
         node, *pair = np.unravel_index(cell - self.n_nodes * self.size, (self.n_nodes, self.size, self.size))
         i, j = pair[::-1] if self.rooted.flipped[node] else pair
-        return f"{self.edge_name(node)}, states {i}, {j}"
+        return f"{self.edge_name(int(node))}, states {i}, {j}"
 
 
 def _count_states(edges: list[tuple[int, int]], tables: list[np.ndarray]) -> np.ndarray:
