@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from agglearn_workflow.run_summary import CELL
-from agglearn_workflow.tables.summary import parameter
+from agglearn_workflow.tables.summary import overlap_of, parameter
 
 T = TypeVar("T")
 
@@ -55,15 +55,13 @@ class Rows:
         codes, values = pd.factorize(self.frame[column], use_na_sentinel=False)
         return codes, [None if pd.isna(value) else value for value in values.tolist()]
 
-    # -- (n,) columns of measurements ---------------------------------------------------------------------------------
-
     def number(self, name: str) -> np.ndarray:
-        """A column of numbers, NaN where there is none."""
-        return self._once(("number", name), lambda: self.frame[name].to_numpy(float))
+        """(n,) a column of numbers, NaN where there is none."""
+        return self.frame[name].to_numpy(float)
 
     @property
     def ok(self) -> np.ndarray:
-        """Whether the run has a result."""
+        """(n,) whether the run has a result."""
         return self._mask("status", "ok")
 
     # -- (n,) groups: codes in the order of what they stand for ---------------------------------------------------------
@@ -84,23 +82,19 @@ class Rows:
         """Data set, its parameters and keys without the fields in `freed`, and the same with the replicate."""
 
         def group() -> tuple[np.ndarray, np.ndarray]:
-            data = [] if "dataset" in freed else [self._codes("dataset"), self._reduced("dataset_params", freed)]
+            data = [] if "dataset" in freed else [self.frame["dataset"], self._reduced("dataset_params", freed)]
             keys = [] if by_part else [self._reduced("keys", freed)]
-            cells = _together(np.zeros(len(self.frame), dtype=int), *data, *keys)
+            cells = _together(np.zeros(len(self.frame)), *data, *keys)
             return cells, _together(cells, self.replicates(by_part))
 
         return self._once(("cells", freed, by_part), group)
 
     def _reduced(self, name: str, freed: frozenset[str]) -> np.ndarray:
         codes, texts = self.field(name)
-        return _ranked(codes, [_without(text, name, freed) for text in texts])
+        return np.array([_without(text, name, freed) for text in texts], dtype=object)[codes]
 
     def _group(self, *names: str) -> np.ndarray:
-        return self._once(("group", names), lambda: _together(*map(self._codes, names)))
-
-    def _codes(self, name: str) -> np.ndarray:
-        codes, values = self.field(name)
-        return _ranked(codes, ["" if value is None else value for value in values])
+        return self._once(("group", names), lambda: _together(*(self.frame[name] for name in names)))
 
 
 def _is(value: object, expected: object) -> bool:
@@ -109,15 +103,10 @@ def _is(value: object, expected: object) -> bool:
     return value in expected if isinstance(expected, list) else value == expected
 
 
-def _ranked(codes: np.ndarray, values: list) -> np.ndarray:
-    """Codes in the order of the values, one for equal values."""
-    rank = {value: k for k, value in enumerate(sorted(set(values)))}
-    return np.array([rank[value] for value in values], dtype=int)[codes]
-
-
-def _together(*codes: np.ndarray) -> np.ndarray:
-    """One code per combination, the first of which comes first in the order."""
-    return reduce(lambda a, b: np.unique(a * (b.max(initial=0) + 1) + b, return_inverse=True)[1], codes)
+def _together(*columns: np.ndarray | pd.Series) -> np.ndarray:
+    """One code per combination, in the order of the values."""
+    table = pd.DataFrame({k: np.asarray(column) for k, column in enumerate(columns)})
+    return table.groupby(list(table), dropna=False).ngroup().to_numpy()
 
 
 def _without(text: str | None, name: str, freed: frozenset[str]) -> str:
@@ -129,7 +118,7 @@ def _without(text: str | None, name: str, freed: frozenset[str]) -> str:
 
 
 class RowsMissing(Exception):
-    """Rows of a claim are missing. With `absent` no run of this scale has such rows, otherwise runs lack results or pairs."""
+    """Rows of a claim are missing. With `absent` no run of this scale has such rows, else runs lack results or pairs."""
 
     def __init__(self, message: str, absent: bool = False) -> None:
         super().__init__(message)
@@ -137,10 +126,7 @@ class RowsMissing(Exception):
 
 
 class Cells(NamedTuple):
-    """Values by cell and replicate: (m,) arrays in the order of `pairs`, the codes of both.
-
-    `tested` has the set of digests of the tested units, empty where they are unknown.
-    """
+    """(m,) arrays by cell and replicate, in the order of `pairs`, the codes of both. `tested` has sets of digests of units."""
 
     pairs: np.ndarray
     cells: np.ndarray
@@ -162,8 +148,7 @@ class Side:
     @property
     def overlap(self) -> float:
         """Test units per training unit of the splits behind the rows, 0 where seeds do not split one pool anew."""
-        overlap = self.rows.number("overlap")[self.index]
-        return float(overlap[np.isfinite(overlap)].max(initial=0.0))
+        return overlap_of(self.rows.frame.iloc[self.index])
 
     @property
     def replicates(self) -> np.ndarray:
@@ -179,15 +164,12 @@ class Side:
         cells, pairs = (codes[self.index] for codes in self.rows.cells(freed, self.by_part))
         distinct, first, groups = np.unique(pairs, return_index=True, return_inverse=True)
         values = pd.Series(self.values).groupby(groups).agg(reduced).to_numpy()
-        return Cells(distinct, cells[first], self.replicates[first], values, self._tested(groups, len(distinct)))
-
-    def _tested(self, groups: np.ndarray, n: int) -> np.ndarray:
-        """(n,) digests of the tested units of each group."""
         codes, digests = self.rows.field("tested")
-        tested: list[set] = [set() for _ in range(n)]
+        tested: list[set] = [set() for _ in distinct]
         for group, code in zip(groups.tolist(), codes[self.index].tolist(), strict=True):
             tested[group].add(digests[code])
-        return np.fromiter((frozenset(digest - {None}) for digest in tested), dtype=object, count=n)
+        units = np.fromiter((frozenset(units - {None}) for units in tested), dtype=object, count=len(tested))
+        return Cells(distinct, cells[first], self.replicates[first], values, units)
 
 
 def select_side(claim: dict, rows: Rows, name: str, curve: bool = False) -> Side:

@@ -1,8 +1,7 @@
 """Samples that claims are judged by: one number per replicate, from the rows of an experiment.
 
-A replicate is a seed. All values of one seed (data sets, items, years) are averaged first, since they share a split or a
-draw. With `replicates: part` a replicate is a part of the tested units. A pair is a replicate's value on both sides, measured
-on the same tested units.
+A replicate is a seed. All values of one seed (data sets, items, years) are averaged first, since they share a split or a draw.
+With `replicates: part` a replicate is a part of the tested units. A pair is a replicate's value on both sides, on the same units.
 """
 
 from collections.abc import Callable
@@ -103,21 +102,16 @@ def slopes(claim: dict, rows: Rows) -> Sample:
 def delays(claim: dict, rows: Rows) -> Sample:
     """Steps by which the curve of `value` reaches the reference's final level (less tolerance) later than the reference."""
     a, b = (select_side(claim, rows, name, curve=True) for name in ("value", "reference"))
-    final = _final(b)
-    tolerance = claim.get("tolerance", 0.0)
-    return _match(claim, _steps_to(a, final, tolerance), _steps_to(b, final, tolerance), "min")
+    order = np.argsort(rows.number("step")[b.index])
+    final = pd.Series(b.values[order]).groupby(rows.curves()[b.index][order]).last()
+    levels = final - claim.get("tolerance", 0.0)
+    return _match(claim, _steps_to(a, levels), _steps_to(b, levels), "min")
 
 
-def _final(side: Side) -> pd.Series:
-    """Last value of every curve."""
-    order = np.argsort(side.rows.number("step")[side.index])
-    return pd.Series(side.values[order]).groupby(side.rows.curves()[side.index][order]).last()
-
-
-def _steps_to(side: Side, final: pd.Series, tolerance: float) -> Side:
-    """The side with steps as values where the curve reaches the level."""
+def _steps_to(side: Side, levels: pd.Series) -> Side:
+    """The side with steps as values where its curve reaches the level."""
     curves, steps = side.rows.curves()[side.index], side.rows.number("step")[side.index]
-    level = (final - tolerance).reindex(curves).to_numpy()
+    level = levels.reindex(curves).to_numpy()
     last = pd.Series(steps).groupby(curves).transform("max").to_numpy()
     # a curve below the level counts as reaching it after its last step, which favours it
     return replace(side, values=np.where(side.values >= level, steps, last + 1))
@@ -141,7 +135,10 @@ def _log(x: np.ndarray) -> np.ndarray:
 def _match(claim: dict, a: Side, b: Side, reduced: str) -> Sample:
     """The two sides as pairs, or as two samples where their tested units differ."""
     notes, overlap = [*a.notes, *b.notes], max(a.overlap, b.overlap)
-    of_a, of_b = (s.by_cell(_freed(claim), reduced) for s in (a, b))
+    value, reference = claim["value"], claim["reference"]
+    # fields that both sides set to different values: pairs need not agree in them
+    freed = frozenset(name for name in value.keys() & reference.keys() if value[name] != reference[name])
+    of_a, of_b = (s.by_cell(freed, reduced) for s in (a, b))
     _, i, j = np.intersect1d(of_a.pairs, of_b.pairs, assume_unique=True, return_indices=True)
     if not len(i):
         raise RowsMissing("value and reference have no data set and seed in common")
@@ -174,9 +171,3 @@ def _per_replicate(values: np.ndarray, cells: np.ndarray, replicates: np.ndarray
     lost = len(labels) - complete.sum()
     notes = [f"{lost} of {len(labels)} replicates left out, which lack some pairs"] if lost else []
     return pd.Series(table[:, complete].mean(axis=0), labels[complete]), notes
-
-
-def _freed(claim: dict) -> frozenset[str]:
-    """Fields that both sides set to different values. Pairs need not agree in them."""
-    a, b = claim["value"], claim["reference"]
-    return frozenset(name for name in a.keys() & b.keys() if a[name] != b[name])
