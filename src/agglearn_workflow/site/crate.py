@@ -37,10 +37,13 @@ def write(plan: Plan, datasets: list[dict], commit: str, out: Path) -> None:
     for name, e in plan.experiments.items():
         versions = digests.versions(*{c for run in plan.runs(name) for c in run.code})
         # one that is added again takes the place of itself
-        packages = [ContextEntity(crate, f"#{p}-{v}", _software(p, v)) for p, v in sorted(versions.items())]
+        packages = [
+            crate.add(ContextEntity(crate, f"#{package}-{version}", _software(package, version)))
+            for package, version in sorted(versions.items())
+        ]
         files = [crate.add_file(dest_path=path, properties=_file(e["title"], path)) for path in files_of(name)]
         crate.add_action(
-            [library, *map(crate.add, packages)],
+            [library, *packages],
             identifier=f"#make-{name}",
             object=[data[d] for d in e["datasets"] if d in data],
             result=files,
