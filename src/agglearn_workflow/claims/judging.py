@@ -36,10 +36,7 @@ def judge_all(claims: dict, plan: Plan, results: str | Path) -> list[dict]:
 
 
 def judge_archive(claims: dict, plan: Plan, folder: str | Path) -> dict[str, str]:
-    """Claim → its verdict at scale paper by the archive.
-
-    Claims are left out whose experiment the archive does not have whole, or has the same runs in the plan.
-    """
+    """Claim → its verdict at scale paper, where the archive has all runs of its experiment and the plan has others."""
     names = {claim["experiment"] for claim in claims.values()} & set(store.experiments(folder))
     paper = Plan(plan.config | {"scale": "paper", "run": sorted(names)})
     complete = set()

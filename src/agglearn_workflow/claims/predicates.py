@@ -58,9 +58,6 @@ PREDICATES: dict[str, Predicate] = {
 }
 
 
-# -- one case ---------------------------------------------------------------------------------------------------------
-
-
 def judge_case(claim: dict, sample: Sample) -> dict:
     """Verdict on one case, with its detail and two P values: that the claim is false, that it is true."""
     return _judge_every_value(claim, sample) if "deterministic" in claim else _judge_by_interval(claim, sample)
@@ -99,9 +96,7 @@ def _judge_by_interval(claim: dict, sample: Sample) -> dict:
     return case
 
 
-def _entry(
-    predicate: Predicate, comparison: Comparison, verdict: str, p: tuple[float, ...], details: list[str]
-) -> dict:
+def _entry(predicate: Predicate, comparison: Comparison, verdict: str, p: tuple, details: list[str]) -> dict:
     """A case for `claims.json`: the comparison in numbers for readers, None where infinite, and its two P values."""
     ends = {"value": comparison.value, "low": comparison.low, "high": comparison.high}
     ends |= {"from": comparison.region.low, "to": comparison.region.high}
@@ -115,9 +110,6 @@ def _bound(claim: dict) -> str:
     if bound is not None:
         return f" against {bound:g}" if isinstance(bound, int | float) else f" against {bound[0]:g} to {bound[1]:g}"
     return "".join(f", {key} {claim[key]:g}" for key in ("tolerance", "margin") if key in claim)
-
-
-# -- one claim --------------------------------------------------------------------------------------------------------
 
 
 def judge(claim: dict, rows: Rows) -> dict:
@@ -155,7 +147,9 @@ def _cases(claim: dict, rows: Rows) -> Iterator[tuple[str, dict]]:
     # a run without the measure is a case, too, which is not judged
     by_key = any(name.startswith("keys.") for name in each)
     selector = claim["value"] if by_key else without_measure(claim["value"])
-    for levels in sorted(_levels(rows, each, rows.selected(selector)), key=str) if each else [()]:
+    chosen = rows.selected(selector)
+    columns = [[values[code] for code in codes[chosen].tolist()] for codes, values in map(rows.field, each)]
+    for levels in sorted(set(zip(*columns, strict=True)), key=str) if each else [()]:
         case = dict(zip(each, levels, strict=True))
         # the reference keeps its own values: every level of a parameter may be compared with one of them
         sides = {k: {**case, **claim[k]} for k in ("reference",) if k in claim} | {"value": {**claim["value"], **case}}
@@ -167,13 +161,6 @@ def describe_level(field: str, value: object) -> str:
     if "." not in field:
         return str(value)
     return setting(field, value) or f"without {parameter_name(field.rpartition('.')[2])}"
-
-
-def _levels(rows: Rows, names: list[str], chosen: np.ndarray) -> set[tuple]:
-    """Combinations of values of the fields in the chosen rows."""
-    codes, values = zip(*map(rows.field, names), strict=True)
-    keys = set(zip(*(c[chosen].tolist() for c in codes), strict=True))
-    return {tuple(v[c] for v, c in zip(values, key, strict=True)) for key in keys}
 
 
 def _over_all(claim: dict, cases: list[dict], drawn: list[Sample]) -> tuple[str, str]:

@@ -30,17 +30,17 @@ class Rows:
             self._cache[key] = compute()
         return self._cache[key]
 
-    # -- selections ---------------------------------------------------------------------------------------------------
-
     def selected(self, selector: dict) -> np.ndarray:
         """(n,) whether a row has the values. A list allows several values. Null selects rows without the parameter."""
         masks = [self._mask(name, expected) for name, expected in selector.items()]
         return reduce(np.logical_and, masks, np.ones(len(self.frame), dtype=bool))
 
     def _mask(self, name: str, expected: object) -> np.ndarray:
+        allowed = expected if isinstance(expected, list) else [expected]
+
         def compare() -> np.ndarray:
             codes, values = self.field(name)
-            return np.array([_is(value, expected) for value in values], dtype=bool)[codes]
+            return np.array([value in allowed for value in values], dtype=bool)[codes]
 
         return self._once(("mask", name, json.dumps(expected)), compare)
 
@@ -63,8 +63,6 @@ class Rows:
     def ok(self) -> np.ndarray:
         """(n,) whether the run has a result."""
         return self._mask("status", "ok")
-
-    # -- (n,) groups: codes in the order of what they stand for ---------------------------------------------------------
 
     def replicates(self, by_part: bool) -> np.ndarray:
         """Seed, or seed and keys."""
@@ -91,30 +89,18 @@ class Rows:
 
     def _reduced(self, name: str, freed: frozenset[str]) -> np.ndarray:
         codes, texts = self.field(name)
-        return np.array([_without(text, name, freed) for text in texts], dtype=object)[codes]
+        values = [json.loads(text) if text else {} for text in texts]
+        reduced = [{k: v for k, v in params.items() if f"{name}.{k}" not in freed} for params in values]
+        return np.array([json.dumps(params, sort_keys=True) for params in reduced], dtype=object)[codes]
 
     def _group(self, *names: str) -> np.ndarray:
         return self._once(("group", names), lambda: _together(*(self.frame[name] for name in names)))
-
-
-def _is(value: object, expected: object) -> bool:
-    if expected is None:
-        return value is None
-    return value in expected if isinstance(expected, list) else value == expected
 
 
 def _together(*columns: np.ndarray | pd.Series) -> np.ndarray:
     """One code per combination, in the order of the values."""
     table = pd.DataFrame({k: np.asarray(column) for k, column in enumerate(columns)})
     return table.groupby(list(table), dropna=False).ngroup().to_numpy()
-
-
-def _without(text: str | None, name: str, freed: frozenset[str]) -> str:
-    values = json.loads(text) if text else {}
-    return json.dumps({k: v for k, v in values.items() if f"{name}.{k}" not in freed}, sort_keys=True)
-
-
-# -- sides ------------------------------------------------------------------------------------------------------------
 
 
 class RowsMissing(Exception):
@@ -173,30 +159,21 @@ class Side:
 
 
 def select_side(claim: dict, rows: Rows, name: str, curve: bool = False) -> Side:
-    """The side `value` or `reference` of a claim, without replicates that lack cells of the others.
-
-    A deterministic claim is about every value, so that its replicates may have different cells.
-    """
+    """The side `value` or `reference` of a claim, without replicates that lack cells unless it is deterministic."""
     selector, by_part = claim[name], claim.get("replicates") == "part"
-    lost, n, reasons = _runs(rows, selector)
+    chosen = rows.selected(without_measure(selector))
+    lost, n = rows.frame[chosen & ~rows.ok].drop_duplicates("run"), len(np.unique(rows.field("run")[0][chosen]))
+    reasons = lost["reason"].where(lost["status"] != "stopped", "stopped: " + lost["reason"]).dropna().unique().tolist()
     with_value = rows.ok & (np.isnan(rows.number("step")) != curve) & ~np.isnan(rows.number("value"))
     index = np.flatnonzero(rows.selected(selector) & with_value)
     if not len(index):
         raise RowsMissing(reasons[0] if reasons else f"no rows for {json.dumps(selector)}", absent=not reasons)
     reason = f" ({reasons[0]})" if reasons else ""
-    notes = [f"{lost} of {n} runs of the {name} have no result{reason}"] if lost else []
+    notes = [f"{len(lost)} of {n} runs of the {name} have no result{reason}"] if len(lost) else []
     if not curve and "deterministic" not in claim:
         complete, lacking = _complete(rows.kinds(by_part)[index], rows.replicates(by_part)[index])
         index, notes = index[complete], notes + lacking
     return Side(rows, index, rows.number("value")[index], by_part, notes)
-
-
-def _runs(rows: Rows, selector: dict) -> tuple[int, int, list[str]]:
-    """Runs without a result, all runs of a selector, and the reasons."""
-    chosen = rows.selected(without_measure(selector))
-    runs = rows.frame[chosen & ~rows.ok].drop_duplicates("run")
-    reasons = runs["reason"].where(runs["status"] != "stopped", "stopped: " + runs["reason"]).dropna().unique().tolist()
-    return len(runs), len(np.unique(rows.field("run")[0][chosen])), reasons
 
 
 def without_measure(selector: dict) -> dict:

@@ -36,10 +36,7 @@ class Sample:
         return Estimate.of_difference(self.values.to_numpy(), self.against.to_numpy(), self.overlap)
 
     def deciding(self, distance: float) -> int | None:
-        """Number of replicates whose 95 % interval is narrower than `distance` on each side, if the spread stays as it is.
-
-        None where `MOST` replicates do not reach it, for example because the results of overlapping splits are correlated.
-        """
+        """Replicates whose 95 % interval is narrower than `distance` on each side. None where `MOST` are too few."""
         estimate = self.estimate()
         spread = float(estimate.error) / np.sqrt(1 / estimate.n + self.overlap)
         n = np.arange(estimate.n + 1, MOST + 1)
@@ -49,12 +46,10 @@ class Sample:
 
 def average(samples: list[Sample]) -> Sample:
     """The mean over cases, replicate by replicate."""
-    values = _common([s.values for s in samples])
-    against = None
-    if any(s.against is not None for s in samples):
-        if any(s.against is None for s in samples):
-            raise RowsMissing("some cases have pairs and others have none, so that they have no average")
-        against = _common([s.against for s in samples])
+    values, seconds = _common([s.values for s in samples]), [s.against for s in samples if s.against is not None]
+    if seconds and len(seconds) < len(samples):
+        raise RowsMissing("some cases have pairs and others have none, so that they have no average")
+    against = _common(seconds) if seconds else None
     notes = list(dict.fromkeys(note for s in samples for note in s.notes))
     lost = max(len(s.values) for s in samples) - len(values)
     notes += [f"{count(lost, 'replicate')} left out, which some cases lack"] if lost else []
@@ -65,9 +60,6 @@ def average(samples: list[Sample]) -> Sample:
 def _common(series: list[pd.Series]) -> pd.Series:
     index = reduce(pd.Index.intersection, [s.index for s in series])
     return pd.concat([s.loc[index] for s in series], axis=1).mean(axis=1)
-
-
-# -- the samples of the predicates ------------------------------------------------------------------------------------
 
 
 def values(claim: dict, rows: Rows) -> Sample:
@@ -127,9 +119,6 @@ def _log(x: np.ndarray) -> np.ndarray:
     if not (x > 0).all():
         raise RowsMissing(f"a ratio needs values above 0; {(x <= 0).sum()} of {len(x)} are not")
     return np.log(x)
-
-
-# -- pairs ------------------------------------------------------------------------------------------------------------
 
 
 def _match(claim: dict, a: Side, b: Side, reduced: str) -> Sample:

@@ -109,9 +109,6 @@ def _capital(text: str) -> str:
     return f"{first}{text[1:]}."
 
 
-# -- the measured value -----------------------------------------------------------------------------------------------
-
-
 Words = namedtuple("Words", "larger smaller multiple unit")
 LEVEL, TIME = Words("higher", "lower", "as large", ""), Words("longer", "shorter", "as long", " s")
 
@@ -161,14 +158,8 @@ def _slack(low: float | None, high: float | None, words: Words) -> str:
     return f"; {number(abs(bound))}{words.unit} {'are allowed' if bound > 0 else 'more are asked for'}"
 
 
-# -- the drawing ------------------------------------------------------------------------------------------------------
-
-
 def forest(claim: dict) -> str:
-    """SVG with a row for each case: estimate, interval, and in green the values for which the claim is true.
-
-    Empty without cases.
-    """
+    """SVG with a row for each case: estimate, interval, in green where the claim is true. Empty without cases."""
     cases = [c for c in claim["cases"] if (c.get("numbers") or {}).get("value") is not None]
     if not cases:
         return ""

@@ -116,7 +116,7 @@ def _archived_counts(claims: list[dict]) -> list[tuple[str, int]]:
 def _picture(experiments: list[dict], results: Path) -> dict | None:
     """The first panel of the first experiment that has a figure. None where none has."""
     for e in experiments:
-        if view := svg.first_panel(results / f"figures/{e['name']}.svg"):
+        if view := svg.first_view(results / f"figures/{e['name']}.svg"):
             return {"name": e["name"], "title": e["title"], "view": view}
     return None
 
@@ -126,8 +126,8 @@ def _ladder(plan: Plan, experiments: dict, results: Path, base: Path) -> dict | 
     name = plan.config["references"].get("ladder")
     if name not in experiments:
         return None
-    text, view = findings.read_findings(base, "ladder")["findings"], svg.first_figure(results / f"figures/{name}.svg")
-    return experiments[name] | {"text": text, "view": view}
+    view = svg.first_view(results / f"figures/{name}.svg", entire=True)
+    return experiments[name] | {"text": findings.read_findings(base, "ladder")["findings"], "view": view}
 
 
 def _guide(results: Path, site: Path) -> str:

@@ -2,7 +2,7 @@
 
 import itertools
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -124,6 +124,12 @@ def grid(table: pd.DataFrame, experiment: dict, titles: dict[str, str]) -> Grid:
     units = {m: numbers.fitting_unit(next(iter(group["unit"].dropna()), ""), group["mean"]) for m, group in groups}
     names = {m: numbers.measure_name(m) + (f" ({units[m][0]})" if units.get(m, ("",))[0] else "") for m in measures}
     label = partial(_label, experiment, titles, names)
+
+    def stub(name: str, value: Any) -> str:  # below its heading, which has the name of a parameter
+        if "." not in name:
+            return label(name, value)
+        return "" if value is None else numbers.plain(value)
+
     row_keys, in_rows = _positions(table, rows, experiment)
     column_keys, in_columns = _positions(table, columns, experiment)
     settings = list(map(str, _values(table, [f for f in rows + columns if _is_setting(f, columns)])))
@@ -131,7 +137,7 @@ def grid(table: pd.DataFrame, experiment: dict, titles: dict[str, str]) -> Grid:
     cells, notes = _cells(placed, {m: size for m, (_, size) in units.items()})
     return Grid(
         [numbers.parameter_name(f.rpartition(".")[2]) if "." in f else "" for f in rows],
-        [tuple(map(partial(_stub, label), rows, key)) for key in row_keys],
+        [tuple(map(stub, rows, key)) for key in row_keys],
         _heads(columns, [list(map(label, columns, key)) for key in column_keys], spec.get("none", "")),
         cells,
         names[measures[0]] if len(measures) == 1 else "",
@@ -198,14 +204,14 @@ def _ordered(values: list[tuple], fields: list[str], experiment: dict) -> list[t
 
 def _cells(table: pd.DataFrame, units: dict[str, float]) -> tuple[dict[tuple[int, int], Cell], list[str]]:
     """(cells by row and column, notes). The best of each setting are marked."""
-    notes: list[str] = []
+    notes: dict[str, int] = {}
     table = table.drop_duplicates(["row", "column"]).sort_values(["row", "column"], ignore_index=True)
     cells = [_cell(row, units[row["measure"]], notes) for _, row in table.iterrows()]
     compared = table[[not cell.stated for cell in cells]]
     for (measure, _), group in compared.groupby(["measure", "setting"]):
         for k in _best(group, numbers.direction(measure)):
             cells[k].best = True
-    return dict(zip(zip(table["row"], table["column"], strict=True), cells, strict=True)), notes
+    return dict(zip(zip(table["row"], table["column"], strict=True), cells, strict=True)), list(notes)
 
 
 def _best(group: pd.DataFrame, better: str | None) -> list[int]:
@@ -238,13 +244,6 @@ def _heads(columns: list[str], labels: list[list[str]], none: str) -> list[tuple
     return heads
 
 
-def _stub(label: Callable[[str, Any], str], name: str, value: Any) -> str:
-    """A row's label below its heading, which has the name of a parameter."""
-    if "." not in name:
-        return label(name, value)
-    return "" if value is None else numbers.plain(value)
-
-
 def _label(experiment: dict, titles: dict[str, str], measures: dict[str, str], name: str, value: Any) -> str:
     """Label of a column. Empty for a parameter that it does not have."""
     if name == "method":
@@ -256,16 +255,14 @@ def _label(experiment: dict, titles: dict[str, str], measures: dict[str, str], n
     return (value or "") if name == "beside" else numbers.setting(name, value, " = ")
 
 
-def _cell(row: pd.Series, unit: float, notes: list[str]) -> Cell:
-    """A row of the summary as a cell. `unit` is the size of the unit."""
+def _cell(row: pd.Series, unit: float, notes: dict[str, int]) -> Cell:
+    """A row of the summary as a cell. `unit` is the size of the unit. `notes` has the numbers of reasons, and gets new ones."""
     reported = ""
     if pd.notna(row["reported"]):
         reported = row["printed"] if unit == 1.0 else numbers.number(row["reported"] / unit)
     note = None
     if isinstance(row["reason"], str) and row["reason"] and row["status"] != "stopped":
-        if row["reason"] not in notes:
-            notes.append(row["reason"])
-        note = notes.index(row["reason"]) + 1
+        note = notes.setdefault(row["reason"], len(notes) + 1)
     if row["status"] != "ok" or not np.isfinite(row["mean"]):
         return Cell(statement(row), reported, note=note, stated=True)
     difference = _difference(row, reported) if reported else ""

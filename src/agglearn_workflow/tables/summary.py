@@ -26,10 +26,7 @@ WITHOUT = ("failed", "stale", "unavailable", "not archived", "stopped")
 
 
 def load_rows(paths: Iterable[str | Path], plan: Plan, experiment: str) -> pd.DataFrame:
-    """Rows of the runs of a plan. A row with another recipe than today's is `stale` and has no value.
-
-    A row of the archive has a value whatever its recipe. Where that is not today's, the column `mark` states it.
-    """
+    """Rows of the runs of a plan. One of another recipe than today's is `stale`, or from the archive with a `mark`."""
     current = {r.key: r.recipe for r in plan.runs(experiment)}
     recipes: dict[str, str] = {}
     marks: dict[str, str] = {}
@@ -99,10 +96,7 @@ def overlap_of(rows: pd.DataFrame) -> float:
 
 
 def _with_problems(table: pd.DataFrame, bad: pd.DataFrame) -> pd.DataFrame:
-    """Add runs without a result: to the rows of cells that have others, else as rows of their own.
-
-    Of several statuses the first in `WITHOUT` counts. Rows that have a mean over other runs have it in `lost`.
-    """
+    """Add runs without a result, by the first status in `WITHOUT`: to their cell, which has `lost` then, or as rows."""
     extra = []
     for keys, group in bad.groupby(CELL, sort=False):
         worst = group[group["status"] == min(group["status"], key=WITHOUT.index)]
@@ -143,12 +137,11 @@ def _with_reported(table: pd.DataFrame, experiment: dict) -> pd.DataFrame:
             copy["measure"] = entry["measure"]
             table.loc[len(table)] = copy
             rows = [len(table) - 1]
-        table.loc[rows, "reported"] = entry["value"]
-        table.loc[rows, "printed"] = entry.get("printed") or f"{entry['value']:g}"
-        table.loc[rows, "place"] = entry["place"]
+        text = entry.get("printed") or f"{entry['value']:g}"
+        printed = {"reported": entry["value"], "printed": text, "place": entry["place"]}
         for r in rows:
-            compared = compare(table.loc[r], entry, experiment["agreement"]["margins"])
-            table.loc[r, list(compared)] = list(compared.values())
+            printed |= compare(table.loc[r], entry, experiment["agreement"]["margins"])
+            table.loc[r, list(printed)] = list(printed.values())
     cells, without = pd.MultiIndex.from_frame(table[CELL]), table["measure"].isna()
     doubled = without & cells.isin(cells[~without])
     return table[~doubled].reset_index(drop=True)

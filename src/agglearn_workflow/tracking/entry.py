@@ -85,11 +85,10 @@ def read_contents(
         rows = pa.concat_tables([pq.read_table(results / f"runs/{k}/measurements.parquet") for k in keys]).to_pandas()
     names, latest, units = Names(all_facts), max(all_facts, key=lambda facts: facts["ended"]), tag_of_units(rows)
     runs = [of_run(facts, results / "runs" / facts["run"], names, units) for facts in all_facts]
-    cells, summary = defaultdict(list), defaultdict(list)
+    cells, table = defaultdict(list), summarise(rows, experiment)
     for facts, run in zip(all_facts, runs, strict=True):
         cells[tuple(facts[field] for field in CELL)].append((facts, run))
-    for row in summarise(rows, experiment).to_dict("records"):
-        summary[tuple(row[field] for field in CELL)].append(row)
+    summary = {cell: group.to_dict("records") for cell, group in table.groupby(CELL)}
     means = []
     for cell, members in cells.items():
         of_cell, entries = zip(*sorted(members, key=lambda member: member[0]["seed"]), strict=True)
@@ -138,10 +137,7 @@ def of_mean(rows: list[dict], all_facts: Sequence[dict], runs: Sequence[Entry], 
 
 
 def overview(name: str, latest: dict, rendered: Path) -> list[Entry]:
-    """The entry with table and figure, which MLflow's experiments cannot hold. There is none where nothing is rendered.
-
-    It is the newest of the experiment: it bears the time of its latest run.
-    """
+    """The entry with table and figure, the newest of the experiment. There is none where nothing is rendered."""
     files = tuple(path for pattern in RENDERED if (path := rendered / pattern.format(name)).exists())
     shared = {KIND: "overview", "scale": latest["config"]["scale"], "mlflow.source.name": name, KEY: overview_key(name)}
     all_tags, (_, ended) = shared | {PRINT: digest([file_digest(path) for path in files])}, milliseconds(latest)

@@ -30,17 +30,9 @@ MAX_METRICS = 800  # of one request, whose limit of 1,000 holds for all that it 
 
 
 def track(
-    uri: str,
-    names: Iterable[str],
-    read: Callable[[str], Contents],
-    receipt: Path | str,
-    attempt: int,
-    terminal: TextIO,
+    uri: str, names: Iterable[str], read: Callable[[str], Contents], receipt: Path | str, attempt: int, terminal: TextIO
 ) -> None:
-    """Send experiments one after the other, and write their receipt whatever happens.
-
-    An experiment that cannot be sent is `pending` there, and the others are sent all the same.
-    """
+    """Send experiments and write their receipt. One that cannot be sent is `pending` there and stops no other one."""
     is_away, states = not answers(uri), {}
     with _writing_alone(uri):
         for name in names:
@@ -79,10 +71,7 @@ def answers(uri: str) -> bool:
 
 
 def send(uri: str, contents: Contents, terminal: TextIO | None = None) -> dict[str, Any]:
-    """Send what the store lacks and return counts of the runs of single seeds.
-
-    An experiment that somebody has deleted is restored, and a line states it.
-    """
+    """Send what the store lacks and return counts of the runs of single seeds. A deleted experiment is restored."""
     if uri.startswith(SQLITE):
         create_database(Path(uri.removeprefix(SQLITE)))
         if mark_of(uri) is None:  # MLflow would try for minutes
@@ -114,9 +103,20 @@ def send(uri: str, contents: Contents, terminal: TextIO | None = None) -> dict[s
     for run in unplanned:  # one whose mean is another run today stands by itself
         if PARENT in run.data.tags and run.data.tags[PARENT] not in parents:
             client.delete_tag(run.info.run_id, PARENT)
-    _describe(client, uri, experiment, contents, numbers.get(overview_key(contents.name)))
+    links = _links(uri, contents, home, numbers.get(overview_key(contents.name)))
+    for name, value in experiment_tags(contents.experiment, contents.latest, links).items():
+        if experiment.tags.get(name) != value:
+            client.set_experiment_tag(home, name, value)
     seeds = sum(entry.parent is not None for entry in contents.entries)
     return {"sent": sent, "kept": seeds - sent, "experiment_id": home}
+
+
+def _links(uri: str, contents: Contents, home: str, table: str | None) -> dict[str, str]:
+    """Text → address in the description of an experiment. `table`: number of the run with table and figure."""
+    links = {"Table and figure": f"#/experiments/{home}/runs/{table}"} if table else {}
+    if uri.startswith(SQLITE):  # which `make ui` serves
+        links["Page with the verdicts"] = page_of(contents.name, contents.experiment["source"])
+    return links
 
 
 def _find_experiment(client: mlflow.MlflowClient, uri: str, name: str, terminal: TextIO) -> Experiment:
@@ -167,18 +167,6 @@ def _send_entry(client: mlflow.MlflowClient, experiment_id: str, entry: Entry, p
         client.log_batch(number, metrics[start : start + MAX_METRICS], params if start == 0 else ())
     client.set_terminated(number, entry.status, entry.times[1])
     return number
-
-
-def _describe(
-    client: mlflow.MlflowClient, uri: str, experiment: Experiment, contents: Contents, table: str | None
-) -> None:
-    """Give MLflow's experiment the tags of today. `table`: number of the run with table and figure."""
-    links = {"Table and figure": f"#/experiments/{experiment.experiment_id}/runs/{table}"} if table else {}
-    if uri.startswith(SQLITE):  # which `make ui` serves
-        links["Page with the verdicts"] = page_of(contents.name, contents.experiment["source"])
-    for name, value in experiment_tags(contents.experiment, contents.latest, links).items():
-        if experiment.tags.get(name) != value:
-            client.set_experiment_tag(experiment.experiment_id, name, value)
 
 
 def page_of(name: str, source: str) -> str:
