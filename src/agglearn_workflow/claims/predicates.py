@@ -119,8 +119,8 @@ def judge(claim: dict, rows: Rows) -> dict:
     for label, case in _cases(claim, rows):
         try:
             sample = PREDICATES[claim["predicate"]].sample(case, rows)
-            below = _rival_below_base(case, rows)
-            cases.append({"case": label, **judge_case(claim, sample), "rival_below_base": below})
+            is_below = _rival_below_base(case, rows)
+            cases.append({"case": label, **judge_case(claim, sample), "rival_below_base": is_below})
             drawn.append(sample)
         except RowsMissing as error:
             cases.append({"case": label, "verdict": NOT_JUDGED, "detail": str(error), "absent": error.absent})

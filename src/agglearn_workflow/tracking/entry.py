@@ -201,7 +201,8 @@ def _metrics(path: Path, ended: int) -> list[Metric]:
     """Measurements without keys: curves at their steps. MLflow shows the last of a measure, so the number of the tables is that."""
     has_no_keys = pc.field("keys").is_null() & pc.field("value").is_valid()  # what has keys travels in the file
     table = pq.ParquetFile(path).read(columns=["measure", "keys", "step", "value"])
-    rows, last = table.filter(has_no_keys).to_pylist(), defaultdict(int)
+    rows = table.filter(has_no_keys).to_pylist()
+    last: dict[str, int] = defaultdict(int)
     for row in rows:
         last[row["measure"]] = max(last[row["measure"]], int(row["step"] or 0))
     return [
