@@ -105,7 +105,6 @@ def _entry(predicate: Predicate, comparison: Comparison, verdict: str, p: tuple,
 
 
 def _bound(claim: dict) -> str:
-    """The bound, tolerance or margin of a claim as text."""
     bound = claim.get("bound")
     if bound is not None:
         return f" against {bound:g}" if isinstance(bound, int | float) else f" against {bound[0]:g} to {bound[1]:g}"

@@ -123,8 +123,6 @@ class Cells(NamedTuple):
 
 @dataclass(frozen=True)
 class Side:
-    """Rows of one side."""
-
     rows: Rows
     index: np.ndarray
     values: np.ndarray
@@ -142,11 +140,9 @@ class Side:
         return self.rows.replicates(self.by_part)[self.index]
 
     def per_replicate(self) -> pd.Series:
-        """The mean of every replicate."""
         return pd.Series(self.values).groupby(self.replicates).mean()
 
     def by_cell(self, freed: frozenset[str], reduced: str) -> Cells:
-        """Values by cell and replicate."""
         cells, pairs = (codes[self.index] for codes in self.rows.cells(freed, self.by_part))
         distinct, first, groups = np.unique(pairs, return_index=True, return_inverse=True)
         values = pd.Series(self.values).groupby(groups).agg(reduced).to_numpy()

@@ -21,8 +21,6 @@ MOST = 1000  # replicates that a claim may ask for
 
 @dataclass(frozen=True)
 class Sample:
-    """Numbers that a claim is judged by."""
-
     values: pd.Series
     against: pd.Series | None
     single: np.ndarray

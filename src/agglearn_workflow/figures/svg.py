@@ -75,7 +75,6 @@ def stack(drawings: list[Element], title: str) -> Element:
 
 
 def write(drawing: Element, path: Path) -> None:
-    """Write a drawing into a file."""
     ElementTree.ElementTree(drawing).write(path, encoding="utf-8", xml_declaration=True)
 
 

@@ -77,7 +77,6 @@ def _total_bytes(entry: dict, copies: dict[str, Path | None]) -> int | None:
 
 
 def _origin(file: dict, path: Path, base: Path) -> str:
-    """Kind of the route of a file."""
     note = local_files.note_of(path)
     if note.is_file():
         return storage.read_json(note)["kind"]

@@ -76,7 +76,6 @@ def build(plan: Plan, claims: list[dict], results: Path, out: Path, base: Path, 
 
 
 def _source(plan: Plan, name: str, experiments: dict, claims: list[dict], results: Path, base: Path) -> dict:
-    """Entry of a source in the templates."""
     paper = plan.config["references"].get("papers", {}).get(name, {"title": name, "short": ""})
     of_source = [c for c in claims if c["source"] == name]
     rendered = [e for e in experiments.values() if e["source"] == name]
@@ -187,7 +186,6 @@ def _experiment(plan: Plan, name: str, results: Path, out: Path) -> dict:
 
 
 def _full(table: pd.DataFrame, e: dict) -> list[dict]:
-    """Every row of the summary as text."""
     rows = []
     for row in table.to_dict("records"):
         texts = {name: row[name] if isinstance(row[name], str) else "" for name in ("unit", "place", "keys")}

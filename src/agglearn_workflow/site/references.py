@@ -42,7 +42,6 @@ def used(results: Path) -> tuple[set[str], set[str], dict[str, set[str]]]:
 
 
 def references(config: dict, results: Path) -> list[str]:
-    """Lines on papers, data sets and software."""
     sources, datasets, versions = used(results)
     papers, software = (config["references"].get(key, {}) for key in ("papers", "software"))
     of_papers = [
@@ -74,7 +73,6 @@ def _data_set(entry: dict | None) -> list[str]:
 
 
 def citation_lines(entry: dict) -> list[str]:
-    """The references of a data set as text."""
     package = f"inside {entry_package(entry)}" if kind_of(entry) == "package" else None
     return [
         _joined(c["text"], c["label"], package, f"(licence: {c['licence']})" if c["licence"] else None)

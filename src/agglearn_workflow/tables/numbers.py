@@ -49,12 +49,10 @@ def setting(field: str, value: object, sign: str = " ") -> str:
 
 
 def method_name(experiment: dict, key: str) -> str:
-    """The name of a method for readers."""
     return experiment["methods"][key].get("name") or key.replace("_", " ")
 
 
 def measure_name(name: str) -> str:
-    """The name of a measure for readers."""
     return " ".join(ABBREVIATIONS.get(w, w) for w in name.split("_")) if isinstance(name, str) else ""
 
 
@@ -100,7 +98,6 @@ def _signed(x: float, decimals: int) -> str:
 
 
 def count(n: int, noun: str) -> str:
-    """A number of things, as text."""
     return f"{n} {noun}{'s' * (n != 1)}"
 
 

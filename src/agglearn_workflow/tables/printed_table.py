@@ -20,8 +20,6 @@ BEST = "Bold: the best of its setting, and what the intervals do not separate fr
 
 @dataclass
 class Cell:
-    """A cell of a printed table."""
-
     value: str = ""
     reported: str = ""
     difference: str = ""
@@ -39,8 +37,6 @@ class Cell:
 
 @dataclass
 class Grid:
-    """A printed table."""
-
     stubs: list[str]
     rows: list[tuple[str, ...]]
     heads: list[tuple[str, ...]]

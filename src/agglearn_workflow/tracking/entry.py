@@ -57,7 +57,6 @@ class Entry:
 
     @property
     def key(self) -> str:
-        """What identifies it."""
         return self.tags[KEY]
 
 
@@ -79,7 +78,6 @@ def read_contents(
     rows: pd.DataFrame | None = None,
     rendered: Path | str | None = None,
 ) -> Contents:
-    """The contents of an experiment from its runs."""
     all_facts = [read_json(results / f"runs/{key}/run.json") for key in keys]
     if rows is None:
         rows = pa.concat_tables([pq.read_table(results / f"runs/{k}/measurements.parquet") for k in keys]).to_pandas()
@@ -167,7 +165,6 @@ def experiment_tags(experiment: dict, latest: dict, links: dict[str, str]) -> di
 
 
 def mlflow_status(status: str) -> str:
-    """MLflow's word for the status of a run."""
     return "FINISHED" if status in ("ok", "stopped") else "FAILED"
 
 

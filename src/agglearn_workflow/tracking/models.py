@@ -21,8 +21,6 @@ PYTHON: dict[str, Callable] = {"long": int, "double": float, "boolean": "True"._
 
 
 class Predictor:
-    """A saved model for MLflow."""
-
     def __init__(self, path: Path | str):
         self.model: Any = Estimator.load(path)
 

@@ -11,8 +11,6 @@ PARAMS = "dataset_params", "observation_params", "params"
 
 
 class Names:
-    """Names of the runs of an experiment."""
-
     def __init__(self, all_facts: Iterable[dict]):
         values: dict[tuple, set[str]] = defaultdict(set)
         for method, dataset, *texts in {tuple(r[field] for field in ("method", "dataset", *PARAMS)) for r in all_facts}:
@@ -21,11 +19,9 @@ class Names:
         self._varied = {key for key, texts in values.items() if len(texts) > 1}
 
     def of_run(self, facts: dict) -> str:
-        """The name of a run of one seed."""
         return _join(self._of_cell(facts), f"seed {facts['seed']}")
 
     def of_mean(self, all_facts: Sequence[dict]) -> str:
-        """The name of the mean over the runs of a cell."""
         return _join(self._of_cell(all_facts[-1]), f"mean of {count(len(all_facts), 'seed')}")
 
     def _of_cell(self, facts: dict) -> str:

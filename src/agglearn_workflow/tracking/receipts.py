@@ -36,5 +36,4 @@ def mark_of(uri: str) -> int | None:
 
 
 def overview_key(name: str) -> str:
-    """Key of the run with table and figure of an experiment."""
     return digest([name, "overview"])
