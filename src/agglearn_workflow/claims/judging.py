@@ -18,10 +18,7 @@ COPIED = ("source", "claim", "place", "experiment", "predicate", "note", "why", 
 
 
 def judge_all(claims: dict, plan: Plan, results: str | Path) -> list[dict]:
-    """One entry per claim: name, source, claim, place, verdict, detail, cases.
-
-    Where judging itself fails, the verdict is `failed`, with the reason.
-    """
+    """One entry per claim: name, source, claim, place, verdict, detail, cases. It is `failed` where judging itself fails."""
     rows: dict[str, Rows] = {}
     verdicts = []
     for name, claim in claims.items():
@@ -39,36 +36,19 @@ def judge_all(claims: dict, plan: Plan, results: str | Path) -> list[dict]:
 
 
 def judge_archive(claims: dict, plan: Plan, folder: str | Path) -> dict[str, str]:
-    """Claim → its verdict at scale paper by the archive.
-
-    Claims are left out whose experiment the archive does not have whole, or has the same runs in the plan.
-    """
+    """Claim → its verdict at scale paper, where the archive has all runs of its experiment and the plan has others."""
     names = {claim["experiment"] for claim in claims.values()} & set(store.experiments(folder))
-    paper = Plan(plan.config | {"scale": "paper", "run": sorted(names)}) if names else plan
-    whole = set()
+    paper = Plan(plan.config | {"scale": "paper", "run": sorted(names)})
+    complete = set()
     with tempfile.TemporaryDirectory() as work:
         for name in names:
             archived, keys = store.read(folder, name), {run.key for run in paper.runs(name)}
             if keys <= set(archived) and keys != {run.key for run in plan.runs(name)}:
-                whole.add(name)
+                complete.add(name)
                 for batch in paper.batches(name):
                     store.write_batch(paper.runs(name, batch), archived, f"{work}/measurements/{name}/{batch}.parquet")
-        there = {name: claim for name, claim in claims.items() if claim["experiment"] in whole}
-        return {entry["name"]: entry["verdict"] for entry in judge_all(there, paper, work)}
-
-
-def _with_mark(outcome: dict, frame: pd.DataFrame) -> dict:
-    """The outcome, with a sentence where runs of the experiment have a mark."""
-    if "mark" not in frame or outcome["verdict"] == NOT_JUDGED:
-        return outcome
-    runs = frame.drop_duplicates("run")
-    marked = runs["mark"].dropna()
-    sentence = f"{len(marked)} of {len(runs)} runs of the experiment were {marked.iloc[0]}"
-    return outcome | {"detail": f"{outcome['detail']}; {sentence}"}
-
-
-def _entry(name: str, claim: dict, outcome: dict) -> dict:
-    return {"name": name, **{key: claim.get(key) for key in COPIED}, **outcome}
+        archived_claims = {name: claim for name, claim in claims.items() if claim["experiment"] in complete}
+        return {entry["name"]: entry["verdict"] for entry in judge_all(archived_claims, paper, work)}
 
 
 def judge_target(plan: Plan, names: list[str], folder: Path | str) -> list[dict]:
@@ -85,6 +65,19 @@ def judge_target(plan: Plan, names: list[str], folder: Path | str) -> list[dict]
         entries[name]["archived"] = archived[name]
     entries |= {name: _absent(name, c) for name, c in claims.items() if c["experiment"] not in plan.experiments}
     return [entries[name] for name in claims if name in entries]
+
+
+def _with_mark(outcome: dict, frame: pd.DataFrame) -> dict:
+    """The outcome, with a sentence where runs of the experiment have a mark."""
+    if "mark" not in frame or outcome["verdict"] == NOT_JUDGED:
+        return outcome
+    marks = frame.drop_duplicates("run")["mark"]
+    sentence = f"{marks.count()} of {len(marks)} runs of the experiment were {marks.dropna().iloc[0]}"
+    return outcome | {"detail": f"{outcome['detail']}; {sentence}"}
+
+
+def _entry(name: str, claim: dict, outcome: dict) -> dict:
+    return {"name": name, **{key: claim.get(key) for key in COPIED}, **outcome}
 
 
 def _absent(name: str, claim: dict) -> dict:

@@ -4,15 +4,12 @@ A predicate is the numbers that a claim is about, and the region where it is tru
 reached. With `each`, a claim is judged for every value of those fields, and `cases` is the number of cases that must agree.
 """
 
-import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
-from agglearn.evaluation.intervals import Estimate
 from agglearn.evaluation.verdicts import ALPHA, FAILS, HOLDS, UNDECIDED, Comparison, Region, combine_p_values, holm
 from agglearn_workflow.claims import samples
 from agglearn_workflow.claims.rows import Rows, RowsMissing, without_measure
@@ -26,9 +23,6 @@ MIN_PAIRS = 3
 BASE_RATE = {"nllh": 0.0, "nllh_best_on_test": 0.0, "nllh_best_on_validation": 0.0, "auc": 0.5, "nmse": 1.0}  # no skill
 LOWER_IS_BETTER = {"nmse"}
 SHOWN = 4  # cases in a line
-
-
-# -- one case ---------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -84,8 +78,10 @@ def _judge_by_interval(claim: dict, sample: Sample) -> dict:
     predicate, estimate = PREDICATES[claim["predicate"]], sample.estimate()
     low, high = map(float, estimate.interval())
     comparison = Comparison.by_interval(float(estimate.value), low, high, predicate.region(claim))
-    verdict, p = comparison.outcome, tuple(map(float, comparison.region.p_values(estimate)))
-    detail = f"{predicate.name} {predicate.text(estimate.value)}{_interval(predicate, estimate)}{_bound(claim)}"
+    verdict, region = comparison.outcome, comparison.region
+    p = tuple(map(float, region.p_values(estimate)))
+    interval = f" [{predicate.text(low)}, {predicate.text(high)}]" if np.isfinite(low) else ""
+    detail = f"{predicate.name} {predicate.text(estimate.value)}{interval}{_bound(claim)}"
     detail += f", {count(estimate.n, 'pair' if 'reference' in claim and sample.against is None else 'replicate')}"
     least = claim.get("min_pairs", MIN_PAIRS)
     if estimate.n < least:
@@ -94,18 +90,13 @@ def _judge_by_interval(claim: dict, sample: Sample) -> dict:
         same = "all the same" if np.isfinite(estimate.value) else "not all finite"
         verdict, p, detail = TOO_FEW, (1.0, 1.0), f"{detail}, {same}, so that they have no interval"
     case = _entry(predicate, comparison, verdict, p, [detail, *sample.notes])
-    if verdict != UNDECIDED:
-        return case
-    region = comparison.region
-    return case | {
-        "replicates": estimate.n,
-        "deciding": sample.deciding(min(abs(comparison.value - region.low), abs(comparison.value - region.high))),
-    }
+    if verdict == UNDECIDED:
+        distance = min(abs(comparison.value - region.low), abs(comparison.value - region.high))
+        case |= {"replicates": estimate.n, "deciding": sample.deciding(distance)}
+    return case
 
 
-def _entry(
-    predicate: Predicate, comparison: Comparison, verdict: str, p: tuple[float, ...], details: list[str]
-) -> dict:
+def _entry(predicate: Predicate, comparison: Comparison, verdict: str, p: tuple, details: list[str]) -> dict:
     """A case for `claims.json`: the comparison in numbers for readers, None where infinite, and its two P values."""
     ends = {"value": comparison.value, "low": comparison.low, "high": comparison.high}
     ends |= {"from": comparison.region.low, "to": comparison.region.high}
@@ -113,20 +104,11 @@ def _entry(
     return {"verdict": verdict, "detail": "; ".join(details), "p_false": p[0], "p_true": p[1], "numbers": numbers}
 
 
-def _interval(predicate: Predicate, estimate: Estimate) -> str:
-    low, high = estimate.interval()
-    return f" [{predicate.text(low)}, {predicate.text(high)}]" if np.isfinite(low) else ""
-
-
 def _bound(claim: dict) -> str:
-    """The bound, tolerance or margin of a claim as text."""
     bound = claim.get("bound")
     if bound is not None:
         return f" against {bound:g}" if isinstance(bound, int | float) else f" against {bound[0]:g} to {bound[1]:g}"
     return "".join(f", {key} {claim[key]:g}" for key in ("tolerance", "margin") if key in claim)
-
-
-# -- one claim --------------------------------------------------------------------------------------------------------
 
 
 def judge(claim: dict, rows: Rows) -> dict:
@@ -136,25 +118,26 @@ def judge(claim: dict, rows: Rows) -> dict:
     for label, case in _cases(claim, rows):
         try:
             sample = PREDICATES[claim["predicate"]].sample(case, rows)
-            below = _rival_below_base(case, rows)
-            cases.append({"case": label, **judge_case(claim, sample), "rival_below_base": below})
+            is_below = _rival_below_base(case, rows)
+            cases.append({"case": label, **judge_case(claim, sample), "rival_below_base": is_below})
             drawn.append(sample)
         except RowsMissing as error:
             cases.append({"case": label, "verdict": NOT_JUDGED, "detail": str(error), "absent": error.absent})
     if not drawn:
         first = cases[0] if cases else {"detail": "no such rows", "absent": True}
         return {"verdict": NOT_JUDGED, "detail": first["detail"], "absent": first["absent"], "cases": cases}
-    with_result = [c for c in cases if c["verdict"] != NOT_JUDGED]
-    _correct(with_result)
-    verdict, detail = _over_all(claim, with_result, drawn)
-    outcome = {
-        "verdict": verdict,
-        "detail": "; ".join(filter(None, (detail, _without_result(cases), _below(with_result)))),
-        "cases": cases,
-    }
-    if all(c["rival_below_base"] for c in with_result):
-        outcome["weak"] = claim.get("weak", "the rival is below the base rate")
-    return outcome
+    judged = [c for c in cases if c["verdict"] != NOT_JUDGED]
+    for case, p in zip(judged, holm([c["p_true"] for c in judged]), strict=True):
+        if case["verdict"] == FAILS and p > ALPHA:  # corrected for the number of cases
+            case["verdict"] = UNDECIDED
+    verdict, detail = _over_all(claim, judged, drawn)
+    if open_cases := [c for c in cases if c["verdict"] == NOT_JUDGED]:
+        detail += f"; {len(open_cases)} of {len(cases)} cases not judged ({open_cases[0]['detail']})"
+    below = sum(c["rival_below_base"] for c in judged)
+    if below and len(judged) > 1:
+        detail += f"; in {below} of {len(judged)} cases the rival is below the base rate"
+    weak = {"weak": claim.get("weak", "the rival is below the base rate")} if below == len(judged) else {}
+    return {"verdict": verdict, "detail": detail, "cases": cases} | weak
 
 
 def _cases(claim: dict, rows: Rows) -> Iterator[tuple[str, dict]]:
@@ -163,11 +146,13 @@ def _cases(claim: dict, rows: Rows) -> Iterator[tuple[str, dict]]:
     # a run without the measure is a case, too, which is not judged
     by_key = any(name.startswith("keys.") for name in each)
     selector = claim["value"] if by_key else without_measure(claim["value"])
-    for key in sorted(_levels(rows, each, rows.selected(selector)), key=str) if each else [()]:
-        case = dict(zip(each, key, strict=True))
+    chosen = rows.selected(selector)
+    columns = [[values[code] for code in codes[chosen].tolist()] for codes, values in map(rows.field, each)]
+    for levels in sorted(set(zip(*columns, strict=True)), key=str) if each else [()]:
+        case = dict(zip(each, levels, strict=True))
         # the reference keeps its own values: every level of a parameter may be compared with one of them
         sides = {k: {**case, **claim[k]} for k in ("reference",) if k in claim} | {"value": {**claim["value"], **case}}
-        yield ", ".join(itertools.starmap(describe_level, zip(each, key, strict=True))), claim | sides
+        yield ", ".join(describe_level(field, level) for field, level in case.items()), claim | sides
 
 
 def describe_level(field: str, value: object) -> str:
@@ -177,53 +162,24 @@ def describe_level(field: str, value: object) -> str:
     return setting(field, value) or f"without {parameter_name(field.rpartition('.')[2])}"
 
 
-def _levels(rows: Rows, names: list[str], chosen: np.ndarray) -> set[tuple]:
-    """Combinations of values of the fields in the chosen rows."""
-    codes, values = zip(*map(rows.field, names), strict=True)
-    keys = set(zip(*(c[chosen].tolist() for c in codes), strict=True))
-    return {tuple(v[c] for v, c in zip(values, key, strict=True)) for key in keys}
-
-
-def _correct(cases: list[dict]) -> None:
-    """Leave `fails` to the cases that fail after Holm's correction for their number."""
-    for case, p in zip(cases, holm([c["p_true"] for c in cases]), strict=True):
-        if case["verdict"] == FAILS and p > ALPHA:
-            case["verdict"] = UNDECIDED
-
-
 def _over_all(claim: dict, cases: list[dict], drawn: list[Sample]) -> tuple[str, str]:
     """(verdict, detail) over all cases that have one."""
     required, m = claim.get("cases", "all"), len(cases)
     if m == 1:
         return cases[0]["verdict"], cases[0]["detail"]
+    counts = {v: sum(c["verdict"] == v for c in cases) for v in VERDICTS}
+    against = [f"{n} {v}" for v, n in counts.items() if n and v != HOLDS]
+    tally = ", ".join([f"holds in {counts[HOLDS]} of {m}", *against])
     if required == "average":
         mean = judge_case(claim, samples.average(drawn))
-        return mean["verdict"], f"on average over {m} cases: {mean['detail']}; {_tally(cases)}"
+        return mean["verdict"], f"on average over {m} cases: {mean['detail']}; {tally}"
     needed = m if required == "all" else m // 2 + 1
     p_false, p_true = combine_p_values([c["p_false"] for c in cases], [c["p_true"] for c in cases], needed)
-    verdicts = {c["verdict"] for c in cases}
-    undecided = TOO_FEW if TOO_FEW in verdicts and UNDECIDED not in verdicts else UNDECIDED
+    undecided = TOO_FEW if counts[TOO_FEW] and not counts[UNDECIDED] else UNDECIDED
     verdict = HOLDS if p_false <= ALPHA else FAILS if p_true <= ALPHA else undecided
     first = [c for v in (FAILS, UNDECIDED, TOO_FEW, HOLDS) for c in cases if c["verdict"] == v][:SHOWN]
     details = "; ".join(f"{c['case']}: {c['detail']}" for c in first)
-    return verdict, f"{_tally(cases)}: {details}{' …' if m > SHOWN else ''}"
-
-
-def _tally(cases: list[dict]) -> str:
-    """Number of cases by verdict."""
-    counts = {v: sum(c["verdict"] == v for c in cases) for v in VERDICTS}
-    against = [f"{n} {v}" for v, n in counts.items() if n and v != HOLDS]
-    return ", ".join([f"holds in {counts[HOLDS]} of {len(cases)}", *against])
-
-
-def _without_result(cases: list[dict]) -> str:
-    open_cases = [c for c in cases if c["verdict"] == NOT_JUDGED]
-    return f"{len(open_cases)} of {len(cases)} cases not judged ({open_cases[0]['detail']})" if open_cases else ""
-
-
-def _below(cases: list[dict]) -> str:
-    below = sum(c["rival_below_base"] for c in cases)
-    return f"in {below} of {len(cases)} cases the rival is below the base rate" if below and len(cases) > 1 else ""
+    return verdict, f"{tally}: {details}{' …' if m > SHOWN else ''}"
 
 
 def _rival_below_base(claim: dict, rows: Rows) -> bool:
@@ -236,5 +192,5 @@ def _rival_below_base(claim: dict, rows: Rows) -> bool:
         return False  # a claim that something is worse is about its failure
     rival = claim["value" if greater == (measure in LOWER_IS_BETTER) else "reference"]
     base = BASE_RATE.get(rival["measure"].removesuffix("_of_part"), np.nan)
-    mean = pd.Series(rows.number("value")[rows.selected(rival) & rows.ok & np.isnan(rows.number("step"))]).mean()
+    mean = rows.frame.loc[rows.selected(rival) & rows.ok & rows.frame["step"].isna(), "value"].mean()
     return bool(mean > base if measure in LOWER_IS_BETTER else mean < base)

@@ -1,8 +1,7 @@
 """Samples that claims are judged by: one number per replicate, from the rows of an experiment.
 
-A replicate is a seed. All values of one seed (data sets, items, years) are averaged first, since they share a split or a
-draw. With `replicates: part` a replicate is a part of the tested units. A pair is a replicate's value on both sides, measured
-on the same tested units.
+A replicate is a seed. All values of one seed (data sets, items, years) are averaged first, since they share a split or a draw.
+With `replicates: part` a replicate is a part of the tested units. A pair is a replicate's value on both sides, on the same units.
 """
 
 from collections.abc import Callable
@@ -22,8 +21,6 @@ MOST = 1000  # replicates that a claim may ask for
 
 @dataclass(frozen=True)
 class Sample:
-    """Numbers that a claim is judged by."""
-
     values: pd.Series
     against: pd.Series | None
     single: np.ndarray
@@ -37,10 +34,7 @@ class Sample:
         return Estimate.of_difference(self.values.to_numpy(), self.against.to_numpy(), self.overlap)
 
     def deciding(self, distance: float) -> int | None:
-        """Number of replicates whose 95 % interval is narrower than `distance` on each side, if the spread stays as it is.
-
-        None where `MOST` replicates do not reach it, for example because the results of overlapping splits are correlated.
-        """
+        """Replicates whose 95 % interval is narrower than `distance` on each side. None where `MOST` are too few."""
         estimate = self.estimate()
         spread = float(estimate.error) / np.sqrt(1 / estimate.n + self.overlap)
         n = np.arange(estimate.n + 1, MOST + 1)
@@ -50,12 +44,10 @@ class Sample:
 
 def average(samples: list[Sample]) -> Sample:
     """The mean over cases, replicate by replicate."""
-    values = _common([s.values for s in samples])
-    against = None
-    if any(s.against is not None for s in samples):
-        if any(s.against is None for s in samples):
-            raise RowsMissing("some cases have pairs and others have none, so that they have no average")
-        against = _common([s.against for s in samples])
+    values, seconds = _common([s.values for s in samples]), [s.against for s in samples if s.against is not None]
+    if seconds and len(seconds) < len(samples):
+        raise RowsMissing("some cases have pairs and others have none, so that they have no average")
+    against = _common(seconds) if seconds else None
     notes = list(dict.fromkeys(note for s in samples for note in s.notes))
     lost = max(len(s.values) for s in samples) - len(values)
     notes += [f"{count(lost, 'replicate')} left out, which some cases lack"] if lost else []
@@ -66,9 +58,6 @@ def average(samples: list[Sample]) -> Sample:
 def _common(series: list[pd.Series]) -> pd.Series:
     index = reduce(pd.Index.intersection, [s.index for s in series])
     return pd.concat([s.loc[index] for s in series], axis=1).mean(axis=1)
-
-
-# -- the samples of the predicates ------------------------------------------------------------------------------------
 
 
 def values(claim: dict, rows: Rows) -> Sample:
@@ -103,21 +92,16 @@ def slopes(claim: dict, rows: Rows) -> Sample:
 def delays(claim: dict, rows: Rows) -> Sample:
     """Steps by which the curve of `value` reaches the reference's final level (less tolerance) later than the reference."""
     a, b = (select_side(claim, rows, name, curve=True) for name in ("value", "reference"))
-    final = _final(b)
-    tolerance = claim.get("tolerance", 0.0)
-    return _match(claim, _steps_to(a, final, tolerance), _steps_to(b, final, tolerance), "min")
+    order = np.argsort(rows.number("step")[b.index])
+    final = pd.Series(b.values[order]).groupby(rows.curves()[b.index][order]).last()
+    levels = final - claim.get("tolerance", 0.0)
+    return _match(claim, _steps_to(a, levels), _steps_to(b, levels), "min")
 
 
-def _final(side: Side) -> pd.Series:
-    """Last value of every curve."""
-    order = np.argsort(side.rows.number("step")[side.index])
-    return pd.Series(side.values[order]).groupby(side.rows.curves()[side.index][order]).last()
-
-
-def _steps_to(side: Side, final: pd.Series, tolerance: float) -> Side:
-    """The side with steps as values where the curve reaches the level."""
+def _steps_to(side: Side, levels: pd.Series) -> Side:
+    """The side with steps as values where its curve reaches the level."""
     curves, steps = side.rows.curves()[side.index], side.rows.number("step")[side.index]
-    level = (final - tolerance).reindex(curves).to_numpy()
+    level = levels.reindex(curves).to_numpy()
     last = pd.Series(steps).groupby(curves).transform("max").to_numpy()
     # a curve below the level counts as reaching it after its last step, which favours it
     return replace(side, values=np.where(side.values >= level, steps, last + 1))
@@ -135,13 +119,13 @@ def _log(x: np.ndarray) -> np.ndarray:
     return np.log(x)
 
 
-# -- pairs ------------------------------------------------------------------------------------------------------------
-
-
 def _match(claim: dict, a: Side, b: Side, reduced: str) -> Sample:
     """The two sides as pairs, or as two samples where their tested units differ."""
     notes, overlap = [*a.notes, *b.notes], max(a.overlap, b.overlap)
-    of_a, of_b = (s.by_cell(_freed(claim), reduced) for s in (a, b))
+    value, reference = claim["value"], claim["reference"]
+    # fields that both sides set to different values: pairs need not agree in them
+    freed = frozenset(name for name in value.keys() & reference.keys() if value[name] != reference[name])
+    of_a, of_b = (s.by_cell(freed, reduced) for s in (a, b))
     _, i, j = np.intersect1d(of_a.pairs, of_b.pairs, assume_unique=True, return_indices=True)
     if not len(i):
         raise RowsMissing("value and reference have no data set and seed in common")
@@ -174,9 +158,3 @@ def _per_replicate(values: np.ndarray, cells: np.ndarray, replicates: np.ndarray
     lost = len(labels) - complete.sum()
     notes = [f"{lost} of {len(labels)} replicates left out, which lack some pairs"] if lost else []
     return pd.Series(table[:, complete].mean(axis=0), labels[complete]), notes
-
-
-def _freed(claim: dict) -> frozenset[str]:
-    """Fields that both sides set to different values. Pairs need not agree in them."""
-    a, b = claim["value"], claim["reference"]
-    return frozenset(name for name in a.keys() & b.keys() if a[name] != b[name])

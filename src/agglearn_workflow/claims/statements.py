@@ -2,8 +2,8 @@
 
 import json
 import math
+from collections import namedtuple
 from collections.abc import Callable
-from typing import NamedTuple
 
 from markupsafe import Markup
 
@@ -50,17 +50,17 @@ def describe_claim(
 def _sides(entry: dict, names: dict[str, str]) -> list[str]:
     """What a claim compares: the fields in which its two selectors differ. Empty is what takes several values."""
     value, reference = entry.get("value", {}), entry.get("reference", {})
-    differ = [field for field in reference if reference[field] != value.get(field)]
 
     def text(field: str, level: object) -> str:
         if field == "measure":
             return measure_name(str(level))
         return describe_level(field, level) if "." in field else names.get(str(level), str(level))
 
-    return [
-        ", ".join(text(f, side[f]) for f in differ if f in side and not isinstance(side[f], list))
-        for side in (value, reference)
+    differ = [field for field in reference if reference[field] != value.get(field)]
+    both = [
+        [(f, side[f]) for f in differ if f in side and not isinstance(side[f], list)] for side in (value, reference)
     ]
+    return [", ".join(text(*level) for level in levels) for levels in both]
 
 
 def _decisive(claim: dict, judged: list[dict]) -> str:
@@ -81,14 +81,12 @@ def _open(claim: dict, spent: float) -> str:
     """What would decide an undecided claim. Empty for other verdicts."""
     if claim["verdict"] not in (UNDECIDED, TOO_FEW):
         return ""
-    same = sum(c["verdict"] == TOO_FEW for c in claim["cases"])
-    near = [c for c in claim["cases"] if "deciding" in c]
+    same, near = sum(c["verdict"] == TOO_FEW for c in claim["cases"]), [c for c in claim["cases"] if "deciding" in c]
     sentences = []
     if any(c["deciding"] is None for c in near):
         sentences.append("Even 1,000 replicates would not decide it, if mean and spread stay as they are.")
     elif near:
-        hardest = max(near, key=lambda c: c["deciding"] / c["replicates"])
-        n, needed = hardest["replicates"], hardest["deciding"]
+        n, needed = max(((c["replicates"], c["deciding"]) for c in near), key=lambda pair: pair[1] / pair[0])
         sentences.append(
             f"{needed} replicates in place of {n} would decide it, if mean and spread stay as they are. "
             f"They take {duration_text(spent * (needed / n - 1))} more."
@@ -111,18 +109,7 @@ def _capital(text: str) -> str:
     return f"{first}{text[1:]}."
 
 
-# -- the measured value -----------------------------------------------------------------------------------------------
-
-
-class Words(NamedTuple):
-    """Words for a quantity: a larger and a smaller value, a multiple, and the unit."""
-
-    larger: str
-    smaller: str
-    multiple: str
-    unit: str
-
-
+Words = namedtuple("Words", "larger smaller multiple unit")
 LEVEL, TIME = Words("higher", "lower", "as large", ""), Words("longer", "shorter", "as long", " s")
 
 
@@ -132,43 +119,35 @@ def in_words(claim: dict, case: dict) -> str:
     if not numbers or numbers["value"] is None:
         return case["detail"]
     words, predicate = TIME if claim.get("of_time") else LEVEL, claim["predicate"]
-    value, low, high = numbers["value"], numbers["from"], numbers["to"]
+    value, low, high = number(numbers["value"]), numbers["from"], numbers["to"]
+    ends = [] if numbers["low"] in (None, numbers["high"]) else [numbers["low"], numbers["high"]]
     if predicate in ("less", "greater"):
-        return f"{_apart(value, words)}{_of_difference(numbers, words)}{_slack(low, high, words)}"
-    interval = (
-        "" if numbers["low"] is None or numbers["low"] == numbers["high"] else _range(numbers["low"], numbers["high"])
-    )
+        if ends and ends[0] * ends[1] <= 0:  # without signs
+            interval = f" (95 %: {_apart(ends[0], words)} to {_apart(ends[1], words)})"
+        else:
+            interval = _range(sorted(map(abs, ends)))
+        return f"{_apart(numbers['value'], words)}{interval}{_slack(low, high, words)}"
+    interval = _range(ends)
     if predicate == "within":
-        return f"the difference is {number(value)}{interval}; up to {number(high)} counts as none"
+        return f"the difference is {value}{interval}; up to {number(high)} counts as none"
     if predicate == "slope_between":
-        return f"the slope is {number(value)}{interval}; the claim asks for {number(low)} to {number(high)}"
+        return f"the slope is {value}{interval}; the claim asks for {number(low)} to {number(high)}"
     if predicate == "earlier":
-        return f"{number(abs(value))} steps {'earlier' if value < 0 else 'later'}{interval}"
+        return f"{number(abs(numbers['value']))} steps {'earlier' if numbers['value'] < 0 else 'later'}{interval}"
     if predicate == "ratio_at_least":
         compared, rival = claim.get("sides", ("", ""))  # a side that the label of the case names may be empty
         sides = (f" for {compared}" if compared else "") + (f" as for {rival}" if rival else "")
-        multiple = f"{number(value)} times {words.multiple}{sides}"
-        return f"{multiple}{interval}; the claim asks for at least {number(low)}"
+        return f"{value} times {words.multiple}{sides}{interval}; the claim asks for at least {number(low)}"
     asked = f"at least {number(low)}" if low is not None else f"at most {number(high)}"
-    return f"{number(value)}{words.unit}{interval}; the claim asks for {asked}{words.unit}"
+    return f"{value}{words.unit}{interval}; the claim asks for {asked}{words.unit}"
 
 
-def _range(low: float, high: float) -> str:
-    return f" (95 %: {number(low)} to {number(high)})"
+def _range(ends: list[float]) -> str:
+    return f" (95 %: {number(ends[0])} to {number(ends[1])})" if ends else ""
 
 
 def _apart(difference: float, words: Words) -> str:
     return f"{words.larger if difference > 0 else words.smaller} by {number(abs(difference))}{words.unit}"
-
-
-def _of_difference(numbers: dict, words: Words) -> str:
-    """The interval of a difference, without signs."""
-    low, high = numbers["low"], numbers["high"]
-    if low is None or low == high:
-        return ""
-    if low * high > 0:
-        return _range(*sorted((abs(low), abs(high))))
-    return f" (95 %: {_apart(low, words)} to {_apart(high, words)})"
 
 
 def _slack(low: float | None, high: float | None, words: Words) -> str:
@@ -179,54 +158,40 @@ def _slack(low: float | None, high: float | None, words: Words) -> str:
     return f"; {number(abs(bound))}{words.unit} {'are allowed' if bound > 0 else 'more are asked for'}"
 
 
-# -- the drawing ------------------------------------------------------------------------------------------------------
-
-
 def forest(claim: dict) -> str:
-    """SVG with a row for each case: estimate, interval, and in green the values for which the claim is true. Empty without cases."""
+    """SVG with a row for each case: estimate, interval, in green where the claim is true. Empty without cases."""
     cases = [c for c in claim["cases"] if (c.get("numbers") or {}).get("value") is not None]
     if not cases:
         return ""
-    drawn = cases[:MAX_CASES]
+    drawn, rows = cases[:MAX_CASES], []
     numbers = [c["numbers"] for c in drawn]
     scale = _log if claim["predicate"] == "ratio_at_least" and all(n["value"] > 0 for n in numbers) else float
     position, first, last = _axis(numbers, scale)
+    for case, values in zip(drawn, numbers, strict=True):
+        x, label = position(values["value"]), case["case"]
+        low, high = (x if values[k] is None else position(values[k]) for k in ("low", "high"))
+        label = label if len(label) <= LONGEST else label[: LONGEST - 1] + "…"
+        verdict = case["verdict"].split()[0]
+        rows.append({"label": label, "verdict": verdict, "x": x, "low": max(low, first), "high": min(high, last)})
     low, high = numbers[0]["from"], numbers[0]["to"]
     start, end = first if low is None else position(low), last if high is None else position(high)
     return TEMPLATES.get_template("forest.svg").render(
         title="; ".join(in_words(claim, c) for c in drawn),
         width=WIDTH,
         row=ROW,
-        rows=[_row(case, position, first, last) for case in drawn],
+        rows=rows,
         region=(start, max(end - start, 1)),
-        bounds=[(position(x), number(x)) for x in sorted({x for x in (low, high) if x is not None})],
+        bounds=[(position(x), number(x)) for x in sorted({low, high} - {None})],
         hidden=len(cases) - len(drawn),
     )
-
-
-def _row(case: dict, position: Callable[[float], float], first: float, last: float) -> dict:
-    numbers, label = case["numbers"], case["case"]
-    x = position(numbers["value"])
-    low, high = (x if numbers[k] is None else position(numbers[k]) for k in ("low", "high"))
-    return {
-        "label": label if len(label) <= LONGEST else label[: LONGEST - 1] + "…",
-        "verdict": case["verdict"].split()[0],
-        "x": x,
-        "low": max(low, first),
-        "high": min(high, last),
-    }
 
 
 def _axis(numbers: list[dict], scale: Callable[[float], float]) -> tuple[Callable[[float], float], float, float]:
     """(position of a number, left end, right end) of an axis with all estimates, bounds and, as far as they fit, intervals."""
     values = [scale(n[k]) for n in numbers for k in ("value", "from", "to") if n[k] is not None]
     spread = max(values) - min(values) or abs(values[0]) or 1.0
-    ends = [
-        scale(n[k])
-        for n in numbers
-        for k in ("low", "high")
-        if n[k] is not None and n[k] > (0 if scale is _log else -math.inf)
-    ]
+    ends = [scale(n[k]) for n in numbers for k in ("low", "high") if n[k] is not None]
+    ends = [end for end in ends if end > -math.inf]
     start = max(min([*values, *ends]), min(values) - spread)
     end = min(max([*values, *ends]), max(values) + spread)
     pad = 0.06 * (end - start or 1.0)

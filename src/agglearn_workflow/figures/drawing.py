@@ -19,10 +19,7 @@ NO_RESULT = "No run of this figure has a result."
 
 
 def draw(rows: pd.DataFrame, table: pd.DataFrame, experiment: dict, titles: dict[str, str], path: Path) -> list[str]:
-    """Write the figure of an experiment, or several below each other where `figure:` is a list.
-
-    A sentence replaces a figure without data, and one that fails.
-    """
+    """Write the figures of an experiment below each other. A sentence replaces one without data, and one that fails."""
     main = experiment["table"]["measure"] if "table" in experiment else experiment["measures"][0]
     specs = experiment.get("figure") or {"kind": "dots", "y": main[0] if isinstance(main, list) else main}
     title, caption = experiment["title"], experiment.get("caption", "").strip()
@@ -58,8 +55,8 @@ def dots(chart: Chart) -> Figure | None:
         for (_, row), label in zip(panel.iterrows(), labels[panel.index], strict=True):
             y = order.index(label)
             half = (row["high"] - row["low"]) / 2
-            xerr = half if np.isfinite(half) else None
-            ax.errorbar(row["mean"], y, xerr=xerr, fmt="o", ms=4, color=COLORS[0], capsize=2)
+            interval = half if np.isfinite(half) else None
+            ax.errorbar(row["mean"], y, xerr=interval, fmt="o", ms=4, color=COLORS[0], capsize=2)
             if pd.notna(row["reported"]):
                 ax.plot(row["reported"], y, "D", mfc="none", mec=COLORS[1], ms=5)
         ax.set_yticks(range(len(order)), order)

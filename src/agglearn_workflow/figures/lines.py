@@ -36,10 +36,7 @@ def curves(chart: Chart) -> Figure | None:
 
 
 def lines(chart: Chart) -> Figure | None:
-    """Means over seeds against a parameter, with the printed values as marks.
-
-    With `x_none`, rows without the parameter are drawn to the right of its largest value.
-    """
+    """Means over seeds against a parameter, printed values as marks. `x_none`: rows without it stand at the right."""
     spec, table = chart.spec, chart.table
     chosen = _chosen(chart, chart.rows["step"].isna())
     chosen["x"] = _numbers(chosen, spec)

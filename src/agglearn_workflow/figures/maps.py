@@ -19,8 +19,8 @@ LAND = "#eef0e8"
 def flows(chart: Chart) -> Figure | None:
     """Maps with an arrow from the key `from` (x, y) to the key `to`, wider for a larger value.
 
-    There is a panel per data set and series of the measure `y`, and one of the measure `x`, if there is one. With `extent` (west,
-    east, south, north) x and y are degrees.
+    A panel is a data set and a series of the measure `y`, or the measure `x`. With `extent` (west, east, south, north) x and
+    y are degrees.
     """
     height = 2.7 if "extent" in chart.spec else 3.8
     return _draw(chart, height, lambda keys: [keys["from"], keys["to"]], _arrows)
@@ -44,7 +44,8 @@ def _draw(chart: Chart, height: float, coordinates: Callable[[dict], list], draw
     for (_, panel), ax in zip(panels, axes, strict=True):
         points = np.array([coordinates(keys) for keys in map(json.loads, panel["keys"])], dtype=float)
         inside = _inside(points, chart.spec).reshape(len(points), -1).all(axis=1)
-        draw(ax, panel[inside], _project(points[inside], chart.spec), "extent" in chart.spec)
+        xy, of_earth = points[inside], "extent" in chart.spec
+        draw(ax, panel[inside], project_albers(xy) if of_earth else xy, of_earth)
         ax.set_aspect("equal")
         ax.margins(0.08)
         ax.grid(False)
@@ -77,15 +78,9 @@ def _title(*texts: str) -> str:
 
 def _inside(points: np.ndarray, spec: dict) -> np.ndarray:
     """Whether each point (…, 2) is within the extent of the map."""
-    if "extent" not in spec:
-        return np.ones(points.shape[:-1], bool)
-    west, east, south, north = spec["extent"]
+    west, east, south, north = spec.get("extent", (-np.inf, np.inf, -np.inf, np.inf))
     x, y = points[..., 0], points[..., 1]
     return (west <= x) & (x <= east) & (south <= y) & (y <= north)
-
-
-def _project(points: np.ndarray, spec: dict) -> np.ndarray:
-    return project_albers(points) if "extent" in spec else points
 
 
 def project_albers(points: np.ndarray) -> np.ndarray:

@@ -40,7 +40,6 @@ def grid(
 
 
 def color(k: int) -> str:
-    """The colour of the series with number k."""
     return COLORS[k % len(COLORS)]
 
 

@@ -75,7 +75,6 @@ def stack(drawings: list[Element], title: str) -> Element:
 
 
 def write(drawing: Element, path: Path) -> None:
-    """Write a drawing into a file."""
     ElementTree.ElementTree(drawing).write(path, encoding="utf-8", xml_declaration=True)
 
 
@@ -84,17 +83,8 @@ def _size(drawing: Element) -> tuple[float, float]:
     return width, height
 
 
-def first_figure(path: Path) -> tuple[str, float] | None:
-    """(fragment of a drawing's address that shows the uppermost of its figures, width over height). None without a figure."""
-    return _region(path, entire=True)
-
-
-def first_panel(path: Path) -> tuple[str, float] | None:
-    """(fragment of a drawing's address that shows the first panel only, its width over its height). None without a figure."""
-    return _region(path, entire=False)
-
-
-def _region(path: Path, entire: bool) -> tuple[str, float] | None:
+def first_view(path: Path, entire: bool = False) -> tuple[str, float] | None:
+    """(part of an address that shows the first panel, or the entire first figure, width over height), or None."""
     drawings = ElementTree.parse(path).iter(f"{{{SVG}}}svg")
     if (first := next((d for d in drawings if PANEL in d.attrib), None)) is None:
         return None

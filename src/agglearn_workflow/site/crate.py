@@ -8,13 +8,13 @@ from agglearn_workflow.plan import Plan
 
 MANIFEST = "ro-crate-metadata.json"
 LICENCE = "https://spdx.org/licenses/Apache-2.0"
-TYPES = {
-    "csv": "text/csv",
-    "md": "text/markdown",
-    "tex": "application/x-tex",
-    "svg": "image/svg+xml",
-    "html": "text/html",
-}
+TABLES = {"csv": "text/csv", "md": "text/markdown", "tex": "application/x-tex"}
+TYPES = TABLES | {"svg": "image/svg+xml", "html": "text/html"}
+
+
+def files_of(name: str) -> list[str]:
+    """The files of an experiment in a results folder that the site has, too."""
+    return [*(f"tables/{name}.{kind}" for kind in TABLES), f"figures/{name}.svg"]
 
 
 def write(plan: Plan, datasets: list[dict], commit: str, out: Path) -> None:
@@ -34,18 +34,16 @@ def write(plan: Plan, datasets: list[dict], commit: str, out: Path) -> None:
     crate.root_dataset["mentions"] = list(data.values())
     version = f"{__version__} at {commit}" if commit else __version__
     library = crate.add(ContextEntity(crate, "#agglearn", _software("agglearn", version) | {"license": LICENCE}))
-    packages: dict[tuple[str, str], ContextEntity] = {}
     for name, e in plan.experiments.items():
-        tools = [library]
-        for package, version in sorted(digests.versions(*{c for run in plan.runs(name) for c in run.code}).items()):
-            if (package, version) not in packages:
-                application = ContextEntity(crate, f"#{package}-{version}", _software(package, version))
-                packages[package, version] = crate.add(application)
-            tools.append(packages[package, version])
-        paths = [*(f"tables/{name}.{kind}" for kind in ("csv", "md", "tex")), f"figures/{name}.svg"]
-        files = [crate.add_file(dest_path=path, properties=_file(e["title"], path)) for path in paths]
+        versions = digests.versions(*{c for run in plan.runs(name) for c in run.code})
+        # one that is added again takes the place of itself
+        packages = [
+            crate.add(ContextEntity(crate, f"#{package}-{version}", _software(package, version)))
+            for package, version in sorted(versions.items())
+        ]
+        files = [crate.add_file(dest_path=path, properties=_file(e["title"], path)) for path in files_of(name)]
         crate.add_action(
-            tools,
+            [library, *packages],
             identifier=f"#make-{name}",
             object=[data[d] for d in e["datasets"] if d in data],
             result=files,
@@ -57,9 +55,8 @@ def write(plan: Plan, datasets: list[dict], commit: str, out: Path) -> None:
 def command(plan: Plan, name: str) -> str:
     """The command that makes the table and the figure of an experiment again, at the scale of the plan."""
     scale = plan.config["scale"]
-    return (
-        f"make reproduce ARGS={name}" if scale == "default" else f'make reproduce ARGS="{name} --config scale={scale}"'
-    )
+    arguments = name if scale == "default" else f'"{name} --config scale={scale}"'
+    return f"make reproduce ARGS={arguments}"
 
 
 def _file(name: str, path: str | None = None) -> dict:

@@ -33,27 +33,16 @@ def inventory(config: dict, experiments: dict, base: Path) -> list[dict]:
 
     `bytes` is None for an unknown size. `origin` is the kind of route of the files, in parentheses where they are not here.
     """
-    return [_row(name, entry, config, experiments, base) for name, entry in sorted(config["datasets"].items())]
-
-
-def _row(name: str, entry: dict, config: dict, experiments: dict, base: Path) -> dict:
-    kind = kind_of(entry)
-    is_here, origin, size = True, kind, None
-    if kind == "package":
-        origin = f"inside {entry_package(entry)}"
-    elif kind == "files":
-        is_here, origin, size = _files(name, entry, config, base)
-    texts = {k: entry.get(k, "") for k in ("title", "licence", "citation", "doi", "homepage", "note")}
-    needed = [e for e, spec in experiments.items() if name in spec["datasets"]]
-    return {
-        "name": name,
-        "kind": kind,
-        "here": is_here,
-        "origin": origin,
-        "bytes": size,
-        "experiments": needed,
-        **texts,
-    }
+    rows = []
+    for name, entry in sorted(config["datasets"].items()):
+        kind = kind_of(entry)
+        origin = f"inside {entry_package(entry)}" if kind == "package" else kind
+        is_here, origin, size = _files(name, entry, config, base) if kind == "files" else (True, origin, None)
+        row = {"name": name, "kind": kind, "here": is_here, "origin": origin, "bytes": size}
+        row["experiments"] = [e for e, spec in experiments.items() if name in spec["datasets"]]
+        texts = ("title", "licence", "citation", "doi", "homepage", "note")
+        rows.append(row | {key: entry.get(key, "") for key in texts})
+    return rows
 
 
 def _files(name: str, entry: dict, config: dict, base: Path) -> tuple[bool, str, int | None]:
@@ -65,30 +54,30 @@ def _files(name: str, entry: dict, config: dict, base: Path) -> tuple[bool, str,
     else:
         kinds = [_origin(entry["files"][f], path, base) for f, path in copies.items() if path]
     origin = ", ".join(dict.fromkeys(kinds))
-    size = _total([_size(entry["files"][f], path) for f, path in copies.items()])
-    return not missing, f"({origin})" if missing else origin, size
+    return not missing, f"({origin})" if missing else origin, _total_bytes(entry, copies)
 
 
 def stated_bytes(entry: dict) -> int | None:
     """Size of all files of an entry as the entry states it, or None."""
-    return _total([_size(file, None) for file in entry.get("files", {}).values()])
+    return _total_bytes(entry, {})
 
 
-def _total(sizes: list[int | None]) -> int | None:
-    """Sum of sizes, None where one is unknown."""
-    stated = [size for size in sizes if size is not None]
-    return sum(stated) if len(stated) == len(sizes) else None
+def _total_bytes(entry: dict, copies: dict[str, Path | None]) -> int | None:
+    """Size of all files of an entry, of local copies as they are. None where one is unknown."""
+    total = 0
+    for name, file in entry.get("files", {}).items():
+        stated = [r["bytes"] for r in (file, *file.get("routes", [])) if r.get("bytes")]
+        if path := copies.get(name):
+            total += path.stat().st_size
+        elif stated:
+            total += stated[0]
+        else:
+            return None
+    return total
 
 
 def _origin(file: dict, path: Path, base: Path) -> str:
-    """Kind of the route of a file."""
     note = local_files.note_of(path)
     if note.is_file():
         return storage.read_json(note)["kind"]
     return "path" if "path" in file and path == base / file["path"] else "mirror"
-
-
-def _size(file: dict, path: Path | None) -> int | None:
-    if path:
-        return path.stat().st_size
-    return file.get("bytes") or next((r["bytes"] for r in file.get("routes", []) if "bytes" in r), None)

@@ -10,11 +10,12 @@ from agglearn.errors import DataError
 from agglearn_workflow.site.inventory import entry_package, kind_of
 
 SIMULATED = "simulated, nothing to cite"
+NO_REFERENCE = "no reference in config/references.yaml"
 
 
 def used(results: Path) -> tuple[set[str], set[str], dict[str, set[str]]]:
     """(sources, data sets, package → versions) of the successful runs behind the measurements of a results folder."""
-    files = sorted(Path(results).glob("measurements/*/*.parquet"))
+    files = sorted(results.glob("measurements/*/*.parquet"))
     if not files:
         raise DataError(f"{results}: has no measurements; give the results folder of a run of the workflow")
     runs: dict[str, str] = {}
@@ -24,7 +25,12 @@ def used(results: Path) -> tuple[set[str], set[str], dict[str, set[str]]]:
     sources: set[str] = set()
     versions: dict[str, set[str]] = defaultdict(set)
     for run in runs:
-        facts = _read_facts(Path(results), run)
+        paths = [folder / "runs" / run / "run.json" for folder in (results, results.absolute().parent)]
+        if (
+            path := next((p for p in paths if p.exists()), None)
+        ) is None:  # that of a smaller scale lies below the runs
+            raise DataError(f"{results}: the file runs/{run}/run.json is not there; run the workflow again")
+        facts = storage.read_json(path)
         sources.add(facts["config"]["experiment"]["source"])
         versions["agglearn"].add(f"{__version__} at {facts['commit']}" if facts["commit"] else __version__)
         versions["Python"].add(facts["python"])
@@ -35,19 +41,13 @@ def used(results: Path) -> tuple[set[str], set[str], dict[str, set[str]]]:
     return sources, set(runs.values()), versions
 
 
-def _read_facts(results: Path, run: str) -> dict:
-    """The archive of a run. The folder of a smaller scale lies below that of the runs."""
-    for folder in (results, results.absolute().parent):
-        if (path := folder / "runs" / run / "run.json").exists():
-            return storage.read_json(path)
-    raise DataError(f"{results}: the file runs/{run}/run.json is not there; run the workflow again")
-
-
 def references(config: dict, results: Path) -> list[str]:
-    """Lines on papers, data sets and software."""
     sources, datasets, versions = used(results)
     papers, software = (config["references"].get(key, {}) for key in ("papers", "software"))
-    of_papers = [(source, _paper(papers.get(source))) for source in sorted(sources)]
+    of_papers = [
+        (name, _joined(papers[name]["citation"], papers[name].get("url")) if name in papers else NO_REFERENCE)
+        for name in sorted(sources)
+    ]
     of_data = [(name, text) for name in sorted(datasets) for text in _data_set(config["datasets"].get(name))]
     of_data.sort(key=lambda reference: reference[1] == SIMULATED)
     packages = [
@@ -66,10 +66,6 @@ def _grouped(references: list[tuple[str, str]]) -> list[str]:
     return [f"{', '.join(sharing)}: {text}" for text, sharing in names.items()]
 
 
-def _paper(paper: dict | None) -> str:
-    return _joined(paper["citation"], paper.get("url")) if paper else "no reference in config/references.yaml"
-
-
 def _data_set(entry: dict | None) -> list[str]:
     if entry is None:
         return ["no entry in config/datasets/"]
@@ -77,7 +73,6 @@ def _data_set(entry: dict | None) -> list[str]:
 
 
 def citation_lines(entry: dict) -> list[str]:
-    """The references of a data set as text."""
     package = f"inside {entry_package(entry)}" if kind_of(entry) == "package" else None
     return [
         _joined(c["text"], c["label"], package, f"(licence: {c['licence']})" if c["licence"] else None)
@@ -86,10 +81,7 @@ def citation_lines(entry: dict) -> list[str]:
 
 
 def citations(entry: dict) -> list[dict[str, str]]:
-    """References of a data set, then those of its files with an origin of their own: `text`, `label`, `url`, `licence`.
-
-    `label` and `url` are empty where there is neither a DOI nor a homepage.
-    """
+    """`text`, `label`, `url`, `licence` of a data set, then of its files that have references of their own."""
     files = {name: f for name, f in entry.get("files", {}).items() if {"citation", "doi", "licence"} & set(f)}
     references = [_citation(entry, entry["title"]), *(_citation(f, name) for name, f in files.items())]
     return list({c["text"] + c["label"]: c for c in references}.values())

@@ -49,12 +49,10 @@ def setting(field: str, value: object, sign: str = " ") -> str:
 
 
 def method_name(experiment: dict, key: str) -> str:
-    """The name of a method for readers."""
     return experiment["methods"][key].get("name") or key.replace("_", " ")
 
 
 def measure_name(name: str) -> str:
-    """The name of a measure for readers."""
     return " ".join(ABBREVIATIONS.get(w, w) for w in name.split("_")) if isinstance(name, str) else ""
 
 
@@ -67,39 +65,30 @@ def direction(measure: str) -> str | None:
 def fitting_unit(unit: str, means: Iterable[float]) -> tuple[str, float]:
     """The unit in which most of some means are short numbers, and its size in `unit`."""
     positive = [m for m in means if np.isfinite(m) and m > 0]
-    choices = UNITS.get(unit, [(unit, 1.0, 1)])
     if not positive or unit not in UNITS:
         return (unit if isinstance(unit, str) else ""), 1.0
     middle = math.exp(np.mean(np.log(positive)))
-    name, size, _ = next((c for c in reversed(choices) if middle >= c[1] * c[2]), choices[0])
+    name, size, _ = next((c for c in reversed(UNITS[unit]) if middle >= c[1] * c[2]), UNITS[unit][0])
     return name, size
 
 
 def number(mean: float, low: float = math.nan, high: float = math.nan) -> str:
     """Mean ± half the interval, with two digits of the half. Without an interval it has three significant digits."""
     half = (high - low) / 2
-    if not np.isfinite(half) or half <= 1e-12 * abs(mean):
-        return _alone(mean)
-    power = _power(max(abs(mean), half))
-    mean, half = mean / 10.0**power, half / 10.0**power
-    decimals = max(0, 1 - math.floor(math.log10(half)))
-    text = f"{_signed(mean, decimals)} ± {half:,.{decimals}f}"
-    return f"({text}) × 10{str(power).translate(SUPERSCRIPTS)}" if power else text
-
-
-def _alone(x: float) -> str:
-    if x == 0:
+    is_alone = not np.isfinite(half) or half <= 1e-12 * abs(mean)
+    if is_alone and mean == 0:
         return "0"
-    power = _power(abs(x))
-    x /= 10.0**power
-    text = _signed(x, max(0, 2 - math.floor(math.log10(abs(x)))))
-    text = text.rstrip("0").rstrip(".") if "." in text else text
+    size = abs(mean) if is_alone else max(abs(mean), half)
+    power = 0 if SMALL <= size < LARGE else math.floor(math.log10(size))
+    mean, half = mean / 10.0**power, half / 10.0**power
+    if is_alone:
+        text = _signed(mean, max(0, 2 - math.floor(math.log10(abs(mean)))))
+        text = text.rstrip("0").rstrip(".") if "." in text else text
+    else:
+        decimals = max(0, 1 - math.floor(math.log10(half)))
+        text = f"{_signed(mean, decimals)} ± {half:,.{decimals}f}"
+        text = f"({text})" if power else text
     return f"{text} × 10{str(power).translate(SUPERSCRIPTS)}" if power else text
-
-
-def _power(size: float) -> int:
-    """The power of ten that is taken out of a number. It is 0 for a number of usual size."""
-    return 0 if SMALL <= size < LARGE else math.floor(math.log10(size))
 
 
 def _signed(x: float, decimals: int) -> str:
@@ -109,7 +98,6 @@ def _signed(x: float, decimals: int) -> str:
 
 
 def count(n: int, noun: str) -> str:
-    """A number of things, as text."""
     return f"{n} {noun}{'s' * (n != 1)}"
 
 

@@ -4,6 +4,7 @@ import itertools
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,8 +20,6 @@ BEST = "Bold: the best of its setting, and what the intervals do not separate fr
 
 @dataclass
 class Cell:
-    """A cell of a printed table."""
-
     value: str = ""
     reported: str = ""
     difference: str = ""
@@ -38,8 +37,6 @@ class Cell:
 
 @dataclass
 class Grid:
-    """A printed table."""
-
     stubs: list[str]
     rows: list[tuple[str, ...]]
     heads: list[tuple[str, ...]]
@@ -75,8 +72,7 @@ class Grid:
     def levels(self) -> list[list[tuple[str, int]]]:
         """Rows of the header, outermost first: (label, number of columns that it spans)."""
         levels = [[(self.heads[first][k], n) for first, n in _spans(self.heads, k)] for k in range(len(self.heads[0]))]
-        corner = [(self.corner, len(self.heads))]
-        return [level for level in (corner, *levels) if any(text for text, _ in level)]
+        return [level for level in ([(self.corner, len(self.heads))], *levels) if any(text for text, _ in level)]
 
 
 def _spans(labels: list[tuple[str, ...]], k: int) -> list[tuple[int, int]]:
@@ -91,11 +87,11 @@ def grids(table: pd.DataFrame, experiment: dict, titles: dict[str, str]) -> list
     title, each = experiment["title"], (experiment.get("table") or {}).get("each")
     if each is None:
         return [(title, grid(table, experiment, titles))]
-    values = _values(table, [each])
+    keys, position = _positions(table, [each], experiment)
     tables = []
-    for key in _ordered(values, [each], experiment):
-        rows = table[[value == key for value in values]]
-        tables.append((f"{title}: {_label(each, key[0], experiment, titles)}", grid(rows, experiment, titles)))
+    for k, (value,) in enumerate(keys):
+        rows = table[np.equal(position, k)]
+        tables.append((f"{title}: {_label(experiment, titles, {}, each, value)}", grid(rows, experiment, titles)))
     return tables or [(title, sentence(NO_RESULT))]
 
 
@@ -123,6 +119,13 @@ def grid(table: pd.DataFrame, experiment: dict, titles: dict[str, str]) -> Grid:
     groups = table.groupby("measure")
     units = {m: numbers.fitting_unit(next(iter(group["unit"].dropna()), ""), group["mean"]) for m, group in groups}
     names = {m: numbers.measure_name(m) + (f" ({units[m][0]})" if units.get(m, ("",))[0] else "") for m in measures}
+    label = partial(_label, experiment, titles, names)
+
+    def stub(name: str, value: Any) -> str:  # below its heading, which has the name of a parameter
+        if "." not in name:
+            return label(name, value)
+        return "" if value is None else numbers.plain(value)
+
     row_keys, in_rows = _positions(table, rows, experiment)
     column_keys, in_columns = _positions(table, columns, experiment)
     settings = list(map(str, _values(table, [f for f in rows + columns if _is_setting(f, columns)])))
@@ -130,8 +133,8 @@ def grid(table: pd.DataFrame, experiment: dict, titles: dict[str, str]) -> Grid:
     cells, notes = _cells(placed, {m: size for m, (_, size) in units.items()})
     return Grid(
         [numbers.parameter_name(f.rpartition(".")[2]) if "." in f else "" for f in rows],
-        [tuple(_stub(f, v, experiment, titles, names) for f, v in zip(rows, key, strict=True)) for key in row_keys],
-        _heads(columns, column_keys, spec, experiment, titles, names),
+        [tuple(map(stub, rows, key)) for key in row_keys],
+        _heads(columns, [list(map(label, columns, key)) for key in column_keys], spec.get("none", "")),
         cells,
         names[measures[0]] if len(measures) == 1 else "",
         notes,
@@ -140,9 +143,8 @@ def grid(table: pd.DataFrame, experiment: dict, titles: dict[str, str]) -> Grid:
 
 def _of_measures(table: pd.DataFrame, measures: list[str]) -> pd.DataFrame:
     """Rows of the measures. A run without a result has one for the first measure, also where another one is printed."""
-    without = table[table["status"] != "ok"].assign(
-        measure=measures[0], reported=np.nan, printed=None, place=None, outcome=None
-    )
+    printed = {"reported": np.nan, "printed": None, "place": None, "outcome": None}
+    without = table[table["status"] != "ok"].assign(measure=measures[0], **printed)
     rows = pd.concat([table[table["measure"].isin(measures)], without])
     return rows.drop_duplicates([*CELL, "measure", "keys"])
 
@@ -198,14 +200,14 @@ def _ordered(values: list[tuple], fields: list[str], experiment: dict) -> list[t
 
 def _cells(table: pd.DataFrame, units: dict[str, float]) -> tuple[dict[tuple[int, int], Cell], list[str]]:
     """(cells by row and column, notes). The best of each setting are marked."""
-    notes: list[str] = []
+    notes: dict[str, int] = {}
     table = table.drop_duplicates(["row", "column"]).sort_values(["row", "column"], ignore_index=True)
     cells = [_cell(row, units[row["measure"]], notes) for _, row in table.iterrows()]
     compared = table[[not cell.stated for cell in cells]]
     for (measure, _), group in compared.groupby(["measure", "setting"]):
         for k in _best(group, numbers.direction(measure)):
             cells[k].best = True
-    return dict(zip(zip(table["row"], table["column"], strict=True), cells, strict=True)), notes
+    return dict(zip(zip(table["row"], table["column"], strict=True), cells, strict=True)), list(notes)
 
 
 def _best(group: pd.DataFrame, better: str | None) -> list[int]:
@@ -224,51 +226,39 @@ def _best(group: pd.DataFrame, better: str | None) -> list[int]:
     return [] if near.all() else group.index[near].tolist()
 
 
-def _heads(
-    columns: list[str], keys: list[tuple], spec: dict, experiment: dict, titles: dict, names: dict
-) -> list[tuple]:
+def _heads(columns: list[str], labels: list[list[str]], none: str) -> list[tuple]:
     """Labels of each column, a level for each of its settings, and under them the measure."""
     settings = [k for k, f in enumerate(columns) if f != "measure"]
     measure = [k for k, f in enumerate(columns) if f == "measure"]
-    labels = [[_label(columns[k], key[k], experiment, titles) for k in settings] for key in keys]
-    used = [k for k in range(len(settings)) if any(texts[k] for texts in labels)]
+    used = [k for k in settings if any(texts[k] for texts in labels)]
     heads = []
-    for key, texts in zip(keys, labels, strict=True):
+    for texts in labels:
         above = [texts[k] for k in used]
         if settings and not any(above):
-            above = [spec.get("none", ""), *above[1:]]
-        heads.append((*above, *(names[key[k]] for k in measure)) or ("value",))
+            above = [none, *above[1:]]
+        heads.append((*above, *(texts[k] for k in measure)) or ("value",))
     return heads
 
 
-def _stub(name: str, value: Any, experiment: dict, titles: dict[str, str], names: dict[str, str]) -> str:
-    """A row's label below its heading."""
-    if name == "measure":
-        return names[value]
-    return ("" if value is None else numbers.plain(value)) if "." in name else _label(name, value, experiment, titles)
-
-
-def _label(name: str, value: Any, experiment: dict, titles: dict[str, str]) -> str:
+def _label(experiment: dict, titles: dict[str, str], measures: dict[str, str], name: str, value: Any) -> str:
     """Label of a column. Empty for a parameter that it does not have."""
     if name == "method":
         return numbers.method_name(experiment, value)
     if name == "dataset":
         return titles.get(value, value)
     if name == "measure":
-        return numbers.measure_name(value)
+        return measures.get(value) or numbers.measure_name(value)
     return (value or "") if name == "beside" else numbers.setting(name, value, " = ")
 
 
-def _cell(row: pd.Series, unit: float, notes: list[str]) -> Cell:
-    """A row of the summary as a cell. `unit` is the size of the unit."""
+def _cell(row: pd.Series, unit: float, notes: dict[str, int]) -> Cell:
+    """A row of the summary as a cell. `unit` is the size of the unit. `notes` has the numbers of reasons, and gets new ones."""
     reported = ""
     if pd.notna(row["reported"]):
         reported = row["printed"] if unit == 1.0 else numbers.number(row["reported"] / unit)
     note = None
     if isinstance(row["reason"], str) and row["reason"] and row["status"] != "stopped":
-        if row["reason"] not in notes:
-            notes.append(row["reason"])
-        note = notes.index(row["reason"]) + 1
+        note = notes.setdefault(row["reason"], len(notes) + 1)
     if row["status"] != "ok" or not np.isfinite(row["mean"]):
         return Cell(statement(row), reported, note=note, stated=True)
     difference = _difference(row, reported) if reported else ""

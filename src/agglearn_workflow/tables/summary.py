@@ -26,26 +26,20 @@ WITHOUT = ("failed", "stale", "unavailable", "not archived", "stopped")
 
 
 def load_rows(paths: Iterable[str | Path], plan: Plan, experiment: str) -> pd.DataFrame:
-    """Rows of the runs of a plan. A row with another recipe than today's is `stale` and has no value.
-
-    A row of the archive has a value whatever its recipe. Where that is not today's, the column `mark` states it.
-    """
+    """Rows of the runs of a plan. One of another recipe than today's is `stale`, or from the archive with a `mark`."""
     current = {r.key: r.recipe for r in plan.runs(experiment)}
     recipes: dict[str, str] = {}
     marks: dict[str, str] = {}
-    tables = []
-    for path in paths:
-        table = pq.read_table(path)
+    tables = [pq.read_table(path) for path in paths]
+    for table in tables:
         metadata = table.schema.metadata or {}
         recipes |= json.loads(metadata.get(b"recipes", b"{}"))
         marks |= json.loads(metadata.get(b"marks", b"{}"))
-        tables.append(table)
     rows = pa.concat_tables(tables).to_pandas()
     rows = rows[rows["run"].isin(current)].reset_index(drop=True)
     stale = rows["run"].isin([k for k, recipe in current.items() if recipes.get(k) != recipe])
-    rows.loc[stale, "status"] = "stale"
-    rows.loc[stale, "reason"] = "computed with other code or settings than today's; run the workflow again"
-    rows.loc[stale, "value"] = np.nan
+    reason = "computed with other code or settings than today's; run the workflow again"
+    rows.loc[stale, ["status", "reason", "value"]] = "stale", reason, np.nan
     return rows.assign(mark=rows["run"].map(marks).astype(object)) if marks else rows
 
 
@@ -55,33 +49,30 @@ def summarise(rows: pd.DataFrame, experiment: dict) -> pd.DataFrame:
     Runs without a result are rows with their status and reason. With a `baseline`, paired differences on the same data
     and seed are measures `<measure>_minus_<baseline>`.
     """
-    scalars = rows[rows["step"].isna()]
+    scalars, keys = rows[rows["step"].isna()], [*CELL, "measure", "keys"]
     good = scalars[(scalars["status"] == "ok") & scalars["measure"].notna()]
     if "baseline" in experiment:
         good = pd.concat([good, differences(good, experiment["baseline"], experiment["measures"])], ignore_index=True)
-    keys = [*CELL, "measure", "keys"]
-    number = good.groupby(keys, dropna=False, sort=False).ngroup().to_numpy()
-    first = np.unique(number, return_index=True)[1]
-    mean, low, high = _intervals(number, good["value"].to_numpy(float), good["overlap"].to_numpy(float), len(first))
-    n = np.bincount(number[good["value"].notna()], minlength=len(first))
-    table = good.iloc[first][[*keys, "unit"]].assign(n=n, mean=mean, low=low, high=high, status="ok")
+    good = good.astype({"value": float, "overlap": float})
+    groups = good.groupby(keys, dropna=False, sort=False)
+    overlap = groups["overlap"].max().fillna(0.0).to_numpy()
+    mean, low, high = _intervals(groups.ngroup().to_numpy(), good["value"].to_numpy(), overlap)
+    table = good.drop_duplicates(keys)[[*keys, "unit"]]
+    table = table.assign(n=groups["value"].count().to_numpy(), mean=mean, low=low, high=high, status="ok")
     table["keys"] = table["keys"].where(table["keys"].notna())
     table = table.reindex(columns=COLUMNS).reset_index(drop=True).astype(TEXT)
     table = _with_problems(table, scalars[scalars["status"] != "ok"].drop_duplicates("run"))
     return _with_reported(_with_marks(table, scalars), experiment)[COLUMNS]
 
 
-def _intervals(number: np.ndarray, values: np.ndarray, overlap: np.ndarray, groups: int) -> np.ndarray:
+def _intervals(number: np.ndarray, values: np.ndarray, overlap: np.ndarray) -> np.ndarray:
     """(3, groups) mean, low and high of the finite values of each group. Groups of one size are computed at once."""
-    shared = np.zeros(groups)
-    np.maximum.at(shared, number, np.where(np.isfinite(overlap), overlap, 0.0))
-    finite = np.isfinite(values)
-    number, values = number[finite], values[finite]
-    values, sizes = values[np.argsort(number, kind="stable")], np.bincount(number, minlength=groups)
-    first, intervals = np.cumsum(sizes) - sizes, np.full((3, groups), np.nan)
+    order = np.argsort(number, kind="stable")
+    number, values = (array[order][np.isfinite(values[order])] for array in (number, values))
+    sizes, intervals = np.bincount(number, minlength=len(overlap)), np.full((3, len(overlap)), np.nan)
     for size in np.unique(sizes[sizes > 0]):
         same = np.flatnonzero(sizes == size)
-        means = Estimate.of_mean(values[first[same][:, None] + np.arange(size)], shared[same])
+        means = Estimate.of_mean(values[sizes[number] == size].reshape(-1, size), overlap[same])
         intervals[:, same] = means.value, *means.interval()
     return intervals
 
@@ -105,21 +96,16 @@ def overlap_of(rows: pd.DataFrame) -> float:
 
 
 def _with_problems(table: pd.DataFrame, bad: pd.DataFrame) -> pd.DataFrame:
-    """Add runs without a result: to the rows of cells that have others, else as rows of their own.
-
-    Of several statuses the first in `WITHOUT` counts. Rows that have a mean over other runs have it in `lost`.
-    """
+    """Add runs without a result, by the first status in `WITHOUT`: to their cell, which has `lost` then, or as rows."""
     extra = []
     for keys, group in bad.groupby(CELL, sort=False):
         worst = group[group["status"] == min(group["status"], key=WITHOUT.index)]
-        first, here = worst.iloc[0], _is_cell(table, keys)
-        if here.any():
-            table.loc[here, "lost"] = first["status"]
-            table.loc[here, "reason"] = f"{len(worst)} seeds {first['status']}: {first['reason']}"
+        status, reason = worst.iloc[0][["status", "reason"]]
+        of_cell = _is_cell(table, keys)
+        if of_cell.any():
+            table.loc[of_cell, ["lost", "reason"]] = status, f"{len(worst)} seeds {status}: {reason}"
         else:
-            extra.append(
-                {**dict(zip(CELL, keys, strict=True)), "n": 0, "status": first["status"], "reason": first["reason"]}
-            )
+            extra.append({**dict(zip(CELL, keys, strict=True)), "n": 0, "status": status, "reason": reason})
     return pd.concat([table, pd.DataFrame(extra, columns=COLUMNS)], ignore_index=True) if extra else table
 
 
@@ -131,11 +117,11 @@ def _with_marks(table: pd.DataFrame, scalars: pd.DataFrame) -> pd.DataFrame:
     """Add to the reason of a cell how many of its runs have a mark, and the first of the marks."""
     if "mark" not in scalars:
         return table
-    runs = scalars.drop_duplicates("run")
-    for keys, group in runs[runs["mark"].notna()].groupby(CELL, sort=False):
-        mark = f"{len(group)} of {_is_cell(runs, keys).sum()} seeds {group['mark'].iloc[0]}"
-        here = _is_cell(table, keys)
-        table.loc[here, "reason"] = [f"{r}; {mark}" if isinstance(r, str) else mark for r in table.loc[here, "reason"]]
+    for keys, group in scalars.drop_duplicates("run").groupby(CELL, sort=False):
+        if marks := group["mark"].dropna().tolist():
+            of_cell, mark = _is_cell(table, keys), f"{len(marks)} of {len(group)} seeds {marks[0]}"
+            reasons = table.loc[of_cell, "reason"]
+            table.loc[of_cell, "reason"] = [f"{r}; {mark}" if isinstance(r, str) else mark for r in reasons]
     return table
 
 
@@ -151,12 +137,11 @@ def _with_reported(table: pd.DataFrame, experiment: dict) -> pd.DataFrame:
             copy["measure"] = entry["measure"]
             table.loc[len(table)] = copy
             rows = [len(table) - 1]
-        table.loc[rows, "reported"] = entry["value"]
-        table.loc[rows, "printed"] = entry.get("printed") or f"{entry['value']:g}"
-        table.loc[rows, "place"] = entry["place"]
+        text = entry.get("printed") or f"{entry['value']:g}"
+        printed = {"reported": entry["value"], "printed": text, "place": entry["place"]}
         for r in rows:
-            compared = compare(table.loc[r], entry, experiment["agreement"]["margins"])
-            table.loc[r, list(compared)] = list(compared.values())
+            printed |= compare(table.loc[r], entry, experiment["agreement"]["margins"])
+            table.loc[r, list(printed)] = list(printed.values())
     cells, without = pd.MultiIndex.from_frame(table[CELL]), table["measure"].isna()
     doubled = without & cells.isin(cells[~without])
     return table[~doubled].reset_index(drop=True)
@@ -189,11 +174,8 @@ def compare(row: pd.Series, entry: dict, margins: dict[str, float]) -> dict[str,
 
 def allowed(entry: dict, margins: dict[str, float]) -> float:
     """The margin of a printed number, with half of its last digit."""
-    return margins[entry["measure"]] + 0.5 * 10.0 ** -_digits(entry)
-
-
-def _digits(entry: dict) -> int:
-    return len(entry.get("printed", repr(entry["value"])).partition(".")[2])
+    digits = len(entry.get("printed", repr(entry["value"])).partition(".")[2])
+    return margins[entry["measure"]] + 0.5 * 10.0**-digits
 
 
 def missed_by_chance(table: pd.DataFrame, experiment: dict) -> float:

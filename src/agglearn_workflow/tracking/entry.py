@@ -4,7 +4,7 @@ import json
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -30,7 +30,7 @@ from agglearn_workflow.tracking.receipts import KEY, overview_key
 
 PRINT, NOTE, PARENT = "agglearn.fingerprint", "mlflow.note.content", "mlflow.parentRunId"
 KIND = "kind"  # tag: `seed`, `mean` or `overview`
-LONGEST = {"note": 5000, "param": 500}  # characters
+MAX_NOTE, MAX_PARAM = 5000, 500  # characters
 FILES = "measurements.parquet", "run.json", "traceback.txt"
 RENDERED = "tables/{}.html", "figures/{}.svg", "tables/{}.csv", "tables/{}.md", "tables/{}.tex"
 PLACE = re.compile(r"(?:Table|Figure|Section|Appendix|Theorem)s? [\dA-Z](?:[^:,']|, (?=\d|Figure))*")
@@ -57,7 +57,6 @@ class Entry:
 
     @property
     def key(self) -> str:
-        """What identifies it."""
         return self.tags[KEY]
 
 
@@ -79,44 +78,67 @@ def read_contents(
     rows: pd.DataFrame | None = None,
     rendered: Path | str | None = None,
 ) -> Contents:
-    """The contents of an experiment from its runs."""
     all_facts = [read_json(results / f"runs/{key}/run.json") for key in keys]
     if rows is None:
         rows = pa.concat_tables([pq.read_table(results / f"runs/{k}/measurements.parquet") for k in keys]).to_pandas()
-    names, latest = Names(all_facts), max(all_facts, key=lambda facts: facts["ended"])
-    units = tag_of_units(rows)
-    cells = of_cells(rows, all_facts, experiment, names, units)
-    runs = [of_run(r, results / "runs" / r["run"], names, cell_key(r), units) for r in all_facts]
-    return Contents(name, experiment, latest, [*cells, *runs, *overview(name, latest, Path(rendered or results))])
+    names, latest, units = Names(all_facts), max(all_facts, key=lambda facts: facts["ended"]), tag_of_units(rows)
+    runs = [of_run(facts, results / "runs" / facts["run"], names, units) for facts in all_facts]
+    cells, table = defaultdict(list), summarise(rows, experiment)
+    for facts, run in zip(all_facts, runs, strict=True):
+        cells[tuple(facts[field] for field in CELL)].append((facts, run))
+    summary = {cell: group.to_dict("records") for cell, group in table.groupby(CELL)}
+    means = []
+    for cell, members in cells.items():
+        of_cell, entries = zip(*sorted(members, key=lambda member: member[0]["seed"]), strict=True)
+        means.append(of_mean(summary[cell], of_cell, entries, names))
+    return Contents(name, experiment, latest, [*means, *runs, *overview(name, latest, Path(rendered or results))])
 
 
-def of_run(facts: dict, folder: Path, names: Names, parent: str, units: dict[str, str]) -> Entry:
+def of_run(facts: dict, folder: Path, names: Names, units: dict[str, str]) -> Entry:
     """The entry of a single run from its facts and its folder, and the tag with the units of its metrics."""
     times = milliseconds(facts)
     return Entry(
         names.of_run(facts),
         tags(facts) | units | {KIND: "seed", KEY: facts["run"], PRINT: facts["fingerprint"]},
-        shown_status(facts["status"]),
+        mlflow_status(facts["status"]),
         times,
         params=parameters(facts) | {"seed": str(facts["seed"])},
         metrics=partial(_metrics, folder / FILES[0], times[1]),
-        inputs=inputs([facts]),
+        inputs=[_input(facts)] if facts.get("data") else [],
         types={name: TYPES[kind] for name, kind in (facts.get("data") or {}).get("types", {}).items()},
         files=tuple(folder / name for name in FILES if (folder / name).exists()),
         model=folder / "model" if (folder / "model").exists() else None,
-        parent=parent,
+        parent=cell_key(facts),
+    )
+
+
+def of_mean(rows: list[dict], all_facts: Sequence[dict], runs: Sequence[Entry], names: Names) -> Entry:
+    """The entry of a cell, to which the runs of its seeds belong, with the numbers of its table."""
+    began, ended = min(run.times[0] for run in runs), max(run.times[1] for run in runs)
+    measured = [row for row in rows if row["status"] == "ok" and not isinstance(row["keys"], str)]
+    numbers = {f"{row['measure']}_{bound}": row[bound] for row in measured for bound in ("mean", "low", "high")}
+    numbers = {name: value for name, value in numbers.items() if not math.isnan(value)}
+    numbers["n_seeds"] = float(sum(run.tags["status"] == "ok" for run in runs))
+    inputs = {used.dataset.digest: used for run in runs for used in run.inputs}
+    several = {name: ", ".join(dict.fromkeys(run.tags[name] for run in runs)) for name in MAY_DIFFER}
+    mean = {KIND: "mean", "seeds": ", ".join(run.params["seed"] for run in runs), "status": rows[0]["status"]}
+    identity = {KEY: cell_key(all_facts[0]), PRINT: digest([numbers, [*inputs]]), NOTE: _note(rows)[:MAX_NOTE]}
+    return Entry(
+        names.of_mean(all_facts),
+        runs[-1].tags | several | mean | identity | _printed(rows),
+        mlflow_status(rows[0]["status"]),
+        (began, ended),
+        params={name: value for name, value in runs[-1].params.items() if name != "seed"},
+        metrics=lambda: [Metric(name, value, ended, 0) for name, value in numbers.items()],
+        inputs=[*inputs.values()],
     )
 
 
 def overview(name: str, latest: dict, rendered: Path) -> list[Entry]:
-    """The entry with table and figure, which MLflow's experiments cannot hold. There is none where nothing is rendered.
-
-    It is the newest of the experiment: it bears the time of its latest run.
-    """
+    """The entry with table and figure, the newest of the experiment. There is none where nothing is rendered."""
     files = tuple(path for pattern in RENDERED if (path := rendered / pattern.format(name)).exists())
-    fingerprint = digest([file_digest(path) for path in files])
-    shared = {KIND: "overview", "scale": latest["config"]["scale"], "mlflow.source.name": name}
-    all_tags, (_, ended) = shared | {KEY: overview_key(name), PRINT: fingerprint}, milliseconds(latest)
+    shared = {KIND: "overview", "scale": latest["config"]["scale"], "mlflow.source.name": name, KEY: overview_key(name)}
+    all_tags, (_, ended) = shared | {PRINT: digest([file_digest(path) for path in files])}, milliseconds(latest)
     return [Entry("Table and figure", all_tags, "FINISHED", (ended, ended), files=files)] if files else []
 
 
@@ -126,7 +148,7 @@ def tags(facts: dict) -> dict[str, str]:
     change = facts["config"]["experiment"]["methods"][facts["method"]].get("change")
     cell |= {"change": change} if change else {}
     source = {"mlflow.source.name": facts["experiment"], "mlflow.source.git.commit": facts["commit"] or ""}
-    return cell | source | {"scale": facts["config"]["scale"], NOTE: shorten_note(facts["reason"] or "")}
+    return cell | source | {"scale": facts["config"]["scale"], NOTE: (facts["reason"] or "")[:MAX_NOTE]}
 
 
 def experiment_tags(experiment: dict, latest: dict, links: dict[str, str]) -> dict[str, str]:
@@ -139,16 +161,10 @@ def experiment_tags(experiment: dict, latest: dict, links: dict[str, str]) -> di
     title, caption = f"**{experiment['title']}**", experiment.get("caption", "").strip()
     note = "\n\n".join(filter(None, (title, caption, " · ".join(filter(None, [*anchors, source])), kinds)))
     printed_in = {"place": position.group()} if position else {}
-    return {"source": experiment["source"], **printed_in, "scale": config["scale"], NOTE: shorten_note(note)}
+    return {"source": experiment["source"], **printed_in, "scale": config["scale"], NOTE: note[:MAX_NOTE]}
 
 
-def shorten_note(text: str) -> str:
-    """A description, no longer than MLflow takes."""
-    return text[: LONGEST["note"]]
-
-
-def shown_status(status: str) -> str:
-    """MLflow's word for the status of a run."""
+def mlflow_status(status: str) -> str:
     return "FINISHED" if status in ("ok", "stopped") else "FAILED"
 
 
@@ -161,14 +177,8 @@ def parameters(facts: dict) -> dict[str, str]:
     """Parameters of a cell. What is nested has a dotted name."""
     values = {"dataset": facts["dataset"], "method": facts["method"]}
     for field_name, prefix in (("dataset_params", "dataset."), ("observation_params", "observation."), ("params", "")):
-        values |= {prefix + name: value for name, value in leaves(json.loads(facts[field_name])).items()}
-    return {name: str(value)[: LONGEST["param"]] for name, value in values.items()}
-
-
-def inputs(all_facts: list[dict]) -> list[DatasetInput]:
-    """The data sets of some runs, each once. A run whose data were not available has none."""
-    by_digest = {facts["data"]["digest"]: facts for facts in all_facts if facts.get("data")}
-    return [_input(facts) for facts in by_digest.values()]
+        values |= leaves(json.loads(facts[field_name]), prefix)
+    return {name: str(value)[:MAX_PARAM] for name, value in values.items()}
 
 
 def _input(facts: dict) -> DatasetInput:
@@ -186,72 +196,24 @@ def _input(facts: dict) -> DatasetInput:
 
 def _metrics(path: Path, ended: int) -> list[Metric]:
     """Measurements without keys: curves at their steps. MLflow shows the last of a measure, so the number of the tables is that."""
+    has_no_keys = pc.field("keys").is_null() & pc.field("value").is_valid()  # what has keys travels in the file
     table = pq.ParquetFile(path).read(columns=["measure", "keys", "step", "value"])
-    # What has keys travels in the file.
-    table = table.filter(pc.and_(pc.is_null(table["keys"]), pc.is_valid(table["value"])))
-    rows = list(zip(*(table[name].to_pylist() for name in ("measure", "value", "step")), strict=True))
-    last: dict[str, int] = {}
-    for measure, _, step in rows:
-        last[measure] = max(last.get(measure, 0), int(step or 0))
+    rows = table.filter(has_no_keys).to_pylist()
+    last: dict[str, int] = defaultdict(int)
+    for row in rows:
+        last[row["measure"]] = max(last[row["measure"]], int(row["step"] or 0))
     return [
-        Metric(measure, value, *((ended, int(step)) if step is not None else (ended + 1, last[measure])))
-        for measure, value, step in rows
+        Metric(row["measure"], row["value"], ended + 1, last[row["measure"]])
+        if row["step"] is None
+        else Metric(row["measure"], row["value"], ended, int(row["step"]))
+        for row in rows
     ]
-
-
-# -- means over the seeds of a cell, to which the runs of its seeds belong -----------------------------------------------
 
 
 def tag_of_units(rows: pd.DataFrame) -> dict[str, str]:
     """The tag `units`, such as `seconds: s`, of the measures that have a unit. MLflow's metrics have none."""
     pairs = rows.loc[rows["unit"].fillna("") != "", ["measure", "unit"]].drop_duplicates().sort_values("measure")
     return {"units": ", ".join(f"{pair.measure}: {pair.unit}" for pair in pairs.itertuples())} if len(pairs) else {}
-
-
-def of_cells(
-    rows: pd.DataFrame, all_facts: list[dict], experiment: dict, names: Names, units: dict[str, str]
-) -> list[Entry]:
-    """An entry per cell of an experiment, with the numbers of its table."""
-    runs, summary = defaultdict(list), defaultdict(list)
-    for facts in all_facts:
-        runs[tuple(facts[field] for field in CELL)].append(facts)
-    for row in summarise(rows, experiment).to_dict("records"):
-        summary[tuple(row[field] for field in CELL)].append(row)
-    return [
-        _of_cell(summary[cell], sorted(group, key=lambda r: r["seed"]), names, units) for cell, group in runs.items()
-    ]
-
-
-def _of_cell(rows: list[dict], runs: list[dict], names: Names, units: dict[str, str]) -> Entry:
-    times = [milliseconds(facts) for facts in runs]
-    began, ended = min(began for began, _ in times), max(end for _, end in times)
-    numbers = _numbers(rows) | {"n_seeds": float(sum(facts["status"] == "ok" for facts in runs))}
-    data = inputs(runs)
-    fingerprint = digest([numbers, [d.dataset.digest for d in data]])
-    return Entry(
-        names.of_mean(runs),
-        _tags(rows, runs) | units | {KEY: cell_key(runs[0]), PRINT: fingerprint},
-        shown_status(rows[0]["status"]),
-        (began, ended),
-        params=parameters(runs[-1]),
-        metrics=lambda: [Metric(name, value, ended, 0) for name, value in numbers.items()],
-        inputs=data,
-    )
-
-
-def _numbers(rows: list[dict]) -> dict[str, float]:
-    """Mean, low and high of every measure that has no keys."""
-    measured = [row for row in rows if row["status"] == "ok" and not isinstance(row["keys"], str)]
-    numbers = {f"{row['measure']}_{bound}": row[bound] for row in measured for bound in ("mean", "low", "high")}
-    return {name: value for name, value in numbers.items() if not math.isnan(value)}
-
-
-def _tags(rows: list[dict], runs: list[dict]) -> dict[str, str]:
-    each = [tags(facts) for facts in runs]
-    several = {name: ", ".join(dict.fromkeys(run[name] for run in each)) for name in MAY_DIFFER}
-    seeds = ", ".join(str(facts["seed"]) for facts in runs)
-    mean = {KIND: "mean", "seeds": seeds, "status": rows[0]["status"], NOTE: shorten_note(_note(rows))}
-    return each[-1] | several | mean | _printed(rows)
 
 
 def _printed(rows: list[dict]) -> dict[str, str]:
@@ -262,15 +224,11 @@ def _printed(rows: list[dict]) -> dict[str, str]:
 
 
 def _note(rows: list[dict]) -> str:
-    """The rows of a cell in the table, in Markdown."""
+    """The rows of a cell in the table, in Markdown: what is printed, and what has no keys."""
     reasons = list(dict.fromkeys(row["reason"] for row in rows if isinstance(row["reason"], str)))
     measured = [row for row in rows if isinstance(row["measure"], str)]
-    lines = [_line(row) for row in measured if _is_printed(row) or not isinstance(row["keys"], str)]
+    lines = [_line(row) for row in measured if isinstance(row["outcome"], str) or not isinstance(row["keys"], str)]
     return "\n\n".join(reasons + (["\n".join([HEAD, *lines])] if lines else []))
-
-
-def _is_printed(row: dict) -> bool:
-    return isinstance(row["outcome"], str)
 
 
 def _line(row: dict) -> str:
@@ -279,6 +237,6 @@ def _line(row: dict) -> str:
     keys = f", {plain(row['keys'])}" if isinstance(row["keys"], str) else ""
     is_measured = row["status"] == "ok" and not math.isnan(row["mean"])
     value = f"{number(*numbers)} {unit}" if is_measured else row["status"]
-    printed = f"{row['reported']:g} ({row['place']}): {row['outcome']}" if _is_printed(row) else ""
+    printed = f"{row['reported']:g} ({row['place']}): {row['outcome']}" if isinstance(row["outcome"], str) else ""
     cells = f"`{row['measure']}`{keys}", value, f"{row['n']}", printed
     return "| " + " | ".join(text.replace("|", "\\|").strip() for text in cells) + " |"

@@ -20,20 +20,16 @@ from agglearn_workflow.tracking.entry import Entry
 PYTHON: dict[str, Callable] = {"long": int, "double": float, "boolean": "True".__eq__, "string": str}
 
 
-def _load_pyfunc(path: str) -> "Predictor":
-    """MLflow calls it to open a model."""
-    return Predictor(path)
-
-
 class Predictor:
-    """`predict(frame)` gives P(label = 1) for every row."""
-
     def __init__(self, path: Path | str):
         self.model: Any = Estimator.load(path)
 
     def predict(self, model_input: pd.DataFrame, params: dict | None = None) -> np.ndarray:
         """(n,) probabilities of the label 1."""
         return self.model.predict_proba(model_input)[:, 1]
+
+
+_load_pyfunc = Predictor  # MLflow calls it to open a model
 
 
 def log_model(entry: Entry, run: str) -> str:

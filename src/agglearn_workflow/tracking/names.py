@@ -1,44 +1,38 @@
 """Names of MLflow's runs: method, data set, and the parameters in which the runs of an experiment differ."""
 
 import json
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 
-from agglearn_workflow.tables.numbers import parameter_name, plain
+from agglearn_workflow.tables.numbers import count, parameter_name, plain
 
 LONGEST = 250  # characters of a name that MLflow keeps
 PARAMS = "dataset_params", "observation_params", "params"
 
 
 class Names:
-    """Names of the runs of an experiment."""
-
     def __init__(self, all_facts: Iterable[dict]):
-        values: dict[tuple, dict[str, set]] = {}
-        for method, dataset, *texts in {
-            (r["method"], r["dataset"], *(r[field] for field in PARAMS)) for r in all_facts
-        }:
-            by_name = values.setdefault((method, dataset), {})
+        values: dict[tuple, set[str]] = defaultdict(set)
+        for method, dataset, *texts in {tuple(r[field] for field in ("method", "dataset", *PARAMS)) for r in all_facts}:
             for name, value in _all_leaves(texts).items():
-                by_name.setdefault(name, set()).add(plain(value))
-        self._varied = {key: sorted(n for n, v in by_name.items() if len(v) > 1) for key, by_name in values.items()}
+                values[method, dataset, name].add(plain(value))
+        self._varied = {key for key, texts in values.items() if len(texts) > 1}
 
     def of_run(self, facts: dict) -> str:
-        """The name of a run of one seed."""
-        return _join(self.of_cell(facts), f"seed {facts['seed']}")
+        return _join(self._of_cell(facts), f"seed {facts['seed']}")
 
-    def of_mean(self, all_facts: list[dict]) -> str:
-        """The name of the mean over the runs of a cell."""
-        return _join(self.of_cell(all_facts[-1]), f"mean of {len(all_facts)} seed{'s' * (len(all_facts) > 1)}")
+    def of_mean(self, all_facts: Sequence[dict]) -> str:
+        return _join(self._of_cell(all_facts[-1]), f"mean of {count(len(all_facts), 'seed')}")
 
-    def of_cell(self, facts: dict) -> str:
-        """The name of a cell: its method as tables call it, its data set, its value of each parameter that is varied."""
-        config = facts["config"]
-        method = config["experiment"]["methods"][facts["method"]].get("name", facts["method"])
-        title = config.get("datasets", {}).get(facts["dataset"], {}).get("title", facts["dataset"])
+    def _of_cell(self, facts: dict) -> str:
+        """A method as tables call it, its data set, its value of each parameter that is varied."""
+        config, (method, dataset) = facts["config"], (facts["method"], facts["dataset"])
+        name = config["experiment"]["methods"][method].get("name", method)
+        title = config.get("datasets", {}).get(dataset, {}).get("title", dataset)
         values = _all_leaves(facts[field] for field in PARAMS)
-        varied = [n for n in self._varied[facts["method"], facts["dataset"]] if n in values]
-        settings = [f"{parameter_name(n.rpartition('.')[2])} = {plain(values[n])}" for n in varied]
-        return _join(method, title.partition(" (")[0], *settings)
+        varied = [param for param in values if (method, dataset, param) in self._varied]
+        settings = [f"{parameter_name(param.rpartition('.')[2])} = {plain(values[param])}" for param in sorted(varied)]
+        return _join(name, title.partition(" (")[0], *settings)
 
 
 def _join(*words: str) -> str:

@@ -6,14 +6,13 @@ is away, the experiments are `pending` in the receipt, and the next invocation t
 
 import contextlib
 import fcntl
-import os
 import secrets
 import sqlite3
 import sys
 import urllib.error
 import urllib.request
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -31,20 +30,23 @@ MAX_METRICS = 800  # of one request, whose limit of 1,000 holds for all that it 
 
 
 def track(
-    uri: str,
-    names: Iterable[str],
-    read: Callable[[str], Contents],
-    receipt: Path | str,
-    attempt: int,
-    terminal: TextIO,
+    uri: str, names: Iterable[str], read: Callable[[str], Contents], receipt: Path | str, attempt: int, terminal: TextIO
 ) -> None:
-    """Send experiments one after the other, and write their receipt whatever happens.
-
-    An experiment that cannot be sent is `pending` there, and the others are sent all the same.
-    """
+    """Send experiments and write their receipt. One that cannot be sent is `pending` there and stops no other one."""
     is_away, states = not answers(uri), {}
     with _writing_alone(uri):
-        _track_each(uri, names, read, is_away, states, terminal)
+        for name in names:
+            try:
+                if is_away:
+                    raise NotAvailable(f"{uri} does not answer")
+                states[name] = {"status": "ok", **send(uri, read(name), terminal)}
+            except Exception as error:  # a tracking server that is away must not cost a result
+                is_away = is_away or not answers(uri)
+                reason, todo = describe(error)[:200], "the next run sends it"
+                if uri.startswith(SQLITE):
+                    todo += f"; if that fails again, delete {uri.removeprefix(SQLITE)}, and a new one is filled"
+                print(f"agglearn: {name} is not tracked: {reason}; {todo}", file=terminal)
+                states[name] = {"status": "pending", "reason": reason, "todo": todo}
     pending = any(state["status"] == "pending" for state in states.values())
     storage.write_json(receipt, {"attempts": attempt + pending, "store": mark_of(uri), "experiments": states})
 
@@ -60,24 +62,6 @@ def _writing_alone(uri: str) -> Iterator[None]:
         yield
 
 
-def _track_each(
-    uri: str, names: Iterable[str], read: Callable[[str], Contents], is_away: bool, states: dict, terminal: TextIO
-) -> None:
-    """Send experiments one after the other, and enter the state of each."""
-    for name in names:
-        try:
-            if is_away:
-                raise NotAvailable(f"{uri} does not answer")
-            states[name] = {"status": "ok", **send(uri, read(name), terminal)}
-        except Exception as error:  # a tracking server that is away must not cost a result
-            is_away = is_away or not answers(uri)
-            reason, todo = describe(error)[:200], "the next run sends it"
-            if uri.startswith(SQLITE):
-                todo += f"; if that fails again, delete {uri.removeprefix(SQLITE)}, and a new one is filled"
-            print(f"agglearn: {name} is not tracked: {reason}; {todo}", file=terminal)
-            states[name] = {"status": "pending", "reason": reason, "todo": todo}
-
-
 def answers(uri: str) -> bool:
     """Whether a store is there: a file, or a server that answers, if only with an error."""
     try:
@@ -87,10 +71,7 @@ def answers(uri: str) -> bool:
 
 
 def send(uri: str, contents: Contents, terminal: TextIO | None = None) -> dict[str, Any]:
-    """Send what the store lacks and return counts of the runs of single seeds.
-
-    An experiment that somebody has deleted is restored, and a line states it.
-    """
+    """Send what the store lacks and return counts of the runs of single seeds. A deleted experiment is restored."""
     if uri.startswith(SQLITE):
         create_database(Path(uri.removeprefix(SQLITE)))
         if mark_of(uri) is None:  # MLflow would try for minutes
@@ -98,25 +79,44 @@ def send(uri: str, contents: Contents, terminal: TextIO | None = None) -> dict[s
     mlflow.set_tracking_uri(uri)
     client = mlflow.MlflowClient()
     experiment = _find_experiment(client, uri, contents.name, terminal or sys.stderr)
-    number, stored = experiment.experiment_id, defaultdict(list)
-    for run in mlflow.search_runs([number], output_format="list"):
+    home, stored = experiment.experiment_id, defaultdict(list)
+    for run in mlflow.search_runs([home], output_format="list"):
         stored[run.data.tags.get(KEY)].append(run)
     numbers: dict[str | None, str] = {}
     sent = 0
     for entry in contents.entries:
         old, parent = stored.pop(entry.key, []), numbers.get(entry.parent)
         if _is_sent(old, entry):
-            _adjust(client, old[0], entry.title, parent)
             numbers[entry.key] = old[0].info.run_id
-            continue
-        for run in old:
-            delete_run(client, run)
-        numbers[entry.key] = _send_entry(client, number, entry, parent)
-        sent += parent is not None
-    _detach(client, [run for key, runs in stored.items() if key for run in runs], numbers)
-    _describe(client, uri, experiment, contents, numbers.get(overview_key(contents.name)))
+            # other settings may be varied today, and a mean may be another run
+            if old[0].info.run_name != entry.title:
+                client.update_run(old[0].info.run_id, name=entry.title)
+            if parent and old[0].data.tags.get(PARENT) != parent:
+                client.set_tag(old[0].info.run_id, PARENT, parent)
+        else:
+            for run in old:
+                delete_run(client, run)
+            numbers[entry.key] = _send_entry(client, home, entry, parent)
+            sent += parent is not None
+    unplanned = [run for key, runs in stored.items() if key for run in runs]
+    parents = {*numbers.values(), *(run.info.run_id for run in unplanned)}
+    for run in unplanned:  # one whose mean is another run today stands by itself
+        if PARENT in run.data.tags and run.data.tags[PARENT] not in parents:
+            client.delete_tag(run.info.run_id, PARENT)
+    links = _links(uri, contents, home, numbers.get(overview_key(contents.name)))
+    for name, value in experiment_tags(contents.experiment, contents.latest, links).items():
+        if experiment.tags.get(name) != value:
+            client.set_experiment_tag(home, name, value)
     seeds = sum(entry.parent is not None for entry in contents.entries)
-    return {"sent": sent, "kept": seeds - sent, "experiment_id": number}
+    return {"sent": sent, "kept": seeds - sent, "experiment_id": home}
+
+
+def _links(uri: str, contents: Contents, home: str, table: str | None) -> dict[str, str]:
+    """Text → address in the description of an experiment. `table`: number of the run with table and figure."""
+    links = {"Table and figure": f"#/experiments/{home}/runs/{table}"} if table else {}
+    if uri.startswith(SQLITE):  # which `make ui` serves
+        links["Page with the verdicts"] = page_of(contents.name, contents.experiment["source"])
+    return links
 
 
 def _find_experiment(client: mlflow.MlflowClient, uri: str, name: str, terminal: TextIO) -> Experiment:
@@ -163,39 +163,10 @@ def _send_entry(client: mlflow.MlflowClient, experiment_id: str, entry: Entry, p
 
         metrics = models.bind(metrics, entry, number, models.log_model(entry, number))
     params = [Param(name, value) for name, value in entry.params.items()]
-    client.log_batch(number, metrics[:MAX_METRICS], params)
-    for start in range(MAX_METRICS, len(metrics), MAX_METRICS):
-        client.log_batch(number, metrics[start : start + MAX_METRICS])
+    for start in range(0, max(len(metrics), 1), MAX_METRICS):
+        client.log_batch(number, metrics[start : start + MAX_METRICS], params if start == 0 else ())
     client.set_terminated(number, entry.status, entry.times[1])
     return number
-
-
-def _adjust(client: mlflow.MlflowClient, run: Run, title: str, parent: str | None) -> None:
-    """Give a run that stays the name and the parent of today: other settings may be varied, and a mean may be another run."""
-    if run.info.run_name != title:
-        client.update_run(run.info.run_id, name=title)
-    if parent and run.data.tags.get(PARENT) != parent:
-        client.set_tag(run.info.run_id, PARENT, parent)
-
-
-def _detach(client: mlflow.MlflowClient, unplanned: list[Run], numbers: Mapping[str | None, str]) -> None:
-    """Let runs that are no longer planned stand by themselves where the mean that they belonged to is another one today."""
-    there = {*numbers.values(), *(run.info.run_id for run in unplanned)}
-    for run in unplanned:
-        if run.data.tags.get(PARENT, run.info.run_id) not in there:
-            client.delete_tag(run.info.run_id, PARENT)
-
-
-def _describe(
-    client: mlflow.MlflowClient, uri: str, experiment: Experiment, contents: Contents, table: str | None
-) -> None:
-    """Give MLflow's experiment the tags of today. `table`: number of the run with table and figure."""
-    links = {"Table and figure": f"#/experiments/{experiment.experiment_id}/runs/{table}"} if table else {}
-    if uri.startswith(SQLITE):  # which `make ui` serves
-        links["Page with the verdicts"] = page_of(contents.name, contents.experiment["source"])
-    for name, value in experiment_tags(contents.experiment, contents.latest, links).items():
-        if experiment.tags.get(name) != value:
-            client.set_experiment_tag(experiment.experiment_id, name, value)
 
 
 def page_of(name: str, source: str) -> str:
@@ -217,11 +188,9 @@ def create_database(path: Path) -> None:
     """
     if path.exists():
         return
-    work = path.with_name(f".{path.name}.new")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    for file in path.parent.glob(f"{work.name}*"):  # of a killed process, with its journal
+    for file in path.parent.glob(f".*.{path.name}*"):  # of a killed process, with its journal
         file.unlink()
-    mlflow.MlflowClient(f"{SQLITE}{work}").search_experiments()
-    with contextlib.closing(sqlite3.connect(work)) as store:
-        store.execute(f"PRAGMA user_version = {1 + secrets.randbelow(2**31 - 1)}")
-    os.replace(work, path)
+    with storage.atomic_file(path) as work:
+        mlflow.MlflowClient(f"{SQLITE}{work}").search_experiments()
+        with contextlib.closing(sqlite3.connect(work)) as store:
+            store.execute(f"PRAGMA user_version = {1 + secrets.randbelow(2**31 - 1)}")

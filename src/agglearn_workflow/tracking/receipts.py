@@ -1,5 +1,5 @@
-"""Receipts of what was sent: `attempts`, how often one of the experiments could not be, `store`, the mark of the store, and
-`experiments`, name → state with the `status` `ok` or `pending`. The workflow asks while it plans, so nothing heavy is imported.
+"""Receipts of what was sent: `attempts`, how often an experiment could not be, `store`, the mark of the store, and `experiments`,
+name → state with the `status` `ok` or `pending`. The workflow asks while it plans, so nothing heavy is imported.
 """
 
 import contextlib
@@ -27,20 +27,13 @@ def attempts(receipt: Path | str, uri: str) -> int:
 
 
 def mark_of(uri: str) -> int | None:
-    """The number that tells a SQLite store from another one at the same place. None for servers, and where there is no store.
-
-    It is what SQLite calls `user_version`, which `push.create_database` draws.
-    """
-    path = uri.removeprefix(SQLITE)
-    if path == uri:
-        return None
+    """The `user_version` of a SQLite store, which tells it from another one at the same place. None for what is no such store."""
     try:
-        with contextlib.closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as store:
+        with contextlib.closing(sqlite3.connect(f"file:{uri.removeprefix(SQLITE)}?mode=ro", uri=True)) as store:
             return store.execute("PRAGMA user_version").fetchone()[0]
     except sqlite3.Error:
         return None
 
 
 def overview_key(name: str) -> str:
-    """Key of the run with table and figure of an experiment."""
     return digest([name, "overview"])

@@ -5,15 +5,12 @@ import signal
 import socket
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import yaml
 
 from agglearn_workflow.runs.isolation import die_with_parent
 from agglearn_workflow.tracking.receipts import SITE, SQLITE
-
-if TYPE_CHECKING:
-    from flask import Flask
 
 SITE_FOLDER = "AGGLEARN_SITE"  # variable of the environment that names the site's folder to the server
 SETTINGS = {"MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}  # nothing here needs it
@@ -60,7 +57,7 @@ def print_links(uri: str, port: int) -> None:
     print("Ctrl-C ends it.", flush=True)
 
 
-def create_app() -> "Flask":
+def create_app() -> Any:
     """MLflow's server with the site beside it: the app that `mlflow server --app-name agglearn` finds among entry points."""
     from flask import send_from_directory
     from mlflow.server import app

@@ -75,12 +75,12 @@ def test_every_field_of_the_inventory(config, tmp_path, monkeypatch):
 
 def test_every_line_of_the_list(config):
     assert data.table(data.rows(config)) == [
-        "data set   here  from                         size     licence  needed by",
-        "all_here   yes   archive, path, mirror        12 kB    MIT      first",
-        "fair       yes   inside statsmodels                    PD       no table",
+        "data set   here  from                        size     licence  needed by",
+        "all_here   yes   frozen, path, mirror        12 kB    MIT      first",
+        "fair       yes   inside statsmodels                   PD       no table",
         "half_here  no    (package, primary, frozen)  722 B             second",
-        "unknown    no    (mirror, package)            unknown           third",
-        "xor        yes   simulated                                      first, second and 1 more",
+        "unknown    no    (mirror, package)           unknown           third",
+        "xor        yes   simulated                                     first, second and 1 more",
     ]
 
 
@@ -101,8 +101,8 @@ def test_every_line_on_one_data_set(config, tmp_path):
         "cite: Half https://h.org",
         "needed by: second",
         f"file one.csv: {tmp_path}/m1/half_here/one.csv",
-        "file far.csv: not here; tried in turn: package pkg, primary https://p.org/x, archive https://a.org/x",
-        "file off.csv: not here; tried in turn: archive https://a.org/x",
+        "file far.csv: not here; tried in turn: package pkg, primary https://p.org/x, frozen https://a.org/x",
+        "file off.csv: not here; tried in turn: frozen https://a.org/x",
     ]
     assert data.details(config, "xor")[1:] == ["needed by: first, second, third", "here: simulated, nothing to fetch"]
     assert data.details(config, "fair") == [

@@ -13,7 +13,6 @@ from types import SimpleNamespace
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
-from jinja2 import Environment, PackageLoader
 from test_summaries_by_hand import by_hand
 
 from agglearn import __version__
@@ -287,9 +286,7 @@ def test_every_field_of_an_experiment_on_a_page(results, tmp_path, monkeypatch, 
     monkeypatch.setattr(pages, "MAX_ROWS", limit)
     monkeypatch.setattr(pages, "LONG", 2)
     (tmp_path / "out").mkdir()
-    entry = pages._experiment(
-        plan, "e", folder, tmp_path / "out", Environment(loader=PackageLoader("agglearn_workflow"))
-    )
+    entry = pages._experiment(plan, "e", folder, tmp_path / "out")
     assert "<figcaption>T</figcaption>" not in entry["table"]
     assert entry.pop("table").startswith('<figure class="table">')
     assert entry == {"name": "e", "source": "s", "title": "T", "long": 3, "spent": pytest.approx(158.7), "budget": None, "runs": 17,

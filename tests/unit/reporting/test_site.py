@@ -252,15 +252,15 @@ def test_the_first_panel_of_a_figure(tmp_path):
     path = tmp_path / "f.svg"
     for copies in (1, 2):
         svg.write(svg.stack([svg.from_figure(figure, "t") for _ in range(copies)], "t"), path)
-        fragment, ratio = svg.first_panel(path)
+        fragment, ratio = svg.first_view(path)
         width, height = map(float, re.fullmatch(r"#svgView\(viewBox\(0,0,([\d.]+),([\d.]+)\)\)", fragment).groups())
         assert ratio == pytest.approx(width / height, rel=1e-3)
         assert 200 < width < 340  # the left one of two panels, 662 points wide
         assert height > 200
-        assert svg.first_figure(path)[1] == pytest.approx(662.4 / 216, rel=1e-3)
+        assert svg.first_view(path, entire=True)[1] == pytest.approx(662.4 / 216, rel=1e-3)
     svg.write(svg.sentence("nothing"), path)
-    assert svg.first_panel(path) is None
-    assert svg.first_figure(path) is None
+    assert svg.first_view(path) is None
+    assert svg.first_view(path, entire=True) is None
 
 
 def test_a_source_is_shown_by_its_first_figure_that_has_a_result(tmp_path):
@@ -297,13 +297,13 @@ def test_the_title_above_all_panels_is_not_cut(tmp_path):
     figure.suptitle("a title that is wider than the first panel " * 2)
     path = tmp_path / "f.svg"
     svg.write(svg.from_figure(figure, "t"), path)
-    _, top, _, height = map(float, re.search(r"viewBox\((.*)\)\)", svg.first_panel(path)[0])[1].split(","))
+    _, top, _, height = map(float, re.search(r"viewBox\((.*)\)\)", svg.first_view(path)[0])[1].split(","))
     points = 72 / figure.dpi
     box = axes[0].get_tightbbox()
     assert top == pytest.approx((figure.bbox.height - box.y1 - 4) * points, abs=0.1)
     assert top > 8
     assert top + height == pytest.approx((figure.bbox.height - box.y0 + 4) * points, abs=0.2)
-    assert svg.first_figure(path)[0].startswith("#svgView(viewBox(0,0,")
+    assert svg.first_view(path, entire=True)[0].startswith("#svgView(viewBox(0,0,")
 
 
 def test_nothing_of_the_panel_beside_is_shown(tmp_path):
@@ -315,7 +315,7 @@ def test_nothing_of_the_panel_beside_is_shown(tmp_path):
     axes[1].set_position(axes[1].get_position().translated(-shift, 0))
     figure.set_layout_engine("none")
     svg.write(svg.from_figure(figure, "t"), path)
-    _, _, width, _ = map(float, re.search(r"viewBox\((.*)\)\)", svg.first_panel(path)[0])[1].split(","))
+    _, _, width, _ = map(float, re.search(r"viewBox\((.*)\)\)", svg.first_view(path)[0])[1].split(","))
     left = axes[1].get_tightbbox().x0 * 72 / figure.dpi
     assert left - 3 < width <= left + 0.06  # written with one digit
 
