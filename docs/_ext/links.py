@@ -15,7 +15,7 @@ from sphinx.transforms import SphinxTransform
 
 from agglearn.cli import commands
 from agglearn_workflow.config.loading import load
-from agglearn_workflow.site.findings import MARK
+from agglearn_workflow.site.pages import MARK
 
 ADDRESSES = {
     "numpy": "https://numpy.org/doc/stable/reference/generated/{}.html",

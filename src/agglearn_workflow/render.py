@@ -9,9 +9,9 @@ import pandas as pd
 from agglearn import storage
 from agglearn.errors import describe
 from agglearn.text import write_csv
-from agglearn_workflow.figures import drawing, svg
+from agglearn_workflow.figures import drawing
 from agglearn_workflow.plan import Plan
-from agglearn_workflow.tables import printed_table, summary, writers
+from agglearn_workflow.tables import printed_table, summary
 from agglearn_workflow.tables.numbers import measure_name
 
 
@@ -27,14 +27,14 @@ def render(plan: Plan, name: str, paths: Iterable[str | Path], results: str | Pa
         rows = summary.load_rows(paths, plan, name)
         table = summary.summarise(rows, experiment)
         grids = printed_table.grids(table, experiment, titles)
-        texts = writers.write(experiment["title"], grids, caption_of(experiment, table))
+        texts = printed_table.write(experiment["title"], grids, caption_of(experiment, table))
         failed = []
     except Exception as error:
         traceback.print_exc()
         reason = describe(error)
         rows, table, failed = None, pd.DataFrame(columns=summary.COLUMNS), [f"table: {reason}"]
         grids = [(experiment["title"], printed_table.sentence(f"This table failed: {reason}"))]
-        texts = writers.write(experiment["title"], grids, "")
+        texts = printed_table.write(experiment["title"], grids, "")
     with storage.atomic_file(tables / f"{name}.csv") as work:
         write_csv(table, work)
     for kind, text in texts.items():
@@ -42,7 +42,7 @@ def render(plan: Plan, name: str, paths: Iterable[str | Path], results: str | Pa
             work.write_text(text)
     with storage.atomic_file(figure) as work:
         if rows is None:
-            svg.write(svg.sentence(f"This figure has no table to start from: {reason}"), work)
+            drawing.write(drawing.sentence(f"This figure has no table to start from: {reason}"), work)
         else:
             failed += [f"figure: {problem}" for problem in drawing.draw(rows, table, experiment, titles, work)]
     storage.write_json(tables / f"{name}.json", {"failed": failed, "rows": sum(len(grid.rows) for _, grid in grids)})

@@ -94,9 +94,9 @@ def test_a_printed_number_changes_its_table_alone(two):
 
 
 def test_an_edited_predicate_judges_everything_again(two):
-    two.edit("src/agglearn_workflow/claims/predicates.py", "MIN_PAIRS = 3", "MIN_PAIRS = 4")
+    two.edit("src/agglearn_workflow/claims/judging.py", "MIN_PAIRS = 3", "MIN_PAIRS = 4")
     assert jobs(two) == ALL
-    two.edit("src/agglearn_workflow/claims/predicates.py", "MIN_PAIRS = 4", "MIN_PAIRS = 3")
+    two.edit("src/agglearn_workflow/claims/judging.py", "MIN_PAIRS = 4", "MIN_PAIRS = 3")
 
 
 def test_an_ablation_may_contradict_a_number_in_the_docs(two):

@@ -27,7 +27,7 @@ from world_readers import CHECKS, Tables, check_html
 from world_tables import LAYOUTS, Place, grids
 from world_tracking import check_mean, check_run
 
-from agglearn_workflow.claims.predicates import PREDICATES
+from agglearn_workflow.claims.judging import PREDICATES
 from agglearn_workflow.digests import modules
 from agglearn_workflow.render import render
 

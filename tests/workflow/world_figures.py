@@ -7,7 +7,7 @@ import world as w
 from matplotlib.collections import FillBetweenPolyCollection, PathCollection
 from matplotlib.text import Annotation
 
-from agglearn_workflow.figures import drawing, svg
+from agglearn_workflow.figures import drawing
 from agglearn_workflow.plan import Plan
 from agglearn_workflow.tables import summary
 
@@ -17,9 +17,9 @@ def figures_of(plan: Plan, paths, out) -> list[list[dict]]:
     kept, experiment = [], plan.experiments["world"]
     rows = summary.load_rows(paths, plan, "world")
     with pytest.MonkeyPatch.context() as patch:
-        write = svg.from_figure
+        write = drawing.from_figure
         patch.setattr(
-            svg,
+            drawing,
             "from_figure",
             lambda f, *words: kept.append([panel(ax) for ax in f.axes if ax.axison]) or write(f, *words),
         )

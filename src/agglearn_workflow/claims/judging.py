@@ -2,16 +2,202 @@
 
 import tempfile
 import traceback
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from agglearn.errors import describe
+from agglearn.evaluation.verdicts import ALPHA, FAILS, HOLDS, UNDECIDED, Comparison, Region, combine_p_values, holm
 from agglearn_workflow.archive import store
-from agglearn_workflow.claims.predicates import FAILED, NOT_JUDGED, judge
-from agglearn_workflow.claims.rows import Rows
+from agglearn_workflow.claims import samples
+from agglearn_workflow.claims.samples import Rows, RowsMissing, Sample, without_measure
 from agglearn_workflow.plan import Plan
+from agglearn_workflow.tables.numbers import count, parameter_name, setting
 from agglearn_workflow.tables.summary import load_rows
+
+NOT_JUDGED, FAILED = "not judged", "failed"
+TOO_FEW = "undecided at this scale"
+VERDICTS = (HOLDS, FAILS, UNDECIDED, TOO_FEW, NOT_JUDGED, FAILED)
+MIN_PAIRS = 3
+BASE_RATE = {"nllh": 0.0, "nllh_best_on_test": 0.0, "nllh_best_on_validation": 0.0, "auc": 0.5, "nmse": 1.0}  # no skill
+LOWER_IS_BETTER = {"nmse"}
+SHOWN = 4  # cases in a line
+
+
+@dataclass(frozen=True)
+class Predicate:
+    """The numbers that a claim is about, and the region where it is true."""
+
+    sample: Callable[[dict, Rows], Sample]
+    region: Callable[[dict], Region]
+    name: str
+    text: Callable[[Any], str]
+    scale: Callable[[Any], float] = float
+
+
+def _slack(claim: dict) -> float:
+    return claim.get("tolerance", 0.0) - claim.get("margin", 0.0)
+
+
+def _ratio(log_ratio: float) -> str:
+    return f"{np.exp(log_ratio):.3g}"
+
+
+SIGNED, PLAIN = "{:+.4g}".format, "{:.4g}".format
+
+PREDICATES: dict[str, Predicate] = {
+    "less": Predicate(samples.differences, lambda c: Region(high=_slack(c), strict=True), "difference", SIGNED),
+    "greater": Predicate(samples.differences, lambda c: Region(low=-_slack(c), strict=True), "difference", SIGNED),
+    "within": Predicate(samples.differences, lambda c: Region(-c["tolerance"], c["tolerance"]), "difference", SIGNED),
+    "at_least": Predicate(samples.values, lambda c: Region(low=c["bound"]), "mean", PLAIN),
+    "at_most": Predicate(samples.values, lambda c: Region(high=c["bound"]), "mean", PLAIN),
+    "ratio_at_least": Predicate(samples.log_ratios, lambda c: Region(low=np.log(c["bound"])), "ratio", _ratio, np.exp),
+    "slope_between": Predicate(samples.slopes, lambda c: Region(*c["bound"]), "slope", PLAIN),
+    "earlier": Predicate(samples.delays, lambda c: Region(high=0.0, strict=True), "delay in steps", SIGNED),
+}
+
+
+def judge_case(claim: dict, sample: Sample) -> dict:
+    """Verdict on one case, with its detail and two P values: that the claim is false, that it is true."""
+    return _judge_every_value(claim, sample) if "deterministic" in claim else _judge_by_interval(claim, sample)
+
+
+def _judge_every_value(claim: dict, sample: Sample) -> dict:
+    predicate = PREDICATES[claim["predicate"]]
+    comparison = Comparison.by_every_value(sample.single, predicate.region(claim))
+    name = "value" if predicate.name == "mean" else predicate.name
+    numbers = predicate.text(comparison.low)
+    numbers += f" to {predicate.text(comparison.high)}" if comparison.high > comparison.low else ""
+    detail = f"{name} {numbers}{_bound(claim)}, {count(len(sample.single), 'value')}, each judged by itself"
+    true = float(comparison.outcome == HOLDS)
+    return _entry(predicate, comparison, comparison.outcome, (1 - true, true), [detail, *sample.notes])
+
+
+def _judge_by_interval(claim: dict, sample: Sample) -> dict:
+    predicate, estimate = PREDICATES[claim["predicate"]], sample.estimate()
+    low, high = map(float, estimate.interval())
+    comparison = Comparison.by_interval(float(estimate.value), low, high, predicate.region(claim))
+    verdict, region = comparison.outcome, comparison.region
+    p = tuple(map(float, region.p_values(estimate)))
+    interval = f" [{predicate.text(low)}, {predicate.text(high)}]" if np.isfinite(low) else ""
+    detail = f"{predicate.name} {predicate.text(estimate.value)}{interval}{_bound(claim)}"
+    detail += f", {count(estimate.n, 'pair' if 'reference' in claim and sample.against is None else 'replicate')}"
+    least = claim.get("min_pairs", MIN_PAIRS)
+    if estimate.n < least:
+        verdict, p, detail = TOO_FEW, (1.0, 1.0), f"{detail}; a verdict needs {least}"
+    elif not np.isfinite(estimate.error):
+        same = "all the same" if np.isfinite(estimate.value) else "not all finite"
+        verdict, p, detail = TOO_FEW, (1.0, 1.0), f"{detail}, {same}, so that they have no interval"
+    case = _entry(predicate, comparison, verdict, p, [detail, *sample.notes])
+    if verdict == UNDECIDED:
+        distance = min(abs(comparison.value - region.low), abs(comparison.value - region.high))
+        case |= {"replicates": estimate.n, "deciding": sample.deciding(distance)}
+    return case
+
+
+def _entry(predicate: Predicate, comparison: Comparison, verdict: str, p: tuple, details: list[str]) -> dict:
+    """A case for `claims.json`: the comparison in numbers for readers, None where infinite, and its two P values."""
+    ends = {"value": comparison.value, "low": comparison.low, "high": comparison.high}
+    ends |= {"from": comparison.region.low, "to": comparison.region.high}
+    numbers = {k: float(predicate.scale(x)) if np.isfinite(x) else None for k, x in ends.items()}
+    return {"verdict": verdict, "detail": "; ".join(details), "p_false": p[0], "p_true": p[1], "numbers": numbers}
+
+
+def _bound(claim: dict) -> str:
+    bound = claim.get("bound")
+    if bound is not None:
+        return f" against {bound:g}" if isinstance(bound, int | float) else f" against {bound[0]:g} to {bound[1]:g}"
+    return "".join(f", {key} {claim[key]:g}" for key in ("tolerance", "margin") if key in claim)
+
+
+def judge(claim: dict, rows: Rows) -> dict:
+    """Verdict on one claim from the rows of its experiment. It is `weak` where the rival of every case is below the base rate."""
+    cases: list[dict] = []
+    drawn: list[Sample] = []
+    for label, case in _cases(claim, rows):
+        try:
+            sample = PREDICATES[claim["predicate"]].sample(case, rows)
+            is_below = _rival_below_base(case, rows)
+            cases.append({"case": label, **judge_case(claim, sample), "rival_below_base": is_below})
+            drawn.append(sample)
+        except RowsMissing as error:
+            cases.append({"case": label, "verdict": NOT_JUDGED, "detail": str(error), "absent": error.absent})
+    if not drawn:
+        first = cases[0] if cases else {"detail": "no such rows", "absent": True}
+        return {"verdict": NOT_JUDGED, "detail": first["detail"], "absent": first["absent"], "cases": cases}
+    judged = [c for c in cases if c["verdict"] != NOT_JUDGED]
+    for case, p in zip(judged, holm([c["p_true"] for c in judged]), strict=True):
+        if case["verdict"] == FAILS and p > ALPHA:  # corrected for the number of cases
+            case["verdict"] = UNDECIDED
+    verdict, detail = _over_all(claim, judged, drawn)
+    if open_cases := [c for c in cases if c["verdict"] == NOT_JUDGED]:
+        detail += f"; {len(open_cases)} of {len(cases)} cases not judged ({open_cases[0]['detail']})"
+    below = sum(c["rival_below_base"] for c in judged)
+    if below and len(judged) > 1:
+        detail += f"; in {below} of {len(judged)} cases the rival is below the base rate"
+    weak = {"weak": claim.get("weak", "the rival is below the base rate")} if below == len(judged) else {}
+    return {"verdict": verdict, "detail": detail, "cases": cases} | weak
+
+
+def _cases(claim: dict, rows: Rows) -> Iterator[tuple[str, dict]]:
+    """(label, claim with the selectors of this case) for every value of the fields in `each`."""
+    each = claim.get("each", [])
+    # a run without the measure is a case, too, which is not judged
+    by_key = any(name.startswith("keys.") for name in each)
+    selector = claim["value"] if by_key else without_measure(claim["value"])
+    chosen = rows.selected(selector)
+    columns = [[values[code] for code in codes[chosen].tolist()] for codes, values in map(rows.field, each)]
+    for levels in sorted(set(zip(*columns, strict=True)), key=str) if each else [()]:
+        case = dict(zip(each, levels, strict=True))
+        # the reference keeps its own values: every level of a parameter may be compared with one of them
+        sides = {k: {**case, **claim[k]} for k in ("reference",) if k in claim} | {"value": {**claim["value"], **case}}
+        yield ", ".join(describe_level(field, level) for field, level in case.items()), claim | sides
+
+
+def describe_level(field: str, value: object) -> str:
+    """A value of a field as text, with the name of its parameter."""
+    if "." not in field:
+        return str(value)
+    return setting(field, value) or f"without {parameter_name(field.rpartition('.')[2])}"
+
+
+def _over_all(claim: dict, cases: list[dict], drawn: list[Sample]) -> tuple[str, str]:
+    """(verdict, detail) over all cases that have one."""
+    required, m = claim.get("cases", "all"), len(cases)
+    if m == 1:
+        return cases[0]["verdict"], cases[0]["detail"]
+    counts = {v: sum(c["verdict"] == v for c in cases) for v in VERDICTS}
+    against = [f"{n} {v}" for v, n in counts.items() if n and v != HOLDS]
+    tally = ", ".join([f"holds in {counts[HOLDS]} of {m}", *against])
+    if required == "average":
+        mean = judge_case(claim, samples.average(drawn))
+        return mean["verdict"], f"on average over {m} cases: {mean['detail']}; {tally}"
+    needed = m if required == "all" else m // 2 + 1
+    p_false, p_true = combine_p_values([c["p_false"] for c in cases], [c["p_true"] for c in cases], needed)
+    undecided = TOO_FEW if counts[TOO_FEW] and not counts[UNDECIDED] else UNDECIDED
+    verdict = HOLDS if p_false <= ALPHA else FAILS if p_true <= ALPHA else undecided
+    first = [c for v in (FAILS, UNDECIDED, TOO_FEW, HOLDS) for c in cases if c["verdict"] == v][:SHOWN]
+    details = "; ".join(f"{c['case']}: {c['detail']}" for c in first)
+    return verdict, f"{tally}: {details}{' …' if m > SHOWN else ''}"
+
+
+def _rival_below_base(claim: dict, rows: Rows) -> bool:
+    """Whether the side that a claim calls worse is below the base rate, so that a win shows little."""
+    measure = claim["value"]["measure"].removesuffix("_of_part")
+    greater = claim["predicate"] in ("greater", "ratio_at_least")
+    if "reference" not in claim or measure not in BASE_RATE or not (greater or claim["predicate"] == "less"):
+        return False
+    if measure not in LOWER_IS_BETTER and not greater:
+        return False  # a claim that something is worse is about its failure
+    rival = claim["value" if greater == (measure in LOWER_IS_BETTER) else "reference"]
+    base = BASE_RATE.get(rival["measure"].removesuffix("_of_part"), np.nan)
+    mean = rows.frame.loc[rows.selected(rival) & rows.ok & rows.frame["step"].isna(), "value"].mean()
+    return bool(mean > base if measure in LOWER_IS_BETTER else mean < base)
+
 
 # Keys of a claim that are copied to its verdict.
 COPIED = ("source", "claim", "place", "experiment", "predicate", "note", "why", "deterministic", "weak")

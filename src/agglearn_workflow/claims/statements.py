@@ -8,9 +8,9 @@ from collections.abc import Callable
 from markupsafe import Markup
 
 from agglearn.evaluation.verdicts import FAILS, HOLDS, UNDECIDED
-from agglearn_workflow.claims.predicates import NOT_JUDGED, TOO_FEW, VERDICTS, describe_level
+from agglearn_workflow.claims.judging import NOT_JUDGED, TOO_FEW, VERDICTS, describe_level
 from agglearn_workflow.tables.numbers import duration_text, measure_name, number
-from agglearn_workflow.tables.templating import TEMPLATES
+from agglearn_workflow.tables.printed_table import TEMPLATES
 
 WORST_FIRST = (FAILS, UNDECIDED, TOO_FEW, HOLDS)
 WIDTH, LABEL, ROW, MAX_CASES = 560, 240, 18, 12  # pixels, and cases in a drawing

@@ -27,7 +27,7 @@ def run(args: argparse.Namespace) -> None:
     from agglearn.optional import require
 
     require("pydantic", "workflow")
-    from agglearn_workflow.site.references import references
+    from agglearn_workflow.site.inventory import references
 
     config = project_config(args.configfile)
     print("\n".join(references(config, Path(args.results or config["results"]))))

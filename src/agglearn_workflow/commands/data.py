@@ -77,7 +77,7 @@ def table(datasets: list[dict]) -> list[str]:
 def details(config: dict, name: str) -> list[str]:
     """All about one data set."""
     from agglearn.local_files import local_copies, routes
-    from agglearn_workflow.site.references import citation_lines
+    from agglearn_workflow.site.inventory import citation_lines
 
     [row] = [r for r in rows(config) if r["name"] == name]
     entry = config["datasets"][name]

@@ -1,7 +1,11 @@
 """Figures of an experiment, as SVG: dots with intervals, curves over steps, lines over a parameter, scatters, maps."""
 
+import io
+import textwrap
 import traceback
 from pathlib import Path
+from xml.etree import ElementTree
+from xml.etree.ElementTree import Element, SubElement
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -10,10 +14,93 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from agglearn.errors import describe
-from agglearn_workflow.figures import svg
 from agglearn_workflow.figures.lines import curves, lines
 from agglearn_workflow.figures.maps import areas, flows
 from agglearn_workflow.figures.panels import COLORS, STYLE, Chart, axis_label, color, grid
+
+SVG = "http://www.w3.org/2000/svg"
+PANEL = "data-panel"
+METADATA = dict.fromkeys(("Creator", "Date", "Format", "Type"))  # none of them
+ElementTree.register_namespace("", SVG)
+ElementTree.register_namespace("xlink", "http://www.w3.org/1999/xlink")
+
+
+def from_figure(figure: Figure, title: str, description: str = "") -> Element:
+    """A Matplotlib figure as SVG, with title and description for screen readers."""
+    file = io.BytesIO()
+    figure.savefig(file, format="svg", metadata=METADATA)
+    drawing = ElementTree.fromstring(file.getvalue())
+    drawing.set(PANEL, "{:.1f} {:.1f} {:.1f}".format(*_first_panel(figure)))
+    return _with_words(drawing, title, description)
+
+
+def _first_panel(figure: Figure) -> tuple[float, float, float]:
+    """Upper end, width and height in points of a figure's first panel, from its left edge on, with legends below it."""
+    panel, *beside = (axes.get_tightbbox() or figure.bbox for axes in figure.axes)
+    boxes = [panel, *(legend.get_window_extent() for legend in figure.legends)]
+    points = 72 / figure.dpi
+    right, bottom = max(box.x1 for box in boxes), min(box.y0 for box in boxes)
+    width, height = figure.bbox.width, figure.bbox.height
+    neighbours = [box.x0 for box in beside if box.x0 >= right]  # nothing of theirs is shown
+    top = max(height - panel.y1 - 4, 0) if figure.get_suptitle() else 0
+    return top * points, min([right + 4, width, *neighbours]) * points, min(height - bottom + 4 - top, height) * points
+
+
+def _with_words(drawing: Element, title: str, description: str) -> Element:
+    drawing.set("role", "img")
+    for k, (tag, text) in enumerate({"title": title, "desc": description}.items()):
+        if text:
+            drawing.insert(k, Element(f"{{{SVG}}}{tag}"))
+            drawing[k].text = text
+    return drawing
+
+
+def sentence(text: str) -> Element:
+    """A drawing of a sentence, as text that can be searched and read aloud."""
+    lines = textwrap.wrap(text, 90)
+    drawing = _empty(500, 16 * len(lines) + 16)
+    block = SubElement(drawing, f"{{{SVG}}}text", {"y": "4", "font-family": "sans-serif", "font-size": "11"})
+    for line in lines:
+        SubElement(block, f"{{{SVG}}}tspan", x="8", dy="16").text = line
+    return drawing
+
+
+def _empty(width: float, height: float) -> Element:
+    size = {"width": f"{width:g}pt", "height": f"{height:g}pt", "viewBox": f"0 0 {width:g} {height:g}"}
+    return Element(f"{{{SVG}}}svg", size)
+
+
+def stack(drawings: list[Element], title: str) -> Element:
+    """Drawings below each other, as one."""
+    if len(drawings) == 1:
+        return drawings[0]
+    sizes = [_size(drawing) for drawing in drawings]
+    page = _with_words(_empty(max(w for w, _ in sizes), sum(h for _, h in sizes)), title, "")
+    y = 0.0
+    for drawing, (width, height) in zip(drawings, sizes, strict=True):
+        drawing.attrib |= {"y": f"{y:g}", "width": f"{width:g}", "height": f"{height:g}"}
+        page.append(drawing)
+        y += height
+    return page
+
+
+def write(drawing: Element, path: Path) -> None:
+    ElementTree.ElementTree(drawing).write(path, encoding="utf-8", xml_declaration=True)
+
+
+def _size(drawing: Element) -> tuple[float, float]:
+    _, _, width, height = map(float, drawing.get("viewBox", "").split())
+    return width, height
+
+
+def first_view(path: Path, entire: bool = False) -> tuple[str, float] | None:
+    """(part of an address that shows the first panel, or the entire first figure, width over height), or None."""
+    drawings = ElementTree.parse(path).iter(f"{{{SVG}}}svg")
+    if (first := next((d for d in drawings if PANEL in d.attrib), None)) is None:
+        return None
+    top, width, height = (0.0, *_size(first)) if entire else map(float, first.attrib[PANEL].split())
+    return f"#svgView(viewBox(0,{top:g},{width:g},{height:g}))", width / height
+
 
 NO_RESULT = "No run of this figure has a result."
 
@@ -29,14 +116,14 @@ def draw(rows: pd.DataFrame, table: pd.DataFrame, experiment: dict, titles: dict
             with plt.rc_context(STYLE):  # type: ignore[arg-type]
                 figure = KINDS[spec["kind"]](Chart(rows, table, experiment, spec, titles))
                 name = spec.get("title", title)
-                drawings.append(svg.sentence(NO_RESULT) if figure is None else svg.from_figure(figure, name, caption))
+                drawings.append(sentence(NO_RESULT) if figure is None else from_figure(figure, name, caption))
         except Exception as error:
             traceback.print_exc()
             failed.append(describe(error))
-            drawings.append(svg.sentence(f"This figure failed: {failed[-1]}"))
+            drawings.append(sentence(f"This figure failed: {failed[-1]}"))
         finally:
             plt.close("all")
-    svg.write(svg.stack(drawings, title), path)
+    write(stack(drawings, title), path)
     return failed
 
 

@@ -5,9 +5,12 @@ The folder is complete. Its pages open from disk, and from any web server.
 
 import datetime
 import os
+import re
 import shutil
+from html import unescape
 from pathlib import Path
 
+import markdown2
 import pandas as pd
 import pyarrow.parquet as pq
 from markupsafe import Markup, escape
@@ -17,19 +20,38 @@ from agglearn.evaluation.verdicts import FAILS
 from agglearn.text import bytes_text
 from agglearn_workflow.archive import store
 from agglearn_workflow.claims import statements
-from agglearn_workflow.figures import svg
+from agglearn_workflow.figures import drawing
 from agglearn_workflow.plan import Plan
 from agglearn_workflow.project import TEMPLATES as FOLDER
 from agglearn_workflow.run_summary import problem_lines, problems
 from agglearn_workflow.runs import products
 from agglearn_workflow.runs.commit import commit
-from agglearn_workflow.site import crate, findings
-from agglearn_workflow.site.inventory import inventory
-from agglearn_workflow.site.references import citations
+from agglearn_workflow.site import crate
+from agglearn_workflow.site.inventory import citations, inventory
 from agglearn_workflow.tables.numbers import duration_text, measure_name, number, plain
-from agglearn_workflow.tables.printed_table import statement
-from agglearn_workflow.tables.templating import TEMPLATES
-from agglearn_workflow.tables.writers import figures_in
+from agglearn_workflow.tables.printed_table import TEMPLATES, figures_in, statement
+
+ADDRESS = re.compile(r'(?P<name>href|src)="(?P<address>[^"]*)"')
+SAFE = re.compile(r"https?://|[^:]*$")  # the web, or no scheme. markdown2's own filter passes `javascript:1/…`
+FINDINGS = "config/findings"
+MARK = re.compile(r"<!--\s*(?P<experiment>\w+):\s*(?P<selector>\{.*?\})\s*-->\s*(?P<number>\S*)")
+
+
+def read_findings(base: Path, name: str) -> dict:
+    """`finding`, the first paragraph as text, and `findings`, the page as HTML. Both are empty where there is no page."""
+    path = base / FINDINGS / f"{name}.md"
+    if not path.exists():
+        return {"finding": "", "findings": ""}
+    text = MARK.sub(lambda mark: mark["number"], path.read_text()).strip()
+    first = " ".join(text.partition("\n\n")[0].split())
+    return {"finding": first, "findings": render_markdown(text)}
+
+
+def render_markdown(text: str) -> Markup:
+    """HTML of a Markdown page. What is HTML in it is shown, not obeyed, and links lead to files and to the web only."""
+    page = markdown2.markdown(text, extras=["tables", "cuddled-lists"], safe_mode="escape")
+    return Markup(ADDRESS.sub(lambda m: m[0] if SAFE.match(unescape(m["address"])) else f'{m["name"]}="#"', page))
+
 
 PAGES = TEMPLATES.overlay(lstrip_blocks=False, keep_trailing_newline=False)
 LONG = 24  # rows above which a table is folded
@@ -64,7 +86,7 @@ def build(plan: Plan, claims: list[dict], results: Path, out: Path, base: Path, 
         "datasets": _datasets(plan, base),
         "without": problem_lines(results, problems(config["results"], results, plan.experiments)),
         "guide": _guide(Path(config["results"]), address),
-        "text": findings.render_markdown((base / "docs/verdicts.md").read_text()),
+        "text": render_markdown((base / "docs/verdicts.md").read_text()),
     }
     pages = [(source["name"], "source", source) for source in sources]
     # the index is never older than what it links
@@ -92,7 +114,7 @@ def _source(plan: Plan, name: str, experiments: dict, claims: list[dict], result
         "counts": statements.count_verdicts(of_source),
         "archived_counts": _archived_counts(of_source),
         "weak": sum(bool(c["weak"]) for c in of_source),
-        **findings.read_findings(base, name),
+        **read_findings(base, name),
     }
 
 
@@ -115,7 +137,7 @@ def _archived_counts(claims: list[dict]) -> list[tuple[str, int]]:
 def _picture(experiments: list[dict], results: Path) -> dict | None:
     """The first panel of the first experiment that has a figure. None where none has."""
     for e in experiments:
-        if view := svg.first_view(results / f"figures/{e['name']}.svg"):
+        if view := drawing.first_view(results / f"figures/{e['name']}.svg"):
             return {"name": e["name"], "title": e["title"], "view": view}
     return None
 
@@ -125,8 +147,8 @@ def _ladder(plan: Plan, experiments: dict, results: Path, base: Path) -> dict | 
     name = plan.config["references"].get("ladder")
     if name not in experiments:
         return None
-    view = svg.first_view(results / f"figures/{name}.svg", entire=True)
-    return experiments[name] | {"text": findings.read_findings(base, "ladder")["findings"], "view": view}
+    view = drawing.first_view(results / f"figures/{name}.svg", entire=True)
+    return experiments[name] | {"text": read_findings(base, "ladder")["findings"], "view": view}
 
 
 def _guide(results: Path, site: Path) -> str:

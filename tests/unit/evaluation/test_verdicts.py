@@ -10,7 +10,7 @@ from scipy import stats
 
 from agglearn.evaluation.intervals import Estimate, mean_interval
 from agglearn.evaluation.verdicts import ALPHA, FAILS, HOLDS, UNDECIDED, Comparison, Region, combine_p_values, holm
-from agglearn_workflow.claims.predicates import PREDICATES
+from agglearn_workflow.claims.judging import PREDICATES
 from agglearn_workflow.claims.samples import slope
 
 DRAWS, MOST = 10_000, 0.061

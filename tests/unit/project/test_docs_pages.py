@@ -23,7 +23,7 @@ from samples import ROOT, shipped_config
 from agglearn.cli import commands
 from agglearn.encoding import Schema
 from agglearn_workflow.config.loading import load
-from agglearn_workflow.site.findings import MARK
+from agglearn_workflow.site.pages import MARK
 
 sys.path.insert(0, str(ROOT / "docs/_ext"))
 import api_pages

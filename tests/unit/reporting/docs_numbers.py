@@ -12,8 +12,8 @@ import pandas as pd
 import yaml
 
 from agglearn.errors import describe
-from agglearn_workflow.claims.rows import Rows
-from agglearn_workflow.site.findings import MARK
+from agglearn_workflow.claims.samples import Rows
+from agglearn_workflow.site.pages import MARK
 
 NUMBER = re.compile(r"[−-]?(?:\d[\d,]*)?\.?\d+")
 OF_RESULTS = ("measure", "keys", "step")

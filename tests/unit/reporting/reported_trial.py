@@ -1,6 +1,6 @@
 """An experiment whose results are reported: two methods on two data sets."""
 
-from agglearn_workflow.tables import writers
+from agglearn_workflow.tables import printed_table
 from agglearn_workflow.tables.printed_table import Grid
 
 EXPERIMENT = {
@@ -14,4 +14,4 @@ EXPERIMENT = {
 
 def written(kind: str, grid: Grid, title: str = "T") -> str:
     """A table without a caption."""
-    return writers.write(title, [(title, grid)], "")[kind]
+    return printed_table.write(title, [(title, grid)], "")[kind]

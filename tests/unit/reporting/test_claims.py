@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 from test_reporting import rows
 
-from agglearn_workflow.claims import predicates
-from agglearn_workflow.claims.rows import Rows
+from agglearn_workflow.claims import judging
+from agglearn_workflow.claims.samples import Rows
 
 REFERENCE = {"reference": {"measure": "nllh", "method": "base"}}
 GOOD = {("a", "ours"): [0.50, 0.61, 0.70], ("a", "base"): [0.40, 0.50, 0.60]}
@@ -19,7 +19,7 @@ WHY = {"deterministic": "both sides are sums over one table"}
 
 
 def judge(said, frame):
-    return predicates.judge(said, Rows(frame))
+    return judging.judge(said, Rows(frame))
 
 
 def claim(predicate, **more):

@@ -9,9 +9,8 @@ import pytest
 from scipy import stats
 from test_reporting import rows
 
-from agglearn_workflow.claims import judging, predicates, statements
-from agglearn_workflow.claims.rows import Rows
-from agglearn_workflow.claims.samples import Sample
+from agglearn_workflow.claims import judging, statements
+from agglearn_workflow.claims.samples import Rows, Sample
 
 T2, T4 = 4.30265273, 2.776445105  # 97.5 % points of Student's t with 2 and 4 degrees of freedom
 OURS, BASE = {"measure": "nllh", "method": "ours"}, {"measure": "nllh", "method": "base"}
@@ -29,7 +28,7 @@ def below(x: float) -> float:
 
 
 def judged(claim: dict, values=VALUES) -> dict:
-    return predicates.judge(claim, Rows(rows(values)))
+    return judging.judge(claim, Rows(rows(values)))
 
 
 def numbers(value, low=None, high=None, start=None, end=None) -> dict:
@@ -161,7 +160,7 @@ def test_a_win_over_a_rival_without_skill_is_weak(measure, predicate, rival, is_
         "value": OURS | {"measure": measure},
         "reference": BASE | {"measure": measure},
     }
-    outcome = predicates.judge(claim, Rows(frame))
+    outcome = judging.judge(claim, Rows(frame))
     assert ("weak" in outcome) is is_weak
     assert outcome["cases"][0].get("rival_below_base", False) is is_weak
 
@@ -257,10 +256,10 @@ def test_the_larger_overlap_of_two_sides_and_of_two_cases_counts(wide):
     frame = rows({k: v for k, v in VALUES.items() if k[0] == "a"})
     frame.loc[frame["method"] == wide, "overlap"] = 0.25
     claim = {"predicate": "greater", "value": OURS, "reference": BASE}
-    assert predicates.judge(claim, Rows(frame))["cases"][0]["numbers"]["low"] == pytest.approx(mean - half)
+    assert judging.judge(claim, Rows(frame))["cases"][0]["numbers"]["low"] == pytest.approx(mean - half)
     both = pd.concat([frame.assign(dataset=name, overlap=0.25 if name == wide else 0.0) for name in ("base", "ours")])
     both["run"] += both["dataset"]
-    averaged = predicates.judge(claim | {"each": ["dataset"], "cases": "average"}, Rows(both.reset_index(drop=True)))
+    averaged = judging.judge(claim | {"each": ["dataset"], "cases": "average"}, Rows(both.reset_index(drop=True)))
     assert averaged["detail"].startswith(
         f"on average over 2 cases: difference {mean:+.4g} [{mean - half:+.4g}, {mean + half:+.4g}]"
     )
@@ -284,7 +283,7 @@ def test_delays_of_curves_by_hand(tolerance, delays):
         for step, end in zip((0, 2, 4, 6), curve, strict=True)
     )
     claim = {"predicate": "earlier", "value": OURS, "reference": BASE, "tolerance": tolerance}
-    [case] = predicates.judge(claim, Rows(frame.reset_index(drop=True)))["cases"]
+    [case] = judging.judge(claim, Rows(frame.reset_index(drop=True)))["cases"]
     mean = sum(delays) / 3
     half = T2 * math.sqrt(sum((x - mean) ** 2 for x in delays) / 2 / 3)
     assert case["numbers"] == approximately(numbers(mean, mean - half, mean + half, end=0.0))

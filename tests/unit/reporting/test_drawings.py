@@ -4,8 +4,8 @@ import pandas as pd
 import pytest
 
 from agglearn_workflow.claims.statements import _axis
+from agglearn_workflow.figures.drawing import sentence
 from agglearn_workflow.figures.panels import axis_label
-from agglearn_workflow.figures.svg import sentence
 
 
 def number(value: float, low: float, high: float) -> dict:

@@ -11,7 +11,7 @@ from reported_trial import EXPERIMENT, written
 from agglearn import tasks
 from agglearn_workflow.figures import panels
 from agglearn_workflow.measurements import COLUMNS as MEASURED
-from agglearn_workflow.tables import printed_table, writers
+from agglearn_workflow.tables import printed_table
 from agglearn_workflow.tables.numbers import direction, duration_text, fitting_unit, measure_name, number, plain
 from agglearn_workflow.tables.summary import COLUMNS, summarise
 
@@ -266,8 +266,8 @@ def test_text_is_escaped():
 
 def test_tex_has_no_letter_that_it_cannot_set():
     symbols = "λθ λμ θ ε δ σ µs −1 ± 2 × 10⁻⁴ ≥ ≤ → …"
-    assert writers._tex(symbols).isascii()
-    assert writers._tex("λθ") == r"$\lambda_\theta$"
+    assert printed_table._tex(symbols).isascii()
+    assert printed_table._tex("λθ") == r"$\lambda_\theta$"
 
 
 def test_a_table_for_each_data_set():
@@ -291,7 +291,7 @@ def test_a_table_without_rows_is_a_sentence():
         e = EXPERIMENT | {"title": "T", "table": spec}
         for table in (summary([{"measure": "auc"}]), summarise(measured[:0], e)):
             [(title, grid)] = printed_table.grids(table, e, {})
-            for kind in writers.KINDS:
+            for kind in printed_table.KINDS:
                 assert "No run of this table has a result." in written(kind, grid, title)
 
 
@@ -346,8 +346,8 @@ def test_a_table_of_one_measure_may_have_no_columns():
 def test_a_table_file_says_how_it_is_encoded():
     """A browser takes a file without a declaration for Latin-1, and shows ± as two letters."""
     grids = [(title, printed_table.sentence("±")) for title in ("A & B: 1", "A & B: 2")]
-    text = writers.write("A & B", grids, "")["html"]
+    text = printed_table.write("A & B", grids, "")["html"]
     assert text.startswith("<!doctype html>")
     assert '<meta charset="utf-8"><title>A &amp; B</title>' in text
-    figures = writers.figures_in(text)
+    figures = printed_table.figures_in(text)
     assert (figures[:7], figures[-10:], figures.count("<figcaption>A &amp; B: ")) == ("<figure", "</figure>\n", 2)

@@ -7,8 +7,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from agglearn_workflow.claims.predicates import judge
-from agglearn_workflow.claims.rows import Rows
+from agglearn_workflow.claims.judging import judge
+from agglearn_workflow.claims.samples import Rows
 from agglearn_workflow.config.loading import read_mapping
 from agglearn_workflow.measurements import COLUMNS
 

@@ -8,8 +8,7 @@ from agglearn import __version__
 from agglearn.errors import DataError
 from agglearn.storage import write_json
 from agglearn_workflow.measurements import COLUMNS
-from agglearn_workflow.site.inventory import kind_of
-from agglearn_workflow.site.references import citations, references
+from agglearn_workflow.site.inventory import citations, kind_of, references
 
 PAPERS = {
     "maxent": {"title": "M", "short": "A 2022", "citation": "A (2022). Maxima.", "url": "https://a.org/"},

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from agglearn.storage import write_json
-from agglearn_workflow.claims.predicates import Rows, _rival_below_base
+from agglearn_workflow.claims.judging import Rows, _rival_below_base
 from agglearn_workflow.figures.lines import LINE_HEIGHT, _label_ends
 from agglearn_workflow.run_summary import CELL, problem_lines, problems, retry_targets
 

@@ -12,11 +12,11 @@ from scipy import stats
 
 from agglearn.evaluation.verdicts import Region
 from agglearn_workflow.claims import judging, statements
-from agglearn_workflow.claims.predicates import PREDICATES, judge_case
+from agglearn_workflow.claims.judging import PREDICATES, judge_case
 from agglearn_workflow.claims.samples import Sample
 from agglearn_workflow.claims.statements import LABEL, MAX_CASES, WIDTH, _axis, forest, in_words
-from agglearn_workflow.figures import lines, panels, svg
-from agglearn_workflow.site import findings, pages
+from agglearn_workflow.figures import drawing, lines, panels
+from agglearn_workflow.site import pages
 
 BOUNDS = {"at_least": 0.5, "at_most": 0.5, "ratio_at_least": 2.0, "slope_between": [0.9, 1.1]}
 
@@ -210,10 +210,10 @@ def test_numbers_for_drawings_are_those_of_the_region():
 
 
 def test_findings_put_no_script_into_a_page(tmp_path):
-    (tmp_path / findings.FOLDER).mkdir(parents=True)
+    (tmp_path / pages.FINDINGS).mkdir(parents=True)
     text = "<script>alert(1)</script> <img src=x onerror=alert(1)> [a](JavaScript:alert(1)) [b](data:text/html,x) **c** [d](x.html)"
-    (tmp_path / findings.FOLDER / "s.md").write_text(text)
-    page = findings.read_findings(tmp_path, "s")["findings"]
+    (tmp_path / pages.FINDINGS / "s.md").write_text(text)
+    page = pages.read_findings(tmp_path, "s")["findings"]
     assert not re.search(r"<script|<img|href=.(javascript|data):", page, re.IGNORECASE)
     assert '<strong>c</strong> <a href="x.html">d</a>' in page
 
@@ -223,7 +223,7 @@ def test_findings_put_no_script_into_a_page(tmp_path):
     "address", ["javascript:1/alert(1)", "javascript&colon;alert(1)", "&#106;avascript:1", "data:1,a", "file:///a"]
 )
 def test_links_of_a_page_lead_to_files_and_to_the_web_only(mark, address):
-    rendered = findings.render_markdown(f"{mark}[a]({address}) {mark}[b](https://c/d:e) {mark}[f](g.html#h)")
+    rendered = pages.render_markdown(f"{mark}[a]({address}) {mark}[b](https://c/d:e) {mark}[f](g.html#h)")
     assert re.findall(r'(?:href|src)="(.*?)"', rendered) == ["#", "https://c/d:e", "g.html#h"]
 
 
@@ -231,17 +231,17 @@ def test_findings_are_text_without_their_marks(tmp_path):
     page = tmp_path / "config/findings/s.md"
     page.parent.mkdir(parents=True)
     page.write_text("It reaches <!-- e: {measure: nllh} -->.42\nthere.\n\n* And more.\n")
-    found = findings.read_findings(tmp_path, "s")
+    found = pages.read_findings(tmp_path, "s")
     assert found["finding"] == "It reaches .42 there."
     assert "<li>And more.</li>" in found["findings"]
     assert "<!--" not in found["findings"]
-    assert findings.read_findings(tmp_path, "other") == {"finding": "", "findings": ""}
+    assert pages.read_findings(tmp_path, "other") == {"finding": "", "findings": ""}
 
 
 def test_every_source_has_findings_and_a_headline():
     config = shipped_config()
     for source, paper in config["references"]["papers"].items():
-        assert findings.read_findings(ROOT, source)["finding"], source
+        assert pages.read_findings(ROOT, source)["finding"], source
         assert config["experiments"][paper["headline"]]["source"] == source
     assert config["references"]["ladder"] in config["experiments"]
 
@@ -251,28 +251,28 @@ def test_the_first_panel_of_a_figure(tmp_path):
     axes[0].plot([0, 1])
     path = tmp_path / "f.svg"
     for copies in (1, 2):
-        svg.write(svg.stack([svg.from_figure(figure, "t") for _ in range(copies)], "t"), path)
-        fragment, ratio = svg.first_view(path)
+        drawing.write(drawing.stack([drawing.from_figure(figure, "t") for _ in range(copies)], "t"), path)
+        fragment, ratio = drawing.first_view(path)
         width, height = map(float, re.fullmatch(r"#svgView\(viewBox\(0,0,([\d.]+),([\d.]+)\)\)", fragment).groups())
         assert ratio == pytest.approx(width / height, rel=1e-3)
         assert 200 < width < 340  # the left one of two panels, 662 points wide
         assert height > 200
-        assert svg.first_view(path, entire=True)[1] == pytest.approx(662.4 / 216, rel=1e-3)
-    svg.write(svg.sentence("nothing"), path)
-    assert svg.first_view(path) is None
-    assert svg.first_view(path, entire=True) is None
+        assert drawing.first_view(path, entire=True)[1] == pytest.approx(662.4 / 216, rel=1e-3)
+    drawing.write(drawing.sentence("nothing"), path)
+    assert drawing.first_view(path) is None
+    assert drawing.first_view(path, entire=True) is None
 
 
 def test_a_source_is_shown_by_its_first_figure_that_has_a_result(tmp_path):
     (tmp_path / "figures").mkdir()
     experiments = [{"name": name, "title": name.upper()} for name in ("headline", "second", "third")]
     for e in experiments:
-        svg.write(svg.sentence("No run of this figure has a result."), tmp_path / f"figures/{e['name']}.svg")
+        drawing.write(drawing.sentence("No run of this figure has a result."), tmp_path / f"figures/{e['name']}.svg")
     assert pages._picture(experiments, tmp_path) is None
     figure, axes = panels.grid(["a"], 3.0)
     axes[0].plot([0, 1])
     for name in ("second", "third"):
-        svg.write(svg.from_figure(figure, "t"), tmp_path / f"figures/{name}.svg")
+        drawing.write(drawing.from_figure(figure, "t"), tmp_path / f"figures/{name}.svg")
     shown = pages._picture(experiments, tmp_path)
     assert (shown["name"], shown["title"]) == ("second", "SECOND")
 
@@ -296,14 +296,14 @@ def test_the_title_above_all_panels_is_not_cut(tmp_path):
     axes[0].plot([0, 1])
     figure.suptitle("a title that is wider than the first panel " * 2)
     path = tmp_path / "f.svg"
-    svg.write(svg.from_figure(figure, "t"), path)
-    _, top, _, height = map(float, re.search(r"viewBox\((.*)\)\)", svg.first_view(path)[0])[1].split(","))
+    drawing.write(drawing.from_figure(figure, "t"), path)
+    _, top, _, height = map(float, re.search(r"viewBox\((.*)\)\)", drawing.first_view(path)[0])[1].split(","))
     points = 72 / figure.dpi
     box = axes[0].get_tightbbox()
     assert top == pytest.approx((figure.bbox.height - box.y1 - 4) * points, abs=0.1)
     assert top > 8
     assert top + height == pytest.approx((figure.bbox.height - box.y0 + 4) * points, abs=0.2)
-    assert svg.first_view(path, entire=True)[0].startswith("#svgView(viewBox(0,0,")
+    assert drawing.first_view(path, entire=True)[0].startswith("#svgView(viewBox(0,0,")
 
 
 def test_nothing_of_the_panel_beside_is_shown(tmp_path):
@@ -314,8 +314,8 @@ def test_nothing_of_the_panel_beside_is_shown(tmp_path):
     shift = (second.x0 - first.x1 - 2) / figure.bbox.width  # two pixels between them
     axes[1].set_position(axes[1].get_position().translated(-shift, 0))
     figure.set_layout_engine("none")
-    svg.write(svg.from_figure(figure, "t"), path)
-    _, _, width, _ = map(float, re.search(r"viewBox\((.*)\)\)", svg.first_view(path)[0])[1].split(","))
+    drawing.write(drawing.from_figure(figure, "t"), path)
+    _, _, width, _ = map(float, re.search(r"viewBox\((.*)\)\)", drawing.first_view(path)[0])[1].split(","))
     left = axes[1].get_tightbbox().x0 * 72 / figure.dpi
     assert left - 3 < width <= left + 0.06  # written with one digit
 
