@@ -12,7 +12,7 @@ from typing import Any, TextIO
 
 from agglearn import kernel_cache
 from agglearn.errors import AgglearnError, describe
-from agglearn_workflow.digests import modules
+from agglearn_workflow import digests
 
 
 @contextlib.contextmanager
@@ -24,7 +24,7 @@ def job_log(job: Any, threads: int = 1) -> Iterator[TextIO]:
     """
     os.environ |= {f"{name}_NUM_THREADS": str(threads) for name in ("OMP", "OPENBLAS", "MKL", "NUMBA")}
     for folder in job.config["code"]:
-        modules.add_root(folder)
+        digests.add_root(folder)
         sys.path.insert(0, os.path.abspath(folder))
     kernel_cache.choose(job.config["code"])
     terminal, start = sys.stderr, time.perf_counter()

@@ -9,7 +9,7 @@ import zipfile
 from pathlib import Path
 
 from agglearn.storage import read_json
-from agglearn_workflow.digests import classes
+from agglearn_workflow import classes
 
 MB = 10**6
 FLOOR = 600  # MB of a job with small data. Most of it is libraries.

@@ -11,7 +11,7 @@ from typing import Any
 from agglearn.errors import ConfigError
 from agglearn.storage import digest
 from agglearn_workflow.config.scales import SCALES
-from agglearn_workflow.digests.digests import code_digest
+from agglearn_workflow.digests import code_digest
 
 IDENTITY = ("experiment", "dataset", "dataset_params", "observation", "observation_params", "method", "params", "seed")
 

@@ -14,9 +14,9 @@ from typing import Any
 from agglearn import settings
 from agglearn.errors import ConfigError
 from agglearn.settings import Fault, Parameter, keys_at_fault, meant
+from agglearn_workflow import classes, digests
 from agglearn_workflow.config.entries import SIMULATED
 from agglearn_workflow.config.scales import SCALES
-from agglearn_workflow.digests import classes, modules
 
 DATASET = "agglearn.datasets.base.Dataset"
 ESTIMATOR = "agglearn.estimator.Estimator"
@@ -45,7 +45,7 @@ class Configured(settings.Runtime):
 
     def is_object(self, value: Any, hint: Any) -> bool:
         is_description = isinstance(value, dict) and "class" in value
-        return not is_description and (hint in (Any, object) or not modules.is_followed(hint.__module__))
+        return not is_description and (hint in (Any, object) or not digests.is_followed(hint.__module__))
 
     def description(self, value: Any, hint: Any, path: str) -> Iterator[Fault]:
         for key in value:
@@ -82,7 +82,7 @@ def class_fault(dotted: object, base: str | None = None) -> str | None:
     if not isinstance(dotted, str):
         return f"{reprlib.repr(dotted)} is not allowed; give the dotted path of {kind}"
     try:
-        target = classes.find(dotted) if modules.is_followed(dotted) or not base else None
+        target = classes.find(dotted) if digests.is_followed(dotted) or not base else None
     except Exception as error:
         return f"{dotted!r} cannot be imported: {type(error).__name__}: {error}; mend its module"
     if not inspect.isclass(target):
@@ -97,7 +97,7 @@ def _describe_place(dotted: str) -> str:
     if dotted.startswith("agglearn."):
         return ""
     module = dotted.rpartition(".")[0]
-    file = modules.find_file(module)
+    file = digests.find_file(module)
     return f" in {file}" if file else f": no folder under code: (config/config.yaml) has a module {module!r}"
 
 
@@ -107,7 +107,7 @@ def parameters(dotted: str) -> dict[str, Parameter] | None:
         declared = settings.parameters(classes.find(dotted))
     except (TypeError, ValueError):
         return None  # its signature cannot be read
-    is_ours = modules.is_followed(dotted)
+    is_ours = digests.is_followed(dotted)
     return declared if is_ours else declared and {k: Parameter(default=p.default) for k, p in declared.items()}
 
 
@@ -166,7 +166,7 @@ def _unread(entry: dict, keys: tuple[str, ...]) -> Iterator[Fault]:
 def _check_build(route: dict, file: str, path: str) -> None:
     """The function of a build exists and takes the parameters."""
     dotted = route["function"]
-    if not (modules.is_followed(dotted) and inspect.isfunction(classes.find(dotted))):
+    if not (digests.is_followed(dotted) and inspect.isfunction(classes.find(dotted))):
         raise ConfigError(f"{file}: {path}.function: there is no function {dotted!r}; there are those of {RULES}")
     declared = dict(parameters(dotted) or {})
     inputs = declared.pop("inputs", Parameter()).hint

@@ -16,11 +16,11 @@ from pydantic_core import ErrorDetails
 
 from agglearn.errors import ConfigError
 from agglearn.settings import meant, scalar
+from agglearn_workflow import digests
 from agglearn_workflow.config import checks, models
 from agglearn_workflow.config.ablation import expand_ablation, read_settings
 from agglearn_workflow.config.checks import FOR_READERS, check_name
 from agglearn_workflow.config.entries import expand_entry
-from agglearn_workflow.digests import modules
 
 # Folders of the project that nothing is written into
 OWN = ("config", "docs", "profiles", "rules", "src", "tests", "workflow")
@@ -47,7 +47,7 @@ def load(
     faults: Faults | None = None if targets is None else {}
     _check_folders(config, folder, faults)
     for code in config["code"]:
-        modules.add_root(folder / code)
+        digests.add_root(folder / code)
         sys.path[:0] = {str((folder / code).resolve())} - set(sys.path)
     entries = _datasets(roots, layered.get("datasets", {}), faults)
     config["datasets"] = _each("datasets", entries, lambda name: check_dataset(entries[name], name, entries), faults)

@@ -12,7 +12,7 @@ from agglearn.seeds import derive_seed
 from agglearn.storage import digest
 from agglearn.tasks import TaskInput
 from agglearn_workflow.config.loading import essence
-from agglearn_workflow.digests.digests import code_digest
+from agglearn_workflow.digests import code_digest
 from agglearn_workflow.plan import Run, Slot
 from agglearn_workflow.runs import products
 from agglearn_workflow.runs.execution import seed_globals

@@ -19,8 +19,8 @@ import pyarrow.parquet as pq
 from agglearn import machine, storage
 from agglearn.registry import resolve
 from agglearn.storage import digest
+from agglearn_workflow import digests
 from agglearn_workflow.archive.store import FINISHED, Archived, ArchivedRun
-from agglearn_workflow.digests import digests, modules
 from agglearn_workflow.measurements import SCHEMA, table_of, write_batch
 from agglearn_workflow.plan import Run
 from agglearn_workflow.runs import products
@@ -93,7 +93,7 @@ def _refrain(outcome: Outcome, folder: Path) -> Outcome:
 
 def _is_of_a_user(run: Run) -> bool:
     """Whether code from a folder named under `code:` computes the run."""
-    return any(modules.is_followed(name) and not name.startswith("agglearn.") for name in run.code)
+    return any(digests.is_followed(name) and not name.startswith("agglearn.") for name in run.code)
 
 
 def fingerprint(run: Run, source: Source) -> str:

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from agglearn import local_files, storage
+from agglearn_workflow import classes
 from agglearn_workflow.config.entries import has_records
-from agglearn_workflow.digests import classes
 
 PACKAGED = "agglearn.datasets.tabular.Packaged"
 DISTRIBUTIONS = {"sklearn": "scikit-learn"}  # modules whose package has another name

@@ -9,8 +9,8 @@ import pytest
 
 from agglearn import storage
 from agglearn.errors import NotAvailable
+from agglearn_workflow import digests
 from agglearn_workflow.archive import store
-from agglearn_workflow.digests import modules
 from agglearn_workflow.plan import Run, Settings, canonical
 from agglearn_workflow.runs import products
 from agglearn_workflow.runs.observing import Source
@@ -118,8 +118,8 @@ def code(tmp_path, monkeypatch):
     (tmp_path / "code").mkdir()
     (tmp_path / "code/planted_methods.py").write_text(textwrap.dedent(METHODS))
     monkeypatch.syspath_prepend(tmp_path / "code")
-    monkeypatch.setattr(modules, "ROOTS", [*modules.ROOTS])
-    modules.add_root(tmp_path / "code")
+    monkeypatch.setattr(digests, "ROOTS", [*digests.ROOTS])
+    digests.add_root(tmp_path / "code")
     return tmp_path
 
 
@@ -291,14 +291,14 @@ def test_versions_of_packages_are_part_of_a_run(code, monkeypatch):
     first = written(code)
     version = code.metadata.version
     monkeypatch.setattr(code.metadata, "version", lambda n: "0.0.1" if n == "numpy" else version(n))
-    for cached in modules.CACHED:
+    for cached in digests.CACHED:
         cached.cache_clear()
     try:
         fitted(code, planned(range(2)))
         record = storage.read_json(code / "results/runs" / runs[0].key / "run.json")
     finally:
         monkeypatch.undo()
-        for cached in modules.CACHED:
+        for cached in digests.CACHED:
             cached.cache_clear()
     assert set(written(code).values()).isdisjoint(first.values())
     assert record["versions"]["numpy"] == "0.0.1"
