@@ -141,20 +141,25 @@ def lock(folder: Path | str) -> Iterator[None]:
 # -- what goes into it ------------------------------------------------------------------------------------------------
 
 
-def of_results(results: Path | str, runs: Iterable[Run]) -> Archived:
+def of_results(results: Path | str, runs: Collection[Run]) -> Archived:
     """The finished runs that a results folder holds of some runs, if they were computed with today's code and settings."""
-    finished = {}
-    for run in runs:
-        folder = Path(results) / "runs" / run.key
-        try:
-            facts = storage.read_json(folder / "run.json")
-            rows = pq.read_table(folder / "measurements.parquet", schema=SCHEMA)
-        except (OSError, ValueError):
-            continue
-        if facts["status"] in FINISHED and facts["recipe"] == run.recipe and rows.num_rows:
-            named = {name: facts.get(name) for name in (*IDENTITY, *FACTS.names)}
-            finished[run.key] = ArchivedRun(named, rows)
-    return finished
+    computed = {run.key: read_finished(Path(results) / "runs" / run.key) for run in runs}
+    recipes = {run.key: run.recipe for run in runs}
+    return {
+        key: ArchivedRun({name: run.facts.get(name) for name in (*IDENTITY, *FACTS.names)}, run.rows)
+        for key, run in computed.items()
+        if run and run.facts["recipe"] == recipes[key]
+    }
+
+
+def read_finished(folder: Path) -> ArchivedRun | None:
+    """The run in a folder of the results, with all that its `run.json` says. None where it is not whole or has no result."""
+    try:
+        facts = storage.read_json(folder / "run.json")
+        rows = pq.read_table(folder / "measurements.parquet", schema=SCHEMA)
+    except (OSError, ValueError):  # Arrow's errors are ValueErrors
+        return None
+    return ArchivedRun(facts, rows) if facts["status"] in FINISHED and rows.num_rows else None
 
 
 def merge(ours: Archived, theirs: Archived, recipes: Mapping[str, str]) -> Archived:

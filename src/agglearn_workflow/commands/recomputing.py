@@ -60,9 +60,9 @@ def recompute(run: Run, plan: Plan) -> tuple[Outcome, str]:
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder)
         observe_slot(run.slot, plan.experiments[run.experiment], entry, records, out)
-        content = {k: v for k, v in products.content_digests(out).items() if k.startswith(f"{run.slot.key}/")}
+        observed = products.content_digest(products.content_digests(out), run.slot.key)
         (out / "run").mkdir()
-        return execute_run(run, out, out / "run"), storage.digest(content)
+        return execute_run(run, out, out / "run"), observed
 
 
 def compare(archived: ArchivedRun, outcome: Outcome, observed: str) -> list[str]:

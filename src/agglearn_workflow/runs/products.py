@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TextIO
 
 from agglearn.errors import AgglearnError, NotAvailable, describe
-from agglearn.storage import atomic_dir, atomic_file, file_digest, read_json, write_json
+from agglearn.storage import atomic_dir, atomic_file, digest, file_digest, read_json, write_json
 
 MANIFEST = "manifest.json"
 
@@ -36,6 +36,11 @@ def content_digests(folder: Path | str) -> dict[str, str]:
     folder = Path(folder)
     files = sorted(p for p in folder.rglob("*") if p.is_file() and p.name != MANIFEST)
     return {p.relative_to(folder).as_posix(): file_digest(p) for p in files}
+
+
+def content_digest(digests: dict[str, str], folder: str) -> str:
+    """Digest of the content of a folder in a product, from the digests of the product's files."""
+    return digest({name: value for name, value in digests.items() if name.startswith(f"{folder}/")})
 
 
 def share_copies(folder: Path, digests: dict[str, str]) -> None:
