@@ -4,7 +4,7 @@ import itertools
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -24,22 +24,6 @@ def canonical(value: object) -> str:
 def cell_key(fields: Mapping[str, str]) -> str:
     """Key of a cell, from the fields of one of its runs: of all that the runs of its seeds have in common."""
     return digest([fields[f] for f in IDENTITY if f != "seed"])
-
-
-@dataclass(frozen=True)
-class Slot:
-    """One observation with its truth: what is observed of a data set under one seed."""
-
-    dataset: str
-    dataset_params: str
-    observation: str
-    observation_params: str
-    seed: int
-
-    @property
-    def key(self) -> str:
-        """Name of its folder."""
-        return digest([*asdict(self).values()])
 
 
 @dataclass(frozen=True)
@@ -81,9 +65,9 @@ class Run:
     settings: Settings
 
     @cached_property
-    def slot(self) -> Slot:
-        """What the run learns from and is measured on."""
-        return Slot(self.dataset, self.dataset_params, self.observation, self.observation_params, self.seed)
+    def slot(self) -> str:
+        """Name of the folder with what the run learns from and is measured on: an observation of a data set under a seed, with its truth."""
+        return digest([self.dataset, self.dataset_params, self.observation, self.observation_params, self.seed])
 
     @cached_property
     def identity(self) -> dict[str, str]:
@@ -94,11 +78,6 @@ class Run:
     def key(self) -> str:
         """Digest of the identity. It stays through edits of code and data, and MLflow has the run under it."""
         return digest([*self.identity.values()])
-
-    @property
-    def cell(self) -> str:
-        """Key of the run's cell, see `cell_key`."""
-        return cell_key(self.identity)
 
     @cached_property
     def recipe(self) -> str:
@@ -143,8 +122,8 @@ def expand_grid(value: object) -> list:
 def classes_in(value: object) -> list[str]:
     """Dotted names of the classes that nested parameters build."""
     if isinstance(value, dict):
-        own = [value["class"]] if "class" in value and set(value) <= {"class", "params"} else []
-        return own + [c for v in value.values() for c in classes_in(v)]
+        built = [value["class"]] if "class" in value and set(value) <= {"class", "params"} else []
+        return built + [c for v in value.values() for c in classes_in(v)]
     return [c for v in value for c in classes_in(v)] if isinstance(value, list) else []
 
 
@@ -197,15 +176,9 @@ class Plan:
         for dataset, varied in e["datasets"].items():
             for dataset_params in expand_grid(varied or {}):
                 for method, m in e["methods"].items():
-                    observed = {k: v for k, v in e["observe"][m["observe"]].items() if k != "type"}
-                    settings = Settings(
-                        m["class"],
-                        e["task"],
-                        e["observe"][m["observe"]]["type"],
-                        tuple(e["measures"]),
-                        e["keep_model"],
-                        m.get("ignore_noise", False),
-                    )
+                    observed = dict(e["observe"][m["observe"]])
+                    classes, measures = (m["class"], e["task"], observed.pop("type")), tuple(e["measures"])
+                    settings = Settings(*classes, measures, e["keep_model"], m.get("ignore_noise", False))
                     params_of_all = expand_grid(observed), expand_grid(m.get("params", {}))
                     for observation_params, params in itertools.product(*params_of_all):
                         observation = m["observe"], canonical(observation_params)

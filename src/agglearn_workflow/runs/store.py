@@ -10,10 +10,11 @@ that nothing that one leaves behind in modules or classes reaches the next.
 
 import platform
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from agglearn import machine, storage
@@ -21,7 +22,7 @@ from agglearn.registry import resolve
 from agglearn.storage import digest
 from agglearn_workflow.archive.store import Archived, ArchivedRun, read_finished
 from agglearn_workflow.digests import code_digest, is_followed, versions
-from agglearn_workflow.measurements import table_of, write_batch
+from agglearn_workflow.measurements import SCHEMA, table_of
 from agglearn_workflow.plan import Run
 from agglearn_workflow.runs import products
 from agglearn_workflow.runs.commit import commit
@@ -29,58 +30,6 @@ from agglearn_workflow.runs.cost import measure_cost
 from agglearn_workflow.runs.execution import Outcome, execute_run
 from agglearn_workflow.runs.isolation import run_isolated
 from agglearn_workflow.runs.observing import Source
-
-
-def fit_batch(
-    runs: list[Run],
-    sources: Mapping[str, Source],
-    observe: Callable[[list[Run]], Mapping[str, Path]],
-    results: str | Path,
-    out: str | Path,
-    limit: float,
-    effective: dict,
-    reuse: bool = True,
-    archived: Archived | None = None,
-) -> None:
-    """Compute the runs that are missing and write the batch's measurements.
-
-    `sources` and `observe` are by data set: what it is observed from, and the products with the observations of some runs.
-    """
-    store = Store(Path(results), sources, effective)
-    missing, n_restored = [], 0
-    for run in runs:
-        finished = (archived or {}).get(run.key) if reuse else None
-        if reuse and store.is_current(run, read_finished(store.folder(run))):
-            continue
-        if store.is_current(run, finished) and not run.keeps_model:
-            store.restore(run, finished)
-            n_restored += 1
-            continue
-        if store.is_current(run, finished):
-            print(f"run {run.key} is in the archive, and is computed because its model is kept")
-        missing.append(run)
-    observed = observe(missing)
-    manifests = {dataset: products.manifest(product) for dataset, product in observed.items()}
-    ready = [run for run in missing if manifests[run.dataset]["status"] == "ok"]
-
-    def work(run: Run) -> None:
-        store.keep(run, manifests[run.dataset], lambda folder: execute_run(run, observed[run.dataset], folder))
-
-    def keep_without(run: Run, status: str, reason: str) -> None:
-        store.keep(run, manifests[run.dataset], lambda folder: Outcome(status, reason))
-
-    for run in missing:
-        if run not in ready:
-            keep_without(run, manifests[run.dataset]["status"], manifests[run.dataset]["reason"])
-    for settings in {run.settings for run in ready}:
-        for dotted in (settings.method_class, settings.task, settings.observation_class):
-            resolve(dotted)  # imported once here, for all children. Kernels run in children only.
-    apart = [run for run in ready if _is_of_a_user(run)]
-    for together in ([run for run in ready if run not in apart], *([run] for run in apart)):
-        for run, reason in run_isolated(work, together, limit):
-            keep_without(run, "failed", reason)
-    write_batch(runs, {run: store.folder(run) for run in runs}, out)
-    print(f"{len(missing)} of {len(runs)} runs computed, {n_restored} taken from the archive, the rest reused")
 
 
 def _is_of_a_user(run: Run) -> bool:
@@ -95,7 +44,7 @@ def fingerprint(run: Run, source: Source) -> str:
 
 @dataclass
 class Store:
-    """The folders of runs in a results folder. `effective` is the configuration that runs record."""
+    """The folders of runs in a results folder. `sources` are by data set, `effective` is the configuration that runs record."""
 
     results: Path
     sources: Mapping[str, Source]
@@ -105,6 +54,27 @@ class Store:
         """Folder of a run."""
         return self.results / "runs" / run.key
 
+    def rows(self, run: Run) -> pa.Table:
+        """Measurements of a run."""
+        return pq.read_table(self.folder(run) / "measurements.parquet", schema=SCHEMA)
+
+    def recall(self, runs: Collection[Run], archived: Archived) -> list[Run]:
+        """The runs that have to be computed. Others are current, or restored from the archive."""
+        missing, n_restored = [], 0
+        for run in runs:
+            if self.is_current(run, read_finished(self.folder(run))):
+                continue
+            is_archived = self.is_current(run, archived.get(run.key))
+            if is_archived and not run.keeps_model:
+                self.restore(run, archived[run.key])
+                n_restored += 1
+                continue
+            if is_archived:
+                print(f"run {run.key} is in the archive, and is computed because its model is kept")
+            missing.append(run)
+        print(f"{len(missing)} of {len(runs)} runs to compute, {n_restored} taken from the archive, the rest reused")
+        return missing
+
     def is_current(self, run: Run, finished: ArchivedRun | None) -> bool:
         """Whether a finished run is the one that would be computed today. Without data, its recipes have to be today's."""
         if finished is None:
@@ -113,6 +83,28 @@ class Store:
         if source.status == "ok":
             return facts["fingerprint"] == fingerprint(run, source)
         return (facts["recipe"], facts["observation_recipe"]) == (run.recipe, source.recipe)
+
+    def compute(self, runs: Collection[Run], observed: Mapping[str, Path], limit: float) -> None:
+        """Compute runs, each in at most `limit` seconds, from the products with the observations of each data set."""
+        manifests = {dataset: products.manifest(product) for dataset, product in observed.items()}
+        ready = [run for run in runs if manifests[run.dataset]["status"] == "ok"]
+
+        def work(run: Run) -> None:
+            self.keep(run, manifests[run.dataset], lambda folder: execute_run(run, observed[run.dataset], folder))
+
+        def keep_without(run: Run, status: str, reason: str) -> None:
+            self.keep(run, manifests[run.dataset], lambda folder: Outcome(status, reason))
+
+        for run in runs:
+            if run not in ready:
+                keep_without(run, manifests[run.dataset]["status"], manifests[run.dataset]["reason"])
+        for settings in {run.settings for run in ready}:
+            for dotted in (settings.method_class, settings.task, settings.observation_class):
+                resolve(dotted)  # imported once here, for all children. Kernels run in children only.
+        apart = [run for run in ready if _is_of_a_user(run)]
+        for together in ([run for run in ready if run not in apart], *([run] for run in apart)):
+            for run, reason in run_isolated(work, together, limit):
+                keep_without(run, "failed", reason)
 
     def restore(self, run: Run, archived: ArchivedRun) -> None:
         """Write the folder of a run from the archive."""
@@ -137,9 +129,9 @@ class Store:
                 "fingerprint": fingerprint(run, source),
                 "recipe": run.recipe,
                 "code": code_digest(*run.code),
-                "observed": products.content_digest(manifest["content"], run.slot.key),
+                "observed": products.content_digest(manifest["content"], run.slot),
                 "observation_recipe": source.recipe,
-                "data": manifest.get("data", {}).get(run.slot.key),
+                "data": manifest.get("data", {}).get(run.slot),
                 "spec": run.settings.spec,
                 "python": platform.python_version(),
                 "machine": machine.describe(),
