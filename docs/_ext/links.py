@@ -13,7 +13,7 @@ from docutils import nodes
 from sphinx import addnodes
 from sphinx.transforms import SphinxTransform
 
-from agglearn.cli import COMMANDS
+from agglearn.cli import commands
 from agglearn_workflow.config.loading import load
 from agglearn_workflow.site.findings import MARK
 
@@ -55,7 +55,7 @@ def names_in_code() -> dict[str, str]:
                 path = f"{module}.{name}{end}"
                 for spelling in (path, path.removeprefix("agglearn."), f"{name}{end}"):
                     paths.setdefault(spelling, set()).add(path)
-    alone = {spelling for spelling, candidates in paths.items() if len(candidates) == 1} - COMMANDS.keys()
+    alone = {spelling for spelling, candidates in paths.items() if len(candidates) == 1} - commands().keys()
     return {spelling: paths[spelling].pop() for spelling in alone}
 
 

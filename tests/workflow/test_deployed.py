@@ -57,9 +57,9 @@ def check_table(folder: Path, name: str) -> None:
 def test_the_wheel_carries_the_project_as_it_is(wheel):
     with zipfile.ZipFile(wheel) as archive:
         carried = {
-            name.removeprefix("agglearn/project/"): archive.read(name)
+            name.removeprefix("agglearn_workflow/project/"): archive.read(name)
             for name in archive.namelist()
-            if name.startswith("agglearn/project/")
+            if name.startswith("agglearn_workflow/project/")
         }
     files = [path for name in CARRIED for path in (ROOT / name, *(ROOT / name).rglob("*")) if path.is_file()]
     assert carried == {str(path.relative_to(ROOT)): path.read_bytes() for path in files}
@@ -68,7 +68,7 @@ def test_the_wheel_carries_the_project_as_it_is(wheel):
 def test_a_table_from_the_wheel_in_an_empty_folder(wheel, tmp_path):
     site, folder = tmp_path / "site", tmp_path / "empty"
     zipfile.ZipFile(wheel).extractall(site)  # as an installer does
-    before = {path: path.stat().st_mtime_ns for path in (site / "agglearn/project").rglob("*")}
+    before = {path: path.stat().st_mtime_ns for path in (site / "agglearn_workflow/project").rglob("*")}
     (folder / "config").mkdir(parents=True)
     (folder / "config/config.yaml").write_text(yaml.safe_dump(SETTINGS))
     (folder / "mine.yaml").write_text(yaml.safe_dump({"experiments": {"maxent_table4": {"datasets": DATASETS}}}))
@@ -80,7 +80,7 @@ def test_a_table_from_the_wheel_in_an_empty_folder(wheel, tmp_path):
     check_table(folder, "maxent_table4")
     assert not (folder / "results/mlflow.db").exists()  # as config/config.yaml of the folder has it
     assert {path.name for path in folder.iterdir()} == {"config", "mine.yaml", "results", ".snakemake"}
-    assert {path: path.stat().st_mtime_ns for path in (site / "agglearn/project").rglob("*")} == before
+    assert {path: path.stat().st_mtime_ns for path in (site / "agglearn_workflow/project").rglob("*")} == before
     assert "maxent_table4" in call(folder, environment, *command, "--", "--summary")
 
 

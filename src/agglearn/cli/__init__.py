@@ -9,7 +9,7 @@ import argparse
 import os
 import sys
 import warnings
-from functools import partial
+from functools import cache, partial
 from importlib import metadata
 from types import ModuleType
 from typing import Any, NoReturn
@@ -22,7 +22,7 @@ from agglearn.text import visible
 COMMANDS = {
     "aggregate": aggregate, "private": private, "fit": fit, "predict": predict, "compress": compress, "schema": schema,
 }  # fmt: skip
-GROUP = "agglearn.commands"  # entry points of packages that add commands, such as the workflow's
+GROUP = "agglearn.commands"  # entry points, by which the workflow adds its commands
 
 ABOUT = """Learn a classifier from contingency tables instead of records.
 
@@ -35,7 +35,7 @@ ABOUT = """Learn a classifier from contingency tables instead of records.
   agglearn doctor                                         versions, extras, memory, sources of data that answer
   agglearn reproduce maxent_table4                        a table beside the paper's numbers, in the current folder
   agglearn plan --hours 8                                 prices of the experiments, and what eight CPU hours buy
-  agglearn record                                         results of finished runs that the repository keeps
+  agglearn archive                                        results of finished runs that the repository keeps
   agglearn data                                           data sets: what is here; `data get NAME` fetches one
   agglearn cite results/                                  references of what a results folder used
   agglearn track --from results/ --to URI                 runs of a results folder, sent to MLflow
@@ -54,14 +54,19 @@ class Parser(argparse.ArgumentParser):
         sys.exit(2)
 
 
+@cache
+def commands() -> dict[str, ModuleType]:
+    """Name → module of each command."""
+    return COMMANDS | {point.name: point.load() for point in metadata.entry_points(group=GROUP)}
+
+
 def parser() -> Parser:
     """The commands and their options."""
     top = Parser(prog="agglearn", description=ABOUT)
     top.add_argument("--version", action="version", version=f"agglearn {__version__}")
-    commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    added = {point.name: point.load() for point in metadata.entry_points(group=GROUP)}
-    for name, module in (COMMANDS | added).items():
-        command = commands.add_parser(name, description=module.ABOUT, help=module.HELP)
+    subparsers = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for name, module in commands().items():
+        command = subparsers.add_parser(name, description=module.ABOUT, help=module.HELP)
         module.add_options(command)
         if name in COMMANDS:
             _add_output(command, module)

@@ -19,7 +19,6 @@ LIBRARY = (
     "estimator",
     "cli",
     "cli.aggregate",
-    "cli.doctor",
     "registry",
 )
 OPTIONAL = (
