@@ -131,8 +131,8 @@ def _jobs(base: Path, over: dict | None) -> dict[str, dict]:
     batches = [{"experiment": e, "batch": b} for e in plan.experiments for b in plan.batches(e)]
     cells = {
         "prepare": [{"dataset": d} for d in sorted({d for e in plan.experiments for d in plan.datasets(e)}) if has_records(entries[d])],
-        "fit": [] if names["RECORDED"] else batches,
-        "recall": batches if names["RECORDED"] else [],
+        "fit": [] if names["FROM_THE_ARCHIVE"] else batches,
+        "recall": batches if names["FROM_THE_ARCHIVE"] else [],
         "render": [{"experiment": e} for e in plan.experiments],
         "track": [{"group": s} for s in plan.sources()],
         "site": [{}],
