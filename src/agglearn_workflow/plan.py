@@ -71,7 +71,6 @@ class Run:
 
     @cached_property
     def identity(self) -> dict[str, str]:
-        """The fields of `IDENTITY`."""
         return {field: getattr(self, field) for field in IDENTITY}
 
     @cached_property
@@ -86,7 +85,6 @@ class Run:
 
     @property
     def keeps_model(self) -> bool:
-        """Whether the model is saved."""
         return self.settings.keep_model == "all" or (self.settings.keep_model == "first_seed" and self.seed == 0)
 
     @property
@@ -167,8 +165,8 @@ class Plan:
             for i, entry in enumerate(entries):
                 is_here = entry.get("dataset", next(iter(e["datasets"]))) in e["datasets"]
                 if is_here and not any(_has(run, entry) for run in planned):
-                    file = f"config/experiments/{name}.yaml"
-                    raise ConfigError(f"{file}: exclude.{i}: no run at any scale has {canonical(entry)}; remove it")
+                    fault = f"exclude.{i}: no run at any scale has {canonical(entry)}; remove it"
+                    raise ConfigError(f"config/experiments/{name}.yaml: {fault}")
         return [run for run in self._expand(name, e) if not any(_has(run, entry) for entry in entries)]
 
     def _expand(self, name: str, e: dict) -> list[Run]:

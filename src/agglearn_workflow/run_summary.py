@@ -146,7 +146,6 @@ def errors(*folders: str | Path) -> list[str]:
 
 
 def print_summary(results: str | Path, folder: str | Path, show: Iterable[str] = ()) -> None:
-    """Print the last lines of a run."""
     for name in show:
         path = Path(folder) / f"tables/{name}.md"
         if path.exists():

@@ -33,11 +33,11 @@ def draw_sample(
     for name in plan.experiments:
         archived = store.read(folder, name)
         for run in plan.runs(name):
-            one = archived.get(run.key)
-            if one and not store.outdated(run, one) and (one.facts["cpu_seconds"] or 0.0) <= seconds:
-                candidates.append((run, one))
+            finished = archived.get(run.key)
+            if finished and not store.outdated(run, finished) and (finished.facts["cpu_seconds"] or 0.0) <= seconds:
+                candidates.append((run, finished))
     datasets = {dataset for dataset in plan.config["datasets"] if _is_here(records_of(plan.config, dataset))}
-    candidates = [(run, one) for run, one in candidates if run.dataset in datasets]
+    candidates = [(run, finished) for run, finished in candidates if run.dataset in datasets]
     return random.Random(seed).sample(candidates, min(n, len(candidates)))
 
 
@@ -92,5 +92,5 @@ def _differing_values(before: pd.DataFrame, now: pa.Table) -> list[str]:
 
 
 def _name(key: tuple, keys: list[str]) -> str:
-    shown = [f"{name} {value}" for name, value in zip(keys, key, strict=False) if value != ""]
-    return ", ".join(text for text in shown if not text.startswith(("tested ", "overlap "))).removeprefix("measure ")
+    texts = [f"{name} {value}" for name, value in zip(keys, key, strict=False) if value != ""]
+    return ", ".join(text for text in texts if not text.startswith(("tested ", "overlap "))).removeprefix("measure ")

@@ -34,12 +34,12 @@ class Configured(settings.Runtime):
 
     def variants(self, value: Any, path: str) -> Iterator[tuple[str, Any]]:
         if isinstance(value, dict) and value and set(value) <= set(SCALES):
-            for scale, one in value.items():
-                yield from self.variants(one, f"{path}.{scale}")
+            for scale, item in value.items():
+                yield from self.variants(item, f"{path}.{scale}")
         elif isinstance(value, dict) and set(value) == {"grid"}:
-            for here, axis in self.variants(value["grid"], f"{path}.grid"):
-                for i, one in enumerate(axis if isinstance(axis, list) else ()):
-                    yield from self.variants(one, f"{here}.{i}")
+            for place, axis in self.variants(value["grid"], f"{path}.grid"):
+                for i, item in enumerate(axis if isinstance(axis, list) else ()):
+                    yield from self.variants(item, f"{place}.{i}")
         else:
             yield path, value
 
@@ -116,24 +116,24 @@ def _misplaced(dotted: object, base: str, path: str) -> Iterator[Fault]:
         yield path, wrong
 
 
-def _keys(name: str, declared: dict[str, Parameter] | None, given: Any, path: str) -> Iterator[Fault]:
-    for here, one in READING.variants(given, path):
-        yield from keys_at_fault(name, declared, one, here, READING)
+def _keys(name: str, declared: dict[str, Parameter] | None, value: Any, path: str) -> Iterator[Fault]:
+    for place, item in READING.variants(value, path):
+        yield from keys_at_fault(name, declared, item, place, READING)
 
 
-def _items(given: Any, path: str) -> Iterator[tuple[str, Any]]:
+def _items(value: Any, path: str) -> Iterator[tuple[str, Any]]:
     """(path, item) of each item of a list, or of what stands in its place."""
-    if isinstance(given, list):
-        return ((f"{path}.{i}", one) for i, one in enumerate(given))
-    return iter([(path, given)])
+    if isinstance(value, list):
+        return ((f"{path}.{i}", item) for i, item in enumerate(value))
+    return iter([(path, value)])
 
 
-def _unknown(given: Any, allowed: Collection, path: str) -> Iterator[Fault]:
+def _unknown(value: Any, allowed: Collection, path: str) -> Iterator[Fault]:
     """Faults of a name, or of names in a list, that are none of the allowed ones."""
-    for here, name in _items(given, path):
+    for place, name in _items(value, path):
         if name not in allowed:
             known = f"there are {', '.join(sorted(allowed))}"
-            yield here, f"{name!r} is not known{meant(name, allowed)}; {known}"
+            yield place, f"{name!r} is not known{meant(name, allowed)}; {known}"
 
 
 def check_name(name: object, allowed: Collection, file: str, path: str) -> None:
@@ -243,12 +243,12 @@ def _experiment(e: dict, datasets: dict, shipped: dict) -> Iterator[Fault]:
 def _axes(value: Any, path: str) -> Iterator[Fault]:
     """Grids that hold nothing, at any depth."""
     for key, inner in value.items() if isinstance(value, dict) else enumerate(value if isinstance(value, list) else ()):
-        here = f"{path}.{key}" if path else str(key)
+        place = f"{path}.{key}" if path else str(key)
         if isinstance(value, dict) and key == "grid":
-            for axis_path, axis in READING.variants(inner, here):
+            for axis_path, axis in READING.variants(inner, place):
                 if not isinstance(axis, list) or not axis:
                     yield axis_path, READING.describe_misplaced(axis, "a list of at least one value")
-        yield from _axes(inner, here)
+        yield from _axes(inner, place)
 
 
 def _method(m: dict, observe: dict, path: str) -> Iterator[Fault]:
@@ -337,17 +337,17 @@ class Named:
 
 def _paths(value: Any) -> Iterator[str]:
     """Dotted names of all parameters in a mapping, whatever scales and grids they stand in."""
-    for _, one in READING.variants(value, ""):
-        for key, inner in one.items() if isinstance(one, dict) else ():
+    for _, item in READING.variants(value, ""):
+        for key, inner in item.items() if isinstance(item, dict) else ():
             yield str(key)
             yield from (f"{key}.{below}" for below in _paths(inner))
 
 
-def _shown(e: dict, named: Named, datasets: dict) -> Iterator[Fault]:
+def _shown(e: dict, names: Named, datasets: dict) -> Iterator[Fault]:
     """Faults of the names in measures, baseline, batches, table, figures and printed numbers."""
-    allowed = named.allowed(datasets)
-    of_runs = {f for f in named.fields if f.partition(".")[0] not in ("measure", "keys")}
-    yield from _unknown(e["measures"], named.measures, "measures")
+    allowed = names.allowed(datasets)
+    of_runs = {f for f in names.fields if f.partition(".")[0] not in ("measure", "keys")}
+    yield from _unknown(e["measures"], names.measures, "measures")
     for path, fields in READING.variants(e["batch_by"], "batch_by"):
         yield from _unknown(fields, of_runs, path)
     for path, entry in _items(e.get("exclude", []), "exclude"):
@@ -355,51 +355,51 @@ def _shown(e: dict, named: Named, datasets: dict) -> Iterator[Fault]:
             yield from _unknown(field, of_runs, path)
             if field in allowed:
                 yield from _unknown(value, allowed[field], f"{path}.{field}")
-    yield from _unknown(e.get("baseline", []), named.methods, "baseline")
+    yield from _unknown(e.get("baseline", []), names.methods, "baseline")
     table = e.get("table", {})
     for key in ("each", "rows", "columns"):
-        yield from _unknown(table.get(key, []), named.fields, f"table.{key}")
-    yield from _unknown(table.get("measure", []), named.measures | named.differences, "table.measure")
+        yield from _unknown(table.get(key, []), names.fields, f"table.{key}")
+    yield from _unknown(table.get("measure", []), names.measures | names.differences, "table.measure")
     if "beside" in table:
-        names = [name for _, name in _items(table["measure"], "")]
-        if not {f"{table['beside']}_{name}" for name in names} & set(e["measures"]):
-            yield "table.beside", f"there is no measure {table['beside']}_{names[0]} to stand beside {names[0]}"
+        measures = [measure for _, measure in _items(table["measure"], "")]
+        if not {f"{table['beside']}_{measure}" for measure in measures} & set(e["measures"]):
+            yield "table.beside", f"there is no measure {table['beside']}_{measures[0]} to stand beside {measures[0]}"
     for path, figure in _items(e.get("figure", []), "figure"):
-        yield from _figure(figure, named, path)
+        yield from _figure(figure, names, path)
     for path, row in _items(e["reported"], "reported"):
         for key in ("dataset", "method", "measure"):  # an ablation may leave a data set out
             yield from _unknown(row[key], allowed[key], f"{path}.{key}")
-        for kind, paths in named.paths.items():
+        for kind, paths in names.paths.items():
             for key in row.get(kind, {}):
                 yield from _unknown(key, paths, f"{path}.{kind}")
     if e["reported"] and "agreement" not in e:
         yield "agreement", "is missing; printed numbers need margins, with a reason"
     for measure in e.get("agreement", {"margins": {}})["margins"]:
-        yield from _unknown(measure, named.measures, "agreement.margins")
+        yield from _unknown(measure, names.measures, "agreement.margins")
 
 
-def _figure(figure: dict, named: Named, path: str) -> Iterator[Fault]:
-    yield from _unknown(figure["y"], named.measures, f"{path}.y")
+def _figure(figure: dict, names: Named, path: str) -> Iterator[Fault]:
+    yield from _unknown(figure["y"], names.measures, f"{path}.y")
     for key in ("series", "panel"):
-        yield from _unknown(figure.get(key, []), named.fields, f"{path}.{key}")
-    abscissae = {"line": named.fields, "scatter": named.methods | named.measures, "curve": {"seconds"}}
-    yield from _unknown(figure.get("x", []), abscissae.get(figure["kind"], named.measures), f"{path}.x")
+        yield from _unknown(figure.get(key, []), names.fields, f"{path}.{key}")
+    abscissae = {"line": names.fields, "scatter": names.methods | names.measures, "curve": {"seconds"}}
+    yield from _unknown(figure.get("x", []), abscissae.get(figure["kind"], names.measures), f"{path}.x")
 
 
 # -- claims -----------------------------------------------------------------------------------------------------------
 
 
-def check_claim(claim: Any, name: str, config: dict, named: Mapping[str, Named]) -> None:
-    """Check a claim, and that the rows that it selects can be there. `named` has the names in each experiment's results."""
+def check_claim(claim: Any, name: str, config: dict, names: Mapping[str, Named]) -> None:
+    """Check a claim, and that the rows that it selects can be there. `names` has the names in each experiment's results."""
     validate(claim, "claim", "config/claims.yaml", name)
-    refuse(_claim(claim, name, config, named), "config/claims.yaml")
+    refuse(_claim(claim, name, config, names), "config/claims.yaml")
 
 
-def _claim(claim: dict, path: str, config: dict, named: Mapping[str, Named]) -> Iterator[Fault]:
+def _claim(claim: dict, path: str, config: dict, names: Mapping[str, Named]) -> Iterator[Fault]:
     experiment = claim["experiment"]
     yield from _unknown(experiment, config["experiments"], f"{path}.experiment")
     yield from _unknown(claim["source"], {config["experiments"][experiment]["source"]}, f"{path}.source")
-    fields, allowed = named[experiment].fields, named[experiment].allowed(config["datasets"])
+    fields, allowed = names[experiment].fields, names[experiment].allowed(config["datasets"])
     for key in ("each", "x"):
         yield from _unknown(claim.get(key, []), fields, f"{path}.{key}")
     for side in ("value", "reference"):

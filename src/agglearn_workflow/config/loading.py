@@ -54,7 +54,7 @@ def load(
     config["datasets"] = _datasets(roots, layered.get("datasets", {}), faults)
     config["references"] = _settings(roots, "config/references.yaml")
     validate(config["references"], "references", "config/references.yaml")
-    named = _experiments(config, roots, layered.get("experiments", {}), faults)
+    names = _experiments(config, roots, layered.get("experiments", {}), faults)
     claims = {name: claim for mapping in _mappings(roots, "config/claims.yaml") for name, claim in mapping.items()}
     claims = deep_merge(claims, layered.get("claims", {}), "config/claims.yaml")
     gone = {name for kind, name in faults or () if kind == "experiments"}
@@ -62,7 +62,7 @@ def load(
         k: v for k, v in claims.items() if v is not None and not (isinstance(v, dict) and v.get("experiment") in gone)
     }
     for name, claim in config["claims"].items():
-        check_claim(claim, name, config, named)
+        check_claim(claim, name, config, names)
     for key in ("run", "show"):
         for name in [] if config[key] == "all" else config[key]:
             check_name(name, {*config["experiments"], *gone}, SETTINGS, key)
@@ -119,7 +119,7 @@ def _check_folders(config: dict, base: Path, faults: Faults | None) -> None:
     root = base.resolve()
     for key in ("results", "cache", "archive"):
         folder = (root / config[key]).resolve()
-        inside = any(folder.is_relative_to(root / own) for own in OWN)
+        inside = any(folder.is_relative_to(root / name) for name in OWN)
         if ".." in Path(config[key]).parts or folder in (root, *root.parents, Path.home()) or inside:
             rule = "give a folder of its own, below the project or by its absolute path"
             raise ConfigError(f"{SETTINGS}: {key}: {config[key]!r} is not allowed; {rule}")
@@ -133,9 +133,6 @@ def _check_folders(config: dict, base: Path, faults: Faults | None) -> None:
             raise ConfigError(f"{SETTINGS}: {place}: there is no folder {name!r}; make it, or leave it out")
 
     _each(faults, "code", config["code"], check_code)
-
-
-# -- entries ----------------------------------------------------------------------------------------------------------
 
 
 def _datasets(roots: list[Path], over: dict, faults: Faults | None) -> dict:
@@ -226,7 +223,6 @@ class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mis
     """YAML in which no key stands twice. The standard leaves open which of the two counts."""
 
     def get_single_node(self) -> yaml.Node | None:
-        """The tree of a document."""
         node = super().get_single_node()
         _refuse_repeated_keys(node, set())
         return node
@@ -290,9 +286,6 @@ def _settings(roots: list[Path], file: str) -> dict:
     return functools.reduce(lambda under, over: deep_merge(under, over, file), _mappings(roots, file))
 
 
-# -- layers -----------------------------------------------------------------------------------------------------------
-
-
 def parse_scalars(value: Any) -> Any:
     """Values of `--config` with numbers, booleans and nulls in them. Snakemake hands nested ones over as text."""
     if isinstance(value, dict):
@@ -308,12 +301,12 @@ def deep_merge(under: Any, over: Any, file: str | None = None, prefix: str = "")
         return over
     out = {k: v for k, v in under.items() if not (k in over and over[k] is None)}
     for key, value in over.items():
-        here = f"{prefix}.{key}" if prefix else str(key)
+        path = f"{prefix}.{key}" if prefix else str(key)
         if value is not None:
-            out[key] = deep_merge(out[key], value, file, here) if key in out else value
+            out[key] = deep_merge(out[key], value, file, path) if key in out else value
         elif file and key not in under:
             raise ConfigError(
-                f"{file}: {here}: there is no {key!r} to remove{meant(key, under)}; there are {', '.join(under)}"
+                f"{file}: {path}: there is no {key!r} to remove{meant(key, under)}; there are {', '.join(under)}"
             )
     return out
 

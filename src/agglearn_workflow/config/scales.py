@@ -1,9 +1,7 @@
 """The scales of the workflow, and the folder in which a scale's results lie.
 
-A smaller scale never overwrites what a larger one has rendered. The largest scale that has rendered a table into the
-results folder is noted in its `scale.json`. Smaller scales then work in a folder of their own below it. Results that come
-from the archive overwrite none that were computed.
-The workflow asks while it plans, so nothing heavy is imported.
+The largest scale that has rendered a table into the results folder is noted in its `scale.json`. Smaller scales then work in a
+folder of their own below it, so that they overwrite nothing. Results from the archive overwrite none that were computed.
 """
 
 import json

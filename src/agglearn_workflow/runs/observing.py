@@ -66,8 +66,10 @@ def observe_runs(
         products.build_product(out / dataset, build, upstream, on_failure=lambda error: report(dataset, error))
 
     def observe(dataset: str) -> None:
-        what = experiment, entries[dataset], sources[dataset].records
-        write(dataset, lambda folder: {"data": {n: observe_slot(r, *what, folder) for n, r in slots[dataset].items()}})
+        context = experiment, entries[dataset], sources[dataset].records
+        write(
+            dataset, lambda folder: {"data": {n: observe_slot(r, *context, folder) for n, r in slots[dataset].items()}}
+        )
 
     def fail(reason: str) -> dict:
         raise AgglearnError(reason)

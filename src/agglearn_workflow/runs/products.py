@@ -18,7 +18,6 @@ MANIFEST = "manifest.json"
 
 
 def manifest(product: Path | str) -> dict:
-    """Manifest of a product folder."""
     return read_json(Path(product) / MANIFEST)
 
 
@@ -84,8 +83,8 @@ def build_product(
             return before
         if on_missing == "fail":
             raise
-        other = "; the product that was here has another recipe and was removed" if before else ""
-        outcome = {"status": "unavailable", "reason": f"{error}{other}"}
+        note = "; the product that was here has another recipe and was removed" if before else ""
+        outcome = {"status": "unavailable", "reason": f"{error}{note}"}
     except Exception as error:
         if on_failure is None:
             raise

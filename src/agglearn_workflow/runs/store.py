@@ -25,8 +25,7 @@ from agglearn_workflow.digests import code_digest, is_followed, versions
 from agglearn_workflow.measurements import SCHEMA, table_of
 from agglearn_workflow.plan import Run
 from agglearn_workflow.runs import products
-from agglearn_workflow.runs.commit import commit
-from agglearn_workflow.runs.cost import measure_cost
+from agglearn_workflow.runs.circumstances import commit, measure_cost
 from agglearn_workflow.runs.execution import Outcome, execute_run
 from agglearn_workflow.runs.isolation import run_isolated
 from agglearn_workflow.runs.observing import Source
@@ -51,11 +50,9 @@ class Store:
     effective: dict
 
     def folder(self, run: Run) -> Path:
-        """Folder of a run."""
         return self.results / "runs" / run.key
 
     def rows(self, run: Run) -> pa.Table:
-        """Measurements of a run."""
         return pq.read_table(self.folder(run) / "measurements.parquet", schema=SCHEMA)
 
     def recall(self, runs: Collection[Run], archived: Archived) -> list[Run]:

@@ -23,7 +23,7 @@ from agglearn_workflow.plan import Plan
 from agglearn_workflow.project import TEMPLATES
 from agglearn_workflow.run_summary import problem_lines, problems
 from agglearn_workflow.runs import products
-from agglearn_workflow.runs.commit import commit
+from agglearn_workflow.runs.circumstances import commit
 from agglearn_workflow.site import crate, findings
 from agglearn_workflow.site.inventory import inventory
 from agglearn_workflow.site.references import citations

@@ -1,7 +1,9 @@
-"""CPU time and peak memory of a part of this process."""
+"""What a run is computed with and takes: the commit of the working tree, CPU time, peak memory."""
 
 import contextlib
+import functools
 import resource
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -29,3 +31,14 @@ def cpu_seconds() -> float:
     """CPU seconds so far of this process and of its children that have ended."""
     used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     return sum(u.ru_utime + u.ru_stime for u in used)
+
+
+@functools.cache
+def commit() -> str | None:
+    """Commit of the working tree, with a mark when it holds changes. It is None outside a repository."""
+    command = ["git", "describe", "--always", "--dirty", "--abbrev=12"]
+    try:
+        described = subprocess.run(command, cwd=Path(__file__).parent, capture_output=True, text=True, timeout=5)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return described.stdout.strip() or None
