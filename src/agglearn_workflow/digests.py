@@ -74,15 +74,15 @@ def read(module: str) -> Module:
     key = hashlib.sha256(
         b"\0".join([sys.version.encode(), Path(__file__).read_bytes(), path.name.encode(), text])
     ).hexdigest()
-    kept = kernel_cache.default_base() / "modules" / f"{module}.json"
+    cache = kernel_cache.default_base() / "modules" / f"{module}.json"
     with contextlib.suppress(OSError, LookupError, TypeError, ValueError):
-        return Module(*storage.read_json(kept)[key])
+        return Module(*storage.read_json(cache)[key])
     tree = ast.parse(text)
     imports = list(_imports(tree, module if path.name == "__init__.py" else module.rpartition(".")[0]))
-    found = Module(hashlib.sha256(ast.dump(tree).encode()).hexdigest(), imports)
+    summary = Module(hashlib.sha256(ast.dump(tree).encode()).hexdigest(), imports)
     with contextlib.suppress(OSError):
-        storage.write_json(kept, {key: found})
-    return found
+        storage.write_json(cache, {key: summary})
+    return summary
 
 
 def _imports(tree: ast.Module, package: str) -> Iterator[Import]:

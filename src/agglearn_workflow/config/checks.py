@@ -37,9 +37,9 @@ class Configured(settings.Runtime):
             for scale, item in value.items():
                 yield from self.variants(item, f"{path}.{scale}")
         elif isinstance(value, dict) and set(value) == {"grid"}:
-            for place, axis in self.variants(value["grid"], f"{path}.grid"):
+            for axis_path, axis in self.variants(value["grid"], f"{path}.grid"):
                 for i, item in enumerate(axis if isinstance(axis, list) else ()):
-                    yield from self.variants(item, f"{place}.{i}")
+                    yield from self.variants(item, f"{axis_path}.{i}")
         else:
             yield path, value
 
@@ -117,8 +117,8 @@ def _misplaced(dotted: object, base: str, path: str) -> Iterator[Fault]:
 
 
 def _keys(name: str, declared: dict[str, Parameter] | None, value: Any, path: str) -> Iterator[Fault]:
-    for place, item in READING.variants(value, path):
-        yield from keys_at_fault(name, declared, item, place, READING)
+    for item_path, item in READING.variants(value, path):
+        yield from keys_at_fault(name, declared, item, item_path, READING)
 
 
 def _items(value: Any, path: str) -> Iterator[tuple[str, Any]]:
@@ -130,10 +130,10 @@ def _items(value: Any, path: str) -> Iterator[tuple[str, Any]]:
 
 def _unknown(value: Any, allowed: Collection, path: str) -> Iterator[Fault]:
     """Faults of a name, or of names in a list, that are none of the allowed ones."""
-    for place, name in _items(value, path):
+    for name_path, name in _items(value, path):
         if name not in allowed:
-            known = f"there are {', '.join(sorted(allowed))}"
-            yield place, f"{name!r} is not known{meant(name, allowed)}; {known}"
+            choices = f"there are {', '.join(sorted(allowed))}"
+            yield name_path, f"{name!r} is not known{meant(name, allowed)}; {choices}"
 
 
 def check_name(name: object, allowed: Collection, file: str, path: str) -> None:
@@ -243,12 +243,12 @@ def _experiment(e: dict, datasets: dict, shipped: dict) -> Iterator[Fault]:
 def _axes(value: Any, path: str) -> Iterator[Fault]:
     """Grids that hold nothing, at any depth."""
     for key, inner in value.items() if isinstance(value, dict) else enumerate(value if isinstance(value, list) else ()):
-        place = f"{path}.{key}" if path else str(key)
+        inner_path = f"{path}.{key}" if path else str(key)
         if isinstance(value, dict) and key == "grid":
-            for axis_path, axis in READING.variants(inner, place):
+            for axis_path, axis in READING.variants(inner, inner_path):
                 if not isinstance(axis, list) or not axis:
                     yield axis_path, READING.describe_misplaced(axis, "a list of at least one value")
-        yield from _axes(inner, place)
+        yield from _axes(inner, inner_path)
 
 
 def _method(m: dict, observe: dict, path: str) -> Iterator[Fault]:

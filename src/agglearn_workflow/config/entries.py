@@ -51,8 +51,8 @@ def _check_variables(name: str, body: object, rows: list[dict], path: str) -> No
     used = set(VARIABLE.findall(f"{name} {body}"))
     for i, row in enumerate(rows):
         if unused := [v for v in row if v not in used]:
-            known = f"used are {', '.join(sorted(used)) or 'none'}"
-            raise ConfigError(f"{path}: files.{name}.each: the variable {unused[0]!r} is used nowhere; {known}")
+            variables = f"used are {', '.join(sorted(used)) or 'none'}"
+            raise ConfigError(f"{path}: files.{name}.each: the variable {unused[0]!r} is used nowhere; {variables}")
         if differing := set(rows[0]) ^ set(row):
             rule = "is not in all rows; every row needs the same"
             raise ConfigError(f"{path}: files.{name}.each.{i}: the variable {min(differing)!r} {rule}")

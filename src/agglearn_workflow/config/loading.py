@@ -129,8 +129,8 @@ def _check_folders(config: dict, base: Path, faults: Faults | None) -> None:
 
     def check_code(name: str) -> None:
         if not (root / name).is_dir():
-            place = f"code.{config['code'].index(name)}"
-            raise ConfigError(f"{SETTINGS}: {place}: there is no folder {name!r}; make it, or leave it out")
+            key = f"code.{config['code'].index(name)}"
+            raise ConfigError(f"{SETTINGS}: {key}: there is no folder {name!r}; make it, or leave it out")
 
     _each(faults, "code", config["code"], check_code)
 
