@@ -15,7 +15,7 @@ import warnings
 
 import numpy as np
 
-from agglearn.datasets.clicks import ClickTables
+from agglearn.datasets import ClickTables
 from agglearn.evaluation.information import mutual_information
 from agglearn.vocabulary import (
     AgglomerativeQuantizer,

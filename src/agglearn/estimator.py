@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
@@ -28,15 +29,15 @@ class Estimator(Saved, BaseEstimator):
     """Base of a learner from one kind of observation.
 
     Subclasses set `observes` and write `_fit(observation)`. Parameters are fields of a dataclass or arguments of `__init__`.
-    Learned state is in attributes that end in an underscore. `save` writes it: arrays, numbers, text, lists and dicts of these,
-    encoders, and estimators.
+    Learned state is in attributes that end in an underscore: arrays, numbers, text, lists and dicts of these, encoders, and
+    estimators. `save` writes it.
 
     A fit that takes longer than three seconds shows its progress on a terminal, and nothing elsewhere. `model.verbose = False`
     turns that off, `Estimator.verbose = False` for all learners.
     """
 
     observes: ClassVar[type[Observation]]
-    verbose: bool = True  # no parameter, since it changes no result: whether a fit may show its progress on a terminal
+    verbose: bool = True  # no parameter, since it changes no result
 
     @property
     def accounts_for_noise(self) -> bool:
@@ -70,8 +71,7 @@ class Estimator(Saved, BaseEstimator):
             expect(self, encoder_=FrameEncoder)
 
     def __getattr__(self, name: str) -> Any:
-        """Raise for an attribute that does not exist. NotFittedError is an AttributeError too."""
-        if is_learned(name):
+        if is_learned(name):  # NotFittedError is an AttributeError too
             raise NotFittedError(f"this {type(self).__name__} has no {name!r}: it is not fitted yet; call fit first")
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
@@ -148,7 +148,6 @@ class MetaEstimator(Estimator):
 
     @property
     def accounts_for_noise(self) -> bool:
-        """Whether `base` does."""
         return self.base.accounts_for_noise
 
     def warm_up(self) -> None:
@@ -157,19 +156,55 @@ class MetaEstimator(Estimator):
             self.base.warm_up()
 
     def _check_base(self, observation: Observation) -> None:
-        """DataError if `base` does not learn from this observation."""
         if not isinstance(observation, self.base.observes):
             raise DataError(f"{type(self.base).__name__} learns from {self.base.observes.__name__}")
 
 
-class RecordClassifier(ClassifierMixin, Estimator):
+class Classifier(ClassifierMixin, Estimator):
+    """Base of a learner that predicts labels from covariates or raw columns. Subclasses set `classes_` and write `predict_proba(X)`."""
+
+    classes_: np.ndarray
+
+    def predict(self, X: ArrayLike) -> np.ndarray:
+        """Return (n,) most probable labels.
+
+        Parameters
+        ----------
+        X : pd.DataFrame or np.ndarray
+            As in `predict_proba`.
+        """
+        return self.classes_[self.predict_proba(X).argmax(axis=1)]
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        raise NotImplementedError
+
+    def score(self, X: ArrayLike, y: Sequence | np.ndarray, sample_weight: ArrayLike | None = None) -> float:
+        """Return the accuracy on labelled rows.
+
+        Parameters
+        ----------
+        X : pd.DataFrame or np.ndarray
+            As in `predict_proba`.
+        y : array-like of shape (n,)
+            Labels, as in `classes_`.
+        sample_weight : array-like of shape (n,) or None
+            Weights of the rows.
+
+        Raises
+        ------
+        DataError
+            `y` holds other labels.
+        """
+        return super().score(X, check_labels(y, self.classes_), sample_weight)
+
+
+class RecordClassifier(Classifier):
     """Base of a learner that predicts the label of records from raw columns.
 
     The label is 1 for the value that was the positive one when the records were aggregated, else 0. Subclasses set
     `classes_` and `encoder_` (`_set_encoder`), and write `_predict_positive(X)` or `predict_proba(X)`.
     """
 
-    classes_: np.ndarray
     encoder_: FrameEncoder
 
     def _check_state(self) -> None:
@@ -179,7 +214,6 @@ class RecordClassifier(ClassifierMixin, Estimator):
             raise ValueError(f"{type(self).__name__}.classes_: must be 0 and 1")
 
     def _set_encoder(self, encoder: FrameEncoder) -> None:
-        """Set `encoder_`, and `classes_` to the labels 0 and 1."""
         self.classes_, self.encoder_ = np.array([0, 1]), encoder
 
     @property
@@ -208,37 +242,6 @@ class RecordClassifier(ClassifierMixin, Estimator):
         p = self._predict_positive(X)
         return np.column_stack([1 - p, p])
 
-    def predict(self, X: pd.DataFrame | np.ndarray) -> np.ndarray:
-        """Return (n,) most probable labels.
-
-        Parameters
-        ----------
-        X : pd.DataFrame or np.ndarray
-            (n, D) raw columns, see `predict_proba`.
-        """
-        return self.classes_[self.predict_proba(X).argmax(axis=1)]
-
-    def score(
-        self, X: pd.DataFrame | np.ndarray, y: Sequence[int] | np.ndarray, sample_weight: np.ndarray | None = None
-    ) -> float:
-        """Return the accuracy on records and their labels.
-
-        Parameters
-        ----------
-        X : pd.DataFrame or np.ndarray
-            (n, D) raw columns, see `predict_proba`.
-        y : np.ndarray
-            (n,) labels, 0 or 1 as in `classes_`.
-        sample_weight : np.ndarray, optional
-            (n,) weights of the records.
-
-        Raises
-        ------
-        DataError
-            `y` holds other labels.
-        """
-        return super().score(X, check_labels(y, self.classes_), sample_weight)
-
 
 class StagedClassifier(RecordClassifier):
     """Base of a `RecordClassifier` that also predicts by the stages of its fit: iterates, or candidates."""
@@ -249,7 +252,7 @@ class StagedClassifier(RecordClassifier):
         Parameters
         ----------
         X : pd.DataFrame or np.ndarray
-            (n, D) raw columns, see `predict_proba`.
+            As in `predict_proba`.
 
         Raises
         ------
@@ -260,7 +263,7 @@ class StagedClassifier(RecordClassifier):
 
 
 def choose_best(scores: Sequence[float] | np.ndarray) -> int:
-    """Return the index of the largest of (V,) scores, the first of equal ones. A diverged fit has NaN, which never wins."""
+    """Index of the largest of (V,) scores, the first of equal ones. A diverged fit has NaN, which never wins."""
     scores = np.asarray(scores, float)
     valid = np.flatnonzero(~np.isnan(scores))
     if not len(valid):
@@ -269,7 +272,7 @@ def choose_best(scores: Sequence[float] | np.ndarray) -> int:
 
 
 def check_labels(y: Sequence | np.ndarray, classes: np.ndarray) -> np.ndarray:
-    """Return (n,) labels. DataError for one that is not among the classes."""
+    """(n,) labels. DataError for one that is not among the classes."""
     y = np.asarray(y)
     if other := y[~np.isin(y, classes)].tolist():
         raise DataError(f"y: {other[0]!r} is no label of this model; its labels are {', '.join(map(str, classes))}")

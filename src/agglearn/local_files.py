@@ -1,7 +1,4 @@
-"""Paths of the files of data sets on this machine.
-
-The workflow asks while it plans, so nothing heavy is imported.
-"""
+"""Paths of the files of data sets on this machine. Nothing heavy is imported: planning asks."""
 
 from pathlib import Path
 
@@ -37,17 +34,11 @@ def local_candidates(name: str, entry: dict, config: dict, base: Path) -> list[P
 
 
 def local_copies(name: str, entry: dict, config: dict, base: Path) -> dict[str, Path | None]:
-    """File → its path on this machine now, in the cache, at its own path or in a mirror. It is None where it must be fetched.
-
-    Digests are not checked.
-    """
+    """File → its path in the cache, at its own path or in a mirror, or None where it must be fetched. Digests are not checked."""
     copies = {}
     for file, spec in entry.get("files", {}).items():
-        paths = [
-            base / config["cache"] / name / file,
-            *_list_local(entry.get("mirror", name), file, spec, config, base),
-        ]
-        copies[file] = next((p for p in paths if p.is_file()), None)
+        local = _list_local(entry.get("mirror", name), file, spec, config, base)
+        copies[file] = next((p for p in [base / config["cache"] / name / file, *local] if p.is_file()), None)
     return copies
 
 

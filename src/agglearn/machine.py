@@ -35,12 +35,13 @@ def memory_bytes() -> int:
 
 def cgroup_limit(proc: str = "/proc/self/cgroup", root: str = "/sys/fs/cgroup") -> int | None:
     """Lowest memory limit in bytes of this process's control group and of those above it. It is None without a limit."""
-    texts = [text for folder in _folders(Path(proc), Path(root)) for text in _limits(folder)]
+    files = [folder / name for folder in _folders(Path(proc), Path(root)) for name in CGROUP_FILES]
+    texts = [file.read_text().strip() for file in files if file.is_file()]
     return min((int(t) for t in texts if t.isdigit() and int(t) < UNLIMITED), default=None)
 
 
 def _folders(proc: Path, root: Path) -> set[Path]:
-    """Folders of the memory control groups: the process's own, and all above it up to the mount."""
+    """Folders of this process's memory control group and of all above it up to the mount."""
     folders = {root, root / "memory"}  # in a container the mount itself is the process's group
     for line in proc.read_text().splitlines() if proc.is_file() else []:
         _, controllers, path = line.split(":", 2)
@@ -49,7 +50,3 @@ def _folders(proc: Path, root: Path) -> set[Path]:
             group = mount / path.strip("/")
             folders |= {group, *(p for p in group.parents if p.is_relative_to(mount))}
     return folders
-
-
-def _limits(folder: Path) -> list[str]:
-    return [(folder / name).read_text().strip() for name in CGROUP_FILES if (folder / name).is_file()]

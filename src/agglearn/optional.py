@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def require(module: str, extra: str) -> ModuleType:
-    """Return a module of an optional package."""
+    """A module of a package that an extra installs."""
     package = module.partition(".")[0]
     try:
         return importlib.import_module(module)
@@ -22,13 +22,7 @@ def require(module: str, extra: str) -> ModuleType:
 
 
 def active_session() -> "SparkSession":
-    """Return the active Spark session, or a new one with the settings of the environment.
-
-    Raises
-    ------
-    NotAvailable
-        PySpark is not installed, or Spark does not start. The usual cause is that Java is missing.
-    """
+    """The active Spark session, or a new one with the settings of the environment."""
     try:
         from pyspark.errors import PySparkException
         from pyspark.sql import SparkSession

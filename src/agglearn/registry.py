@@ -1,4 +1,4 @@
-"""Objects by name: a class at its dotted path, an object from `{class:, params:}`."""
+"""Objects by name."""
 
 import importlib
 from typing import Any

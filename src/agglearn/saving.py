@@ -34,12 +34,8 @@ MAPPED_BYTES = 1 << 20  # arrays from this size on stay on disk until they are u
 ARRAY_KINDS = "biufcU"  # NumPy's codes: booleans, integers, floats, complex numbers, text
 FLOATS = "fdFD"  # of single and double precision, which all kernels take
 WEIGHTS = ("coef_", "intercept_", "mu_", "theta_")
-SCALARS: dict[Any, set[type]] = {
-    str: {str},
-    bool: {bool},
-    int: {int},
-    float: {int, float},
-}  # annotation → types that JSON gives for it
+# annotation → types that JSON gives for it
+SCALARS: dict[Any, set[type]] = {str: {str}, bool: {bool}, int: {int}, float: {int, float}}
 
 
 class Saved:
@@ -62,7 +58,8 @@ class Saved:
         folder : str or Path
             Existing or new folder.
         """
-        folder = make_folder(folder)
+        folder = Path(folder)
+        folder.mkdir(parents=True, exist_ok=True)
         packed = Packed(self)
         for name, frame in packed.frames.items():
             with atomic_file(folder / f"{name}.parquet") as path:
@@ -96,10 +93,10 @@ class Saved:
             There is no such object, a damaged one, one of another class, or one that is not trusted.
         """
         folder = Path(folder)
-        if not (folder / f"{cls._file}.json").exists():
-            raise DataError(f"{folder}: no {cls._title} here ({cls._file}.json is missing){cls._advice}")
+        path = folder / f"{cls._file}.json"
+        if not path.exists():
+            raise DataError(f"{folder}: no {cls._title} here ({path.name} is missing){cls._advice}")
         with refuse_damaged(folder, cls._title):
-            path = folder / f"{cls._file}.json"
             if path.stat().st_size > JSON_BYTES:
                 raise DataError(f"{folder}: {path.name} is longer than {JSON_BYTES >> 20} MiB")
             reader = _Reader(folder, _read_arrays(folder, f"{cls._file}.npz"), (PACKAGE, cls.__module__, *trusted))
@@ -109,7 +106,7 @@ class Saved:
         return value
 
     def _parameters(self) -> dict[str, Any]:
-        """What the constructor takes, and fields that it computes."""
+        """Arguments of the constructor, and fields that it computes."""
         return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}  # type: ignore[arg-type]
 
     @classmethod
@@ -129,13 +126,6 @@ class Saved:
 def is_learned(name: str) -> bool:
     """Whether an attribute of this name is learned state."""
     return name.isidentifier() and name.endswith("_") and not name.startswith("_")
-
-
-def make_folder(folder: str | Path) -> Path:
-    """The folder, made where it is missing."""
-    path = Path(folder)
-    path.mkdir(parents=True, exist_ok=True)
-    return path
 
 
 def _is_plain(values: Iterable) -> bool:
@@ -235,9 +225,8 @@ class _Reader:
 
     def build(self, description: Any) -> Saved:
         """An object from its description. Its class decides what its learned state must look like."""
-        if not (
-            isinstance(description, dict) and {"class", "params"} <= set(description) <= {"class", "params", "state"}
-        ):
+        keys = set(description) if isinstance(description, dict) else set()
+        if not {"class", "params"} <= keys <= {"class", "params", "state"}:
             raise DataError(f"{self.folder}: the description is not that of an object (class, params, state)")
         kind = self.find_class(description["class"])
         built = kind._restore({k: self.unpack(v) for k, v in description["params"].items()})
@@ -247,7 +236,10 @@ class _Reader:
                     raise DataError(f"{self.folder}: {name!r} is no learned attribute of a {kind.__name__}")
                 setattr(built, name, self.unpack(value))
             for name in WEIGHTS:
-                _check_finite(vars(built).get(name), f"{kind.__name__}.{name}")
+                weights: Any = vars(built).get(name)
+                numeric = isinstance(weights, float | np.ndarray) and np.asarray(weights).dtype.kind == "f"
+                if numeric and not np.isfinite(weights).all():
+                    raise ValueError(f"{kind.__name__}.{name}: holds values that are no finite numbers")
             built._check_state()
         return built
 
@@ -305,9 +297,7 @@ def _read_arrays(folder: Path, packed: str) -> dict[str, np.ndarray]:
                 raise DataError(f"{path}: {name}: shape {shape} needs {size:,} bytes, more than is there or allowed")
             with members.open(member) as handle:
                 array = np.lib.format.read_array(handle, allow_pickle=False)
-            arrays[name] = array.astype(
-                dtype.newbyteorder("="), copy=False
-            )  # kernels take this machine's order of bytes
+            arrays[name] = array.astype(dtype.newbyteorder("="), copy=False)  # the order of bytes that kernels take
     return arrays
 
 
@@ -362,16 +352,9 @@ def check_classes(model: object, classes: int | None = None) -> None:
         raise ValueError(f"{type(model).__name__}.classes_: must be distinct and ascend")
 
 
-def _check_finite(value: Any, label: str) -> None:
-    numeric = isinstance(value, float) or (isinstance(value, np.ndarray) and value.dtype.kind == "f")
-    if numeric and not np.isfinite(value).all():
-        raise ValueError(f"{label}: holds values that are no finite numbers")
-
-
 def _check_array(value: object, kinds: str, shape: tuple, label: str) -> None:
     if not (isinstance(value, np.ndarray) and value.dtype.kind in kinds):
-        raise ValueError(
-            f"{label}: must be an array of kind {kinds}, not {getattr(value, 'dtype', type(value).__name__)}"
-        )
+        kind = getattr(value, "dtype", type(value).__name__)
+        raise ValueError(f"{label}: must be an array of kind {kinds}, not {kind}")
     if value.ndim != len(shape) or any(e not in (None, n) for e, n in zip(shape, value.shape, strict=True)):
         raise ValueError(f"{label}: has shape {value.shape}, expected {shape}")

@@ -15,7 +15,7 @@ RandomState = Annotated[int | np.random.RandomState | np.random.Generator | None
 
 
 def draw_seed(random_state: RandomState) -> int:
-    """Return the seed of one fit, from what scikit-learn's users give as `random_state`."""
+    """The seed of one fit, from what scikit-learn's users give as `random_state`."""
     if random_state is None:
         return secrets.randbits(128)
     if isinstance(random_state, np.random.RandomState):
@@ -30,18 +30,18 @@ def draw_seed(random_state: RandomState) -> int:
 
 
 def draw_generator(random_state: RandomState) -> np.random.Generator:
-    """Return the generator of one fit, on the stream of `draw_seed(random_state)`."""
+    """The generator of one fit, on the stream of `draw_seed(random_state)`."""
     return np.random.default_rng(draw_seed(random_state))
 
 
 def split_validation(n: int, fraction: float, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Return the sorted indices of the validation part of n units, at least one, and those of the rest."""
+    """Sorted indices of the validation part of n units, at least one, and those of the rest."""
     order, size = rng.permutation(n), max(1, round(fraction * n))
     return np.sort(order[:size]), np.sort(order[size:])
 
 
 def derive_seed(*names: object) -> int:
-    """Return the 63-bit seed of these names. It is the same on every machine and in every order of execution."""
+    """The 63-bit seed of these names. It is the same on every machine and in every order of execution."""
     if any(isinstance(name, GENERATORS) for name in names):
         raise TypeError("a generator names no stream; use draw_seed(random_state)")
     text = "/".join(map(str, names)).encode()
@@ -49,5 +49,5 @@ def derive_seed(*names: object) -> int:
 
 
 def derive_generator(*names: object) -> np.random.Generator:
-    """Return the generator on the stream that belongs to these names."""
+    """The generator on the stream of `derive_seed(*names)`."""
     return np.random.default_rng(derive_seed(*names))

@@ -1,8 +1,8 @@
 """Types of settings: what a parameter may be stands in its annotation, and is checked where the parameter is given.
 
-A constructor declares `n_chains: Count = 10_000`. The configuration is checked against such annotations before anything
-runs (`agglearn_workflow.config.checks`), an estimator when it is fitted, a data set when it is made. Parameters without an annotation, or
-with one of another kind, may be anything. Planning reads it, so nothing heavy is imported.
+A constructor declares `n_chains: Count = 10_000`. The configuration is checked against such annotations before anything runs, an
+estimator when it is fitted, a data set when it is made. Parameters without an annotation, or with one of another kind, may be
+anything. Planning reads it, so nothing heavy is imported.
 """
 
 import decimal
@@ -44,7 +44,7 @@ class Range:
         low = f"above {self.low:g}" if self.open in ("low", "both") else f"of at least {self.low:g}"
         high = f"below {self.high:g}" if self.open in ("high", "both") else f"of at most {self.high:g}"
         bounded = [t for t, end in ((low, self.low), (high, self.high)) if math.isfinite(end)]
-        return " ".join(["", " and ".join(bounded)] if bounded else [])
+        return f" {' and '.join(bounded)}" if bounded else ""
 
 
 @dataclass(frozen=True)
@@ -65,12 +65,27 @@ class OptionsOf:
     functions: Mapping[str, Callable]
     without: tuple[str, ...] = ()
 
+    def faults(self, options: Any, name: Any, path: str, reading: "Runtime") -> Iterator[Fault]:
+        """Faults of the options of a name. An unknown name is the fault of the other parameter."""
+        if isinstance(name, str) and name in self.functions:
+            taken = reading.parameters(self.functions[name])
+            taken = taken and {k: p for k, p in taken.items() if k not in self.without}
+            yield from keys_at_fault(f"{self.parameter} {name}", taken, options, path, reading)
+
 
 @dataclass(frozen=True)
 class ParametersOf:
     """Names of the constructor's parameters of the object that another parameter holds: text, or the keys of a mapping."""
 
     parameter: str
+
+    def faults(self, names: Any, holder: Any, path: str, reading: "Runtime") -> Iterator[Fault]:
+        """Faults of names of parameters of the holder."""
+        taken = reading.parameters(holder)
+        for name in names if isinstance(names, Mapping) else [names]:
+            if taken is not None and name not in taken:
+                there = f"there are {', '.join(sorted(taken))}"
+                yield path, f"{name!r} is no parameter of {self.parameter}{meant(name, taken)}; {there}"
 
 
 UNCHECKED = "checked where it is used"  # of an annotation of which nothing is checked here
@@ -96,9 +111,6 @@ class Parameter:
     default: Any = REQUIRED
 
 
-# -- of running code --------------------------------------------------------------------------------------------------
-
-
 @functools.cache
 def parameters(target: Any) -> dict[str, Parameter] | None:
     """Keys that a class's constructor, a function or a TypedDict takes, or None where it takes any."""
@@ -109,12 +121,8 @@ def parameters(target: Any) -> dict[str, Parameter] | None:
     given = inspect.signature(target).parameters
     if any(p.kind is p.VAR_KEYWORD for p in given.values()):
         return None
-    return {k: Parameter(_checked_part(p.annotation), p.default) for k, p in given.items()}
-
-
-def _checked_part(annotation: Any) -> Any:
-    """What an annotation demands: nothing where there is none, or where it is `Annotated[…, UNCHECKED]`."""
-    return Any if annotation is inspect.Parameter.empty or UNCHECKED in _marks(annotation) else annotation
+    unchecked = {k for k, p in given.items() if p.annotation is p.empty or UNCHECKED in _marks(p.annotation)}
+    return {k: Parameter(Any if k in unchecked else p.annotation, p.default) for k, p in given.items()}
 
 
 def check(target: Any, given: Mapping, prefix: str = "") -> None:
@@ -127,9 +135,8 @@ def check(target: Any, given: Mapping, prefix: str = "") -> None:
 def check_parameters(estimator: Any) -> None:
     """Check what an estimator was constructed with."""
     kind: Any = type(estimator)
-    given, declared = estimator.get_params(deep=False), parameters(kind) or {}
-    for path, fault in values_at_fault(given, declared):
-        raise ConfigError(f"{type(estimator).__name__}: {path}: {fault}")
+    for path, fault in values_at_fault(estimator.get_params(deep=False), parameters(kind) or {}):
+        raise ConfigError(f"{kind.__name__}: {path}: {fault}")
 
 
 def check_choice(name: str, value: object, choices: Collection[str]) -> None:
@@ -151,7 +158,7 @@ def scalar(text: str) -> str | float | bool | None:
 
 
 class Runtime:
-    """How values of running code are read. Those of a configuration are read otherwise, see `agglearn_workflow.config.checks`."""
+    """How values of running code are read. Those of a configuration are read otherwise, see `Configured`."""
 
     def variants(self, value: Any, path: str) -> Iterator[tuple[str, Any]]:
         """(path, value) of all values that `value` stands for."""
@@ -175,8 +182,11 @@ class Runtime:
         return parameters(taker)
 
 
+RUNTIME = Runtime()
+
+
 def keys_at_fault(
-    name: str, declared: dict[str, Parameter] | None, given: object, prefix: str = "", reading: Runtime | None = None
+    name: str, declared: dict[str, Parameter] | None, given: object, prefix: str = "", reading: Runtime = RUNTIME
 ) -> Iterator[Fault]:
     """What is wrong with a mapping of settings: unknown keys, missing ones, values that their types do not allow."""
     if not isinstance(given, Mapping):
@@ -193,18 +203,20 @@ def keys_at_fault(
 
 
 def values_at_fault(
-    given: Mapping, declared: dict[str, Parameter], prefix: str = "", reading: Runtime | None = None
+    given: Mapping, declared: dict[str, Parameter], prefix: str = "", reading: Runtime = RUNTIME
 ) -> Iterator[Fault]:
     """What is wrong with the values of a mapping of settings."""
-    reading = reading or Runtime()
     for key, value in given.items():
         path = f"{prefix}.{key}" if prefix else str(key)
         hint = declared.get(key, Parameter()).hint
-        marks = [m for arm in _arms(hint) for m in _marks(arm) if isinstance(m, OptionsOf | ParametersOf)]
-        yield from faults(value, typing.get_args(hint)[0] if marks else hint, path, reading)
-        beside = given.get(marks[0].parameter, declared[marks[0].parameter].default) if marks else REQUIRED
-        if value is not None and beside is not REQUIRED:
-            yield from _dependent(value, marks[0], beside, path, reading)
+        mark = next((m for arm in _arms(hint) for m in _marks(arm) if isinstance(m, OptionsOf | ParametersOf)), None)
+        yield from faults(value, typing.get_args(hint)[0] if mark else hint, path, reading)
+        if mark is None or value is None:
+            continue
+        beside = given.get(mark.parameter, declared[mark.parameter].default)
+        for _, other in reading.variants(beside, "") if beside is not REQUIRED else ():
+            for here, one in reading.variants(value, path):
+                yield from mark.faults(one, other, here, reading)
 
 
 def faults(value: Any, hint: Any, path: str, reading: Runtime) -> Iterator[Fault]:
@@ -223,31 +235,6 @@ def meant(wrong: object, allowed: Iterable) -> str:
     """The nearest of the allowed names in parentheses, or nothing."""
     close = difflib.get_close_matches(str(wrong), [*map(str, allowed)], 1)
     return f" (did you mean {close[0]!r}?)" if close else ""
-
-
-def _dependent(value: Any, mark: OptionsOf | ParametersOf, beside: Any, path: str, reading: Runtime) -> Iterator[Fault]:
-    """Faults of options, or of names of parameters, for everything that the parameter beside them may be."""
-    for _, other in reading.variants(beside, ""):
-        for here, one in reading.variants(value, path):
-            if isinstance(mark, OptionsOf):
-                yield from _options(one, mark, other, here, reading)
-            else:
-                yield from _parameter_names(one, mark, other, here, reading)
-
-
-def _options(options: object, mark: OptionsOf, name: object, path: str, reading: Runtime) -> Iterator[Fault]:
-    if isinstance(name, str) and name in mark.functions:  # else it is the fault of the other parameter
-        taken = reading.parameters(mark.functions[name])
-        taken = taken and {k: p for k, p in taken.items() if k not in mark.without}
-        yield from keys_at_fault(f"{mark.parameter} {name}", taken, options, path, reading)
-
-
-def _parameter_names(names: Any, mark: ParametersOf, holder: object, path: str, reading: Runtime) -> Iterator[Fault]:
-    taken = reading.parameters(holder)
-    for name in names if isinstance(names, Mapping) else [names]:
-        if taken is not None and name not in taken:
-            there = f"there are {', '.join(sorted(taken))}"
-            yield path, f"{name!r} is no parameter of {mark.parameter}{meant(name, taken)}; {there}"
 
 
 def bare(hint: Any) -> Any:

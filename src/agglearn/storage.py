@@ -63,7 +63,7 @@ def write_json(path: Path | str, value: object) -> None:
 
 
 def json_lines(value: object, levels: int = 3) -> str:
-    """JSON with a line for each item of the outer levels. Each item below them is on one line, which is fast to write."""
+    """JSON with a line for each item of the outer levels, which is fast to write."""
     if not levels or not value or not isinstance(value, (dict, list)):
         return json.dumps(value, ensure_ascii=False)
     if isinstance(value, list):

@@ -21,7 +21,7 @@ from cosmic_ray.plugins import get_operator, operator_names
 ROOT = Path(__file__).resolve().parents[2]
 EQUIVALENTS = Path(__file__).with_name("equivalents.toml")
 # Compiled functions have truth tests of their own, and no line of theirs can be traced. Spark's engine needs Java.
-LEFT_OUT = ("kernels.py", "gibbs_kernels.py", "spark", "spark_chains.py", "spark_machines.py")
+LEFT_OUT = ("kernels.py", "gibbs_kernels.py", "spark", "spark_chains.py")
 COMPILERS = ("njit", "vectorize")
 CACHES = ("cache", "lru_cache", "cached_property")  # without them only the time changes
 MESSAGES = ("print", "warn", "ArgumentTypeError")

@@ -89,7 +89,7 @@ def test_gibbs_leaves_the_exact_posterior_invariant(noise, on):
 
 def test_a_sampler_that_forgets_the_evidence_is_rejected():
     def forget(chain):
-        chain.evidence[0][:] = 0
+        chain.evidence.nodes.codes[:] = 0
 
     assert posterior_of_chain("poisson", "node", forget) < RATE
 

@@ -6,14 +6,7 @@ import fnmatch
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agglearn.cli.common import (
-    READING,
-    add_reading_options,
-    number,
-    positive,
-    separator_of,
-    with_remedy,
-)
+from agglearn.cli.common import READING, add_reading_options, number, positive, separator_of, with_remedy
 from agglearn.cli.inputs import input_file
 from agglearn.cli.outputs import TABLES, output_folder
 from agglearn.errors import ConfigError, DataError
@@ -101,13 +94,11 @@ def run(args: argparse.Namespace) -> None:
 
 def count(args: argparse.Namespace, work: Path) -> "ContingencyTables":
     """Count the records and write the tables into a folder."""
-    import numpy as np
-
     from agglearn.cli.tabular_input import csv_columns, is_parquet, parquet_columns, read_records
     from agglearn.encoding import Schema
     from agglearn.encoding.csv_files import about
     from agglearn.observations import ContingencyTables
-    from agglearn.observations.workload import workload_of
+    from agglearn.observations.workload import check_pairs
     from agglearn.storage import write_json
 
     schema = Schema.read(args.schema) if args.schema else None
@@ -125,8 +116,7 @@ def count(args: argparse.Namespace, work: Path) -> "ContingencyTables":
         "hash_above": args.hash_above,
         "before_counting": lambda workload: announce(workload, args),
     }
-    if isinstance(options["pairs"], str):
-        check_memory(workload_of(np.ones(len(features)), options["pairs"]), args)  # before many columns are read
+    check_pairs(options["pairs"], options["before_counting"], len(features))  # before many columns are read
     frame = None if parquet else read_records(args.data, separator, missing)
     with about(args.data), with_remedy("aggregate"):
         if parquet:
@@ -134,25 +124,18 @@ def count(args: argparse.Namespace, work: Path) -> "ContingencyTables":
         else:
             tables = ContingencyTables.from_records(frame, args.label, features, **options)
     tables.save(work)
-    write_json(
-        work / READING,
-        {"missing": missing, "separator": separator, "positive": schema.positive if schema else args.positive},
-    )
+    value = schema.positive if schema else args.positive
+    write_json(work / READING, {"missing": missing, "separator": separator, "positive": value})
     return tables
 
 
 def announce(workload: "Workload", args: argparse.Namespace) -> None:
-    """Print memory and time of a long count. Refuse one that needs too much memory."""
-    check_memory(workload, args)
-    if workload.records and workload.seconds >= LONG:  # without records it is a lower bound
-        print(f"{args.out}: {workload}", flush=True)
-
-
-def check_memory(workload: "Workload", args: argparse.Namespace) -> None:
-    """DataError for tables that need more memory than --memory, or than this machine has."""
+    """Print memory and time of a long count. DataError for one that needs more than --memory, or than this machine has."""
     from agglearn.machine import memory_bytes
 
     workload.refuse_beyond(memory_bytes() if args.memory is None else int(args.memory * 1e9))
+    if workload.records and workload.seconds >= LONG:  # without records it is a lower bound
+        print(f"{args.out}: {workload}", flush=True)
 
 
 def feature_names(
@@ -163,9 +146,8 @@ def feature_names(
     if label not in columns:
         if len(columns) == 1 and (separators := [s for s in ";\t|," if s != separator and s in columns[0]]):
             name = "tab" if separators[0] == "\t" else separators[0]
-            raise DataError(
-                f"{args.data}: only one column, {columns[0][:40]!r}; is the separator right? try --separator '{name}'"
-            )
+            advice = f"is the separator right? try --separator '{name}'"
+            raise DataError(f"{args.data}: only one column, {columns[0][:40]!r}; {advice}")
         raise DataError(f"{args.data}: no label column {label!r}; the columns are {list_some(columns)}")
     features = schema.encoder.names if schema else [c for c in columns if c != label]
     if not features:
@@ -249,28 +231,26 @@ def describe(tables: "ContingencyTables", out: str) -> None:
     from agglearn.cli.report import smallest_cells
     from agglearn.encoding import BinnedEncoder, CategoricalEncoder, HashedEncoder
 
-    def describe_feature(f: BinnedEncoder | CategoricalEncoder | HashedEncoder) -> str:
-        kind = "bins" if isinstance(f, BinnedEncoder) else "buckets" if isinstance(f, HashedEncoder) else "categories"
+    kinds = {BinnedEncoder: "bins", CategoricalEncoder: "categories", HashedEncoder: "buckets"}
+    names: dict[type, list[str]] = {kind: [] for kind in kinds}
+    described, outside = [], []
+    for i, f in enumerate(tables.encoder.features):
+        assert isinstance(f, BinnedEncoder | CategoricalEncoder | HashedEncoder)  # these are the encoders of records
+        names[type(f)].append(visible(f.name))
         last = [*["missing"] * f.has_missing, *["other"] * f.has_other]
-        return f"{f.name} ({' and '.join([f'{f.size - len(last)} {kind}', *last])})"
-
-    def names(kind: type) -> list[str]:
-        return [f.name for f in tables.encoder.features if isinstance(f, kind)]
-
+        described.append(f"{f.name} ({' and '.join([f'{f.size - len(last)} {kinds[type(f)]}', *last])})")
+        if f.has_other and (n := tables.dense(i)[0][-1]):
+            outside.append(f"{f.name} {n:,.0f}")
     rate = tables.positives / tables.total
     cells, smallest, small = smallest_cells(tables)
-    counted = BinnedEncoder, CategoricalEncoder, HashedEncoder  # the encoders of records
-    features = [(i, f) for i, f in enumerate(tables.encoder.features) if isinstance(f, counted)]
-    described = [describe_feature(f) for _, f in features]
     print(f"{out}: {tables.total:,} records, {tables.positives:,} with label 1 ({100 * rate:.3g} %)")
     print(f"{number(len(described), 'feature')}, by a {tables.encoder.schema} schema: {list_some(described)}")
     if tables.encoder.schema == "learned":
-        print(f"taken for numbers, in bins: {', '.join(map(visible, names(BinnedEncoder))) or 'none'}")
-    if hashed := names(HashedEncoder):
-        print(f"hashed: {', '.join(map(visible, hashed))}")
-    if outside := [f"{f.name} {n:,.0f}" for i, f in features if f.has_other and (n := tables.dense(i)[0][-1])]:
+        print(f"taken for numbers, in bins: {', '.join(names[BinnedEncoder]) or 'none'}")
+    if names[HashedEncoder]:
+        print(f"hashed: {', '.join(names[HashedEncoder])}")
+    if outside:
         print(f"records that the schema has no level of their own for: {list_some(outside)}")
     print(f"{number(len(tables.tables), 'table')}, {number(cells, 'cell')} with records")
-    print(
-        f"the smallest cell holds {smallest:g}; {small:,} cells hold fewer than 10 records. Counts are exact, without noise"
-    )
+    print(f"the smallest cell holds {smallest:g}; {small:,} cells hold fewer than 10 records", end=". ")
+    print("Counts are exact, without noise")

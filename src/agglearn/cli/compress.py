@@ -100,13 +100,10 @@ def _write_clusters(args: argparse.Namespace, tables: "ContingencyTables", path:
     if args.apply:
         written, unseen = apply_clusters(quantizer, args)
     write_csv(written, path)
-    lines = [
-        f"{args.out}: {args.method}, {values:,} values of {len(tables.names)} features in {quantizer.n_clusters_:,} clusters",
-        _sentence(information, tables),
-    ]
+    clusters = f"{values:,} values of {len(tables.names)} features in {quantizer.n_clusters_:,} clusters"
+    lines = [f"{args.out}: {args.method}, {clusters}", _sentence(information, tables)]
     if args.apply:
-        counts = [f"{name} {n:,}" for name, n in unseen.items() if n]
-        absent = list_some(counts) if counts else "none"
+        absent = list_some(f"{name} {n:,}" for name, n in unseen.items() if n) or "none"
         lines.append(f"{len(written):,} rows of {args.apply}; values that the tables do not hold: {absent}")
     return lines
 
@@ -182,13 +179,8 @@ def cluster_table(quantizer: "Quantizer", tables: "ContingencyTables") -> "pd.Da
     frames, single = [], single_tables(tables)
     for feature in tables.encoder.features:
         counts, sums = single[feature.name]
-        columns = {
-            "value": feature.labels,
-            "cluster": quantizer.labels_[feature.name],
-            "count": counts,
-            "label_sum": sums,
-        }
-        frame = pd.DataFrame(columns)[counts > 0]
+        columns = {"value": feature.labels, "cluster": quantizer.labels_[feature.name]}
+        frame = pd.DataFrame({**columns, "count": counts, "label_sum": sums})[counts > 0]
         frame.loc[len(counts)] = ["", quantizer.unseen_[feature.name], 0, 0]
         frame.insert(0, "feature", feature.name)
         frames.append(frame)

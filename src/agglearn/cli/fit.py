@@ -70,10 +70,9 @@ def run(args: argparse.Namespace) -> None:
         model.save(work)
         copy_reading(args.tables, work)
     size = f"{number(len(tables.names), 'feature')} and {number(len(tables.tables), 'table')}"
-    aware = ", noise-aware," if tables.noise and model.accounts_for_noise else ""
-    print(
-        f"{args.out}: {args.method}{aware} on {size} of {tables.total:,.0f} records, {seconds:.1f} s{strength(model, args.tune)}"
-    )
+    method = f"{args.method}, noise-aware," if tables.noise and model.accounts_for_noise else args.method
+    took = f"{seconds:.1f} s{strength(model, args.tune)}"
+    print(f"{args.out}: {method} on {size} of {tables.total:,.0f} records, {took}")
     print(reproduction(model, tables))
 
 

@@ -1,10 +1,7 @@
 """Files that commands read. Pipes are copied first, since a file is read more than once."""
 
 import contextlib
-import os
 import shutil
-import stat
-import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,7 +19,7 @@ def input_file(path: str) -> Iterator[str]:
     Standard input (`-`, `/dev/stdin`) and other pipes (`<(…)`) are copied to a temporary file, which is removed at the end.
     Errors name what was given.
     """
-    if path != STANDARD_INPUT and not _is_stream(path):
+    if path != STANDARD_INPUT and not _is_stream(Path(path)):
         yield path
         return
     name = "standard input" if path == STANDARD_INPUT else path
@@ -34,26 +31,21 @@ def input_file(path: str) -> Iterator[str]:
             raise type(error)(str(error).replace(str(copy), name)) from None
 
 
-def _is_stream(path: str) -> bool:
-    """Whether a path is a pipe, or a terminal."""
-    try:
-        mode = os.stat(path).st_mode
-    except OSError:
-        return False  # the reader of the file reports the error
-    if stat.S_ISCHR(mode):
-        with open(path, "rb", buffering=0) as handle:
-            if not handle.isatty():
-                raise DataError(f"{path}: is a device; give a file, or a pipe")
-        return True
-    return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)
+def _is_stream(path: Path) -> bool:
+    """Whether a path is a pipe, or a terminal. DataError for another device, which may never end."""
+    if not path.is_char_device():
+        return path.is_fifo()
+    with open(path, "rb", buffering=0) as handle:
+        if not handle.isatty():
+            raise DataError(f"{path}: is a device; give a file, or a pipe")
+    return True
 
 
 def _copy(source_path: str, path: Path) -> Path:
     """Copy a stream to a file with the ending of its compression, and return the path."""
-    with contextlib.ExitStack() as stack:
-        source = sys.stdin.buffer if source_path == STANDARD_INPUT else stack.enter_context(open(source_path, "rb"))
-        with open(path, "wb") as copy:
-            shutil.copyfileobj(source, copy)
+    is_standard = source_path == STANDARD_INPUT
+    with open(0 if is_standard else source_path, "rb", closefd=not is_standard) as source, open(path, "wb") as copy:
+        shutil.copyfileobj(source, copy)
     with open(path, "rb") as handle:
         first = handle.read(6)
     ending = next((e for magic, e in COMPRESSED.items() if first.startswith(magic)), "")

@@ -24,23 +24,22 @@ def output_folder(out: str, force: bool, files: Sequence[str]) -> Iterator[Path]
     ConfigError for an `out` that must not be replaced, before the block and after it.
     """
     path = folder_to_write(out, force, files)
-    with _folder_beside(path) as folder:
-        work = folder / path.name
+    with _work_beside(path) as work:
         work.mkdir()
         yield work
         _publish(work, folder_to_write(out, force, files), files)  # another process may have written it meanwhile
 
 
 @contextlib.contextmanager
-def _folder_beside(path: Path) -> Iterator[Path]:
-    """A hidden folder on the file system of a path, for the time of the block."""
+def _work_beside(path: Path) -> Iterator[Path]:
+    """A path of the same name in a hidden folder on the same file system, for the time of the block."""
     parent = next(parent for parent in path.parents if parent.exists())
     try:
         temporary = tempfile.TemporaryDirectory(prefix=f".{path.name}.", dir=parent)
     except OSError as error:
         raise OSError(error.errno, error.strerror, str(path)) from None
     with temporary as folder:
-        yield Path(folder)
+        yield Path(folder) / path.name
 
 
 def _publish(work: Path, path: Path, files: Sequence[str]) -> None:
@@ -85,11 +84,11 @@ def output_file(out: str, force: bool, *inputs: str) -> Iterator[Path]:
     ConfigError for an `out` that must not be replaced, as it is one of the `inputs`, or is there and there is no `force`.
     """
     path = file_to_write(out, force, *inputs)
-    with _folder_beside(path) as folder:
-        yield folder / path.name
+    with _work_beside(path) as work:
+        yield work
         file_to_write(out, force, *inputs)  # another process may have written it meanwhile
         path.parent.mkdir(parents=True, exist_ok=True)
-        os.replace(folder / path.name, path)
+        os.replace(work, path)
 
 
 @contextlib.contextmanager
@@ -113,9 +112,8 @@ def file_to_write(out: str, force: bool, *inputs: str) -> Path:
         raise ConfigError(f"{out}: is the file to be read; choose another --out")
     for files in (TABLES, MODEL):
         if path.name in files and (path.parent / files[0]).is_file():
-            raise ConfigError(
-                f"{out}: is a part of {path.parent.name}/, which would be destroyed; choose another --out"
-            )
+            part = f"is a part of {path.parent.name}/, which would be destroyed"
+            raise ConfigError(f"{out}: {part}; choose another --out")
     if path.exists() and not path.is_file():
         raise ConfigError(f"{out}: is a device or a pipe; choose a file as --out")
     if path.exists() and not force:

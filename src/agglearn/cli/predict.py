@@ -42,13 +42,10 @@ def run(args: argparse.Namespace) -> None:
     with text_output(args.out, args.force, args.data) as write, input_file(args.data) as data:
         p, unseen = predictions(args, data)
         write("probability\n" + "".join(f"{v:.9g}\n" for v in p))
-    to_file = args.out not in (None, STANDARD_OUTPUT)
-    terminal = sys.stdout if to_file else sys.stderr
-    print(
-        f"{args.out if to_file else 'standard output'}: {len(p):,} rows, mean probability {p.mean():.4g}", file=terminal
-    )
-    counts = [f"{name} {n:,}" for name, n in unseen.items() if n]
-    if counts:
+    to_output = args.out in (None, STANDARD_OUTPUT)
+    out, terminal = ("standard output", sys.stderr) if to_output else (args.out, sys.stdout)
+    print(f"{out}: {len(p):,} rows, mean probability {p.mean():.4g}", file=terminal)
+    if counts := [f"{name} {n:,}" for name, n in unseen.items() if n]:
         print(f"values never seen in the tables, which add nothing: {list_some(counts)}", file=terminal)
     else:
         print("every value was seen in the tables", file=terminal)
@@ -56,6 +53,7 @@ def run(args: argparse.Namespace) -> None:
 
 def predictions(args: argparse.Namespace, data: str) -> tuple["np.ndarray", dict[str, int]]:
     """(n,) probabilities of label 1 for a file, and the number of values per feature that the tables lack."""
+    from agglearn.cli.report import predict_codes
     from agglearn.cli.tabular_input import read_records
     from agglearn.encoding import UNSEEN
     from agglearn.encoding.csv_files import about
@@ -65,11 +63,9 @@ def predictions(args: argparse.Namespace, data: str) -> tuple["np.ndarray", dict
     if not (hasattr(model, "predict_proba") and hasattr(model, "encoder_")):
         raise DataError(f"{args.model}: a {type(model).__name__} gives no probabilities; use a model of `agglearn fit`")
     reading = reading_of(args.model)
-    frame = read_records(
-        data,
-        reading["separator"] if args.separator is None else separator_of(args.separator),
-        reading["missing"] if args.missing is None else args.missing,
-    )
+    separator = reading["separator"] if args.separator is None else separator_of(args.separator)
+    frame = read_records(data, separator, reading["missing"] if args.missing is None else args.missing)
     with about(data), with_remedy("predict"):
-        unseen = (model.encoder_.encode(frame) == UNSEEN).sum(axis=0)
-        return model.predict_proba(frame)[:, 1], dict(zip(model.encoder_.names, unseen, strict=True))
+        codes = model.encoder_.encode(frame)
+        unseen = (codes == UNSEEN).sum(axis=0)
+        return predict_codes(model, codes), dict(zip(model.encoder_.names, unseen, strict=True))

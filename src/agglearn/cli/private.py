@@ -2,14 +2,10 @@
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from agglearn.cli.common import copy_reading, number
 from agglearn.cli.outputs import TABLES, output_folder
 from agglearn.errors import ConfigError
-
-if TYPE_CHECKING:
-    from agglearn.observations import ContingencyTables
 
 HELP = "add noise for privacy to tables"
 ABOUT = """Add noise to the tables of `agglearn aggregate`, so that they satisfy (epsilon, delta)-differential privacy as a whole.
@@ -63,7 +59,16 @@ def run(args: argparse.Namespace) -> None:
     if Path(args.tables).resolve() == Path(args.out).resolve():
         raise ConfigError(f"{args.out}: is the folder to be read; choose another --out")
     with output_folder(args.out, args.force, TABLES) as work:
-        noisy = release(args, ContingencyTables.load(args.tables))
+        noisy = ContingencyTables.load(args.tables).private(
+            args.epsilon,
+            args.delta,
+            mechanism=args.mechanism,
+            split=args.split,
+            adjacency=args.adjacency,
+            postprocessing=args.post,
+            allow_large_epsilon=args.allow_large_epsilon,
+            accept_learned_schema=args.accept_learned_schema,
+        )
         noisy.save(work)
         copy_reading(args.tables, work)
     spec = noisy.noise
@@ -71,15 +76,3 @@ def run(args: argparse.Namespace) -> None:
     scale = f"scale {spec.scale:.4g}" if spec.scales is None else f"scales up to {spec.scale:.4g}"
     print(f"{args.out}: {number(len(noisy.tables), 'table')} with {spec.mechanism.replace('_', ' ')} noise, {scale}")
     print(spec.meaning)
-
-
-def release(args: argparse.Namespace, tables: "ContingencyTables") -> "ContingencyTables":
-    """Add noise to tables."""
-    options = {
-        "mechanism": args.mechanism,
-        "split": args.split,
-        "adjacency": args.adjacency,
-        "postprocessing": args.post,
-    }
-    options |= {"allow_large_epsilon": args.allow_large_epsilon, "accept_learned_schema": args.accept_learned_schema}
-    return tables.private(args.epsilon, args.delta, **options)

@@ -17,18 +17,23 @@ class _Codes(FrameEncoder):
         return frame.to_numpy(np.int32)
 
 
+def predict_codes(model: Estimator, codes: np.ndarray) -> np.ndarray:
+    """(n,) P(Y = 1) of the model for encoded records."""
+    model = copy.copy(model)
+    model.encoder_ = _Codes(model.encoder_.features)
+    return model.predict_proba(pd.DataFrame(codes))[:, 1]
+
+
 def reproduction(model: Estimator, tables: ContingencyTables) -> str:
     """Misfit of the counts for a joint model of features and label, else misfit of the label's rates."""
     if hasattr(model, "misfit_"):
-        return (
-            f"its own samples differ from the tables' counts by {100 * model.misfit_[-1][0]:.2g} % "
-            f"(sum of |differences| over sum of counts)"
-        )
+        misfit = f"{100 * model.misfit_[-1][0]:.2g} % (sum of |differences| over sum of counts)"
+        return f"its own samples differ from the tables' counts by {misfit}"
     keys = used_tables(model, tables)
     error, records = 0.0, 0.0
     for key in keys:
         table = tables.tables[key]
-        predicted = label_rates(model, tables.encoder, key, table)
+        predicted = label_rates(model, key, table)
         error += np.abs(predicted * table.counts - table.label_sums).sum()
         records += table.counts.sum()
     if hasattr(model, "pairs_"):
@@ -45,14 +50,12 @@ def used_tables(model: Estimator, tables: ContingencyTables) -> list[tuple[int, 
     return [k for k in tables.tables if len(k) == 1]
 
 
-def label_rates(model: Estimator, encoder: FrameEncoder, key: tuple[int, ...], table: Table) -> np.ndarray:
+def label_rates(model: Estimator, key: tuple[int, ...], table: Table) -> np.ndarray:
     """(m,) P(Y = 1) of the model for each occupied cell of a table, with all other features unseen."""
-    codes = np.full((len(table.cells), len(encoder.features)), UNSEEN, dtype=np.int32)
+    codes = np.full((len(table.cells), len(model.encoder_.features)), UNSEEN, dtype=np.int32)
     for feature, values in zip(key, np.unravel_index(table.cells, table.shape), strict=True):
         codes[:, feature] = values
-    model = copy.copy(model)
-    model.encoder_ = _Codes(encoder.features)
-    return model.predict_proba(pd.DataFrame(codes))[:, 1]
+    return predict_codes(model, codes)
 
 
 def smallest_cells(tables: ContingencyTables, below: int = 10) -> tuple[int, float, int]:

@@ -8,16 +8,11 @@ def balance_flows(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Sums (L,), (L,), (L, L) near the given ones, not negative, with first + arrivals = last + departures in every state.
 
-    The sums are found by alternating projections (von Neumann).
-
-    Parameters
-    ----------
-    first, last : (L,) individuals per state at the first and at the last step.
-    pairs : (L, L) movements of all steps together. allowed : (L, L) which of them are possible. The others become zero.
+    The sums are found by alternating projections (von Neumann). first, last : individuals per state at the first and at the
+    last step. pairs : movements of all steps together. allowed : (L, L) which of them are possible. The others become zero.
     """
-    moves = (allowed & ~np.eye(len(first), dtype=bool)).astype(
-        float
-    )  # an individual that stays is neither arrival nor departure
+    # an individual that stays is neither arrival nor departure
+    moves = (allowed & ~np.eye(len(first), dtype=bool)).astype(float)
     neighbours = moves + moves.T
     inverse = np.linalg.inv(2 * np.eye(len(first)) + np.diag(neighbours.sum(axis=1)) - neighbours)
     for _ in range(rounds):

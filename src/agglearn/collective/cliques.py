@@ -7,6 +7,7 @@ clique's table. The Bethe entropy of this tree is therefore that of the junction
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+from scipy.cluster.hierarchy import DisjointSet
 
 from agglearn.collective.model import TreeModel
 from agglearn.errors import DataError
@@ -66,12 +67,10 @@ def from_cliques(
 def _join(names: list[tuple[str, ...]]) -> list[tuple[int, int, tuple[str, ...]]]:
     """Edges (clique, clique, separator) of a maximum spanning tree, which must have the running intersection property."""
     pairs = [(len(set(a) & set(b)), i, j) for i, a in enumerate(names) for j, b in enumerate(names) if i < j]
-    group = list(range(len(names)))
+    joined = DisjointSet(range(len(names)))
     edges: list[tuple[int, int, tuple[str, ...]]] = []
     for n_shared, i, j in sorted(pairs, reverse=True):
-        if n_shared and group[i] != group[j]:
-            old = group[j]
-            group = [group[i] if g == old else g for g in group]
+        if n_shared and joined.merge(i, j):
             edges.append((i, j, tuple(v for v in names[i] if v in names[j])))
     if len(edges) < len(names) - 1:
         raise DataError("the cliques are not connected: some share no variable with the others")

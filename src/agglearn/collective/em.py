@@ -1,7 +1,7 @@
 """Estimators that learn the model of a population's individuals from noisy counts of several populations."""
 
 from dataclasses import dataclass
-from typing import Annotated, Any, Generic, Literal, TypeVar
+from typing import Annotated, Generic, Literal, TypeVar
 
 import numpy as np
 from sklearn.base import clone
@@ -26,8 +26,6 @@ Family = TypeVar("Family", bound=ParametricModel)
 class _Learner(Estimator, Generic[Family]):
     """Base of learners of a parametric model from instances. Subclasses give the model and the initial θ.
 
-    Attributes
-    ----------
     theta_ : parameters. trace_ : (iteration, seconds, θ). edge_tables_ : per instance, of the last E step.
     evaluations_ : number of E steps. contexts_, n_steps_, size_ : what the model depends on.
     """
@@ -50,7 +48,6 @@ class _Learner(Estimator, Generic[Family]):
         raise NotImplementedError
 
     def _fit(self, observation: FlowInstances) -> None:
-        self._check(observation)
         counts = observation.instances
         self.contexts_ = [dict(c.context) for c in counts]
         edges, nodes = counts[0].repeats("edge"), counts[0].repeats("node")
@@ -64,22 +61,17 @@ class _Learner(Estimator, Generic[Family]):
         self.theta_, self.trace_, self.evaluations_ = learned.theta, learned.trace, learned.evaluations
         self.edge_tables_ = [i.edge_tables for i in learned.inferences]
 
-    def _check(self, observation: FlowInstances) -> None:
-        """Refuse instances that the model does not fit."""
-
     def parametric_model(self) -> Family:
         """Return the parametric model of the instances."""
         raise NotImplementedError
 
     def _start(self, family: Family, observation: FlowInstances) -> np.ndarray:
-        """Initial θ."""
         raise NotImplementedError
 
     def _find_allowed_steps(self) -> np.ndarray | None:
         """(L, L) which steps are possible, the same for all instances. None if all are."""
-        masks = [c.get("allowed") for c in self.contexts_]
-        first = masks[0]
-        if any(not np.array_equal(np.asarray(m), np.asarray(first)) for m in masks):
+        first, *others = [c.get("allowed") for c in self.contexts_]
+        if not all(np.array_equal(np.asarray(mask), np.asarray(first)) for mask in others):
             raise DataError("allowed: the instances have different masks in their context; give all the same")
         return first
 
@@ -104,12 +96,8 @@ class MigrationEM(_Learner[LogLinearTransitions]):
 
     Parameters
     ----------
-    method : str
-        Inference method of the E step, see `infer`.
-    n_iter : int
-        Maximal number of iterations.
-    options : dict, optional
-        Options of the method.
+    method, n_iter, options : str, int, dict
+        Inference method of the E step, see `infer`, maximal number of iterations, and options of the method.
     start_scale : float
         Standard deviation of the random start.
     trace_every : int
@@ -136,9 +124,10 @@ class MigrationEM(_Learner[LogLinearTransitions]):
         features = [migration_features(int(c["shape"][0]), int(c["shape"][1]), c["wind"]) for c in self.contexts_]
         return LogLinearTransitions(features, self.contexts_[0]["log_initial"], self._find_allowed_steps())
 
-    def _check(self, observation: FlowInstances) -> None:
+    def _fit(self, observation: FlowInstances) -> None:
         for k, counts in enumerate(observation.instances):
             require_context(counts, ["shape", "wind", "log_initial"], f"instance {k}: ")
+        super()._fit(observation)
 
     def _start(self, family: LogLinearTransitions, observation: FlowInstances) -> np.ndarray:
         # the start depends on the observation only, so it is the same for every method of a seed
@@ -158,16 +147,10 @@ class MobilityEM(_Learner[HomogeneousPotentials]):
         As in `MigrationEM`.
     start : {'baseline', 'random'}
         Maximum likelihood that ignores the noise, from edge counts, or random numbers.
-    m_steps : int
-        L-BFGS iterations per M step of EM, each from the last θ.
-    baseline_iter : int
-        L-BFGS iterations of the baseline.
-    trace_every : int
-        As in `MigrationEM`.
-    random_state : int, RandomState, Generator or None
-        Seed of the random start.
-    learner : {'lbfgs', 'em'}
-        L-BFGS on the marginal objective, or the thesis's EM.
+    m_steps, baseline_iter : int
+        L-BFGS iterations per M step of EM, each from the last θ, and of the baseline.
+    trace_every, random_state, learner
+        As in `MigrationEM`. The seed is that of the random start.
     """
 
     method: Method = "dual-newton"
@@ -209,23 +192,9 @@ class MobilityBaseline(MobilityEM):
     def __init__(self, baseline_iter: Whole = 200, random_state: RandomState = None) -> None:
         super().__init__(n_iter=0, baseline_iter=baseline_iter, random_state=random_state, learner="em")
 
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the two parameters of the constructor.
-
-        Parameters
-        ----------
-        deep : bool
-            Unused: no parameter is an estimator.
-        """
-        return {"baseline_iter": self.baseline_iter, "random_state": self.random_state}
-
 
 def fit_ignoring_noise(family: HomogeneousPotentials, observation: FlowInstances, max_iter: int) -> np.ndarray:
-    """θ fitted to noisy edge counts as if they were true.
-
-    The likelihood of counts that no population can have is without a maximum. So they are first projected to the nearest sums
-    that are not negative and in which arrivals are departures, see `balance_flows`.
-    """
+    """θ fitted to noisy edge counts as if they were true, after `balance_flows`: others may have no maximum."""
     counts = [np.nan_to_num(c.repeats("edge")[0]) for c in observation.instances if c.repeats("edge").size]
     if len(counts) < len(observation.instances):
         raise DataError("start: the baseline needs edge counts in every instance; use start='random' for node counts")
@@ -244,14 +213,8 @@ class SharedTableEM(_Learner[FreeTables]):
 
     Parameters
     ----------
-    method, n_iter, options
-        As in `MigrationEM`.
-    trace_every : int
-        As in `MigrationEM`.
-    random_state : int, RandomState, Generator or None
-        Unused: the result is deterministic, but for sampling methods, whose seed is in `options`.
-    learner : {'lbfgs', 'em'}
-        L-BFGS on the marginal objective, or the thesis's EM.
+    method, n_iter, options, trace_every, random_state, learner
+        As in `MigrationEM`. The seed is unused: that of sampling methods is in `options`.
     """
 
     method: Method = "dual-newton"

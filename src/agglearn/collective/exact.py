@@ -4,7 +4,6 @@ The CGM distribution factors along the tree into edge tables, with node tables a
 enumerated once. Messages between node tables are maxima or sums over the edge tables that connect them.
 """
 
-from collections.abc import Callable
 from math import comb
 from typing import Literal
 
@@ -12,15 +11,13 @@ import numpy as np
 from scipy.special import gammaln, logsumexp
 
 from agglearn.collective.problem import Problem
-from agglearn.collective.results import Inference, Recorder
+from agglearn.collective.results import Inference, Recorder, inference_of
 from agglearn.errors import DataError
 from agglearn.settings import Count
 
 MAX_TABLES = 6_000_000
-EdgeTables = tuple[
-    np.ndarray, np.ndarray, np.ndarray, np.ndarray
-]  # tables, indices of row and column sums, log-weights
-Loss = Callable[[int, np.ndarray], np.ndarray]  # (node, tables) → −log p(y | tables)
+# tables, indices of row and column sums, log-weights
+EdgeTables = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 
 
 def infer_exact(
@@ -36,9 +33,8 @@ def infer_exact(
     problem.require_whole("exact inference")
     passing = TableMessagePassing(problem, kind == "map", max_tables)
     edges = passing.best_tables() if kind == "map" else passing.mean_tables()
-    nodes = problem.model.node_tables_of(edges)
     name = "log_posterior" if kind == "map" else "log_evidence"
-    return Inference(edges, nodes, problem.objective_of(edges, nodes), details={name: passing.log_total})
+    return inference_of(problem, edges, details={name: passing.log_total})
 
 
 class TableMessagePassing:
@@ -49,39 +45,49 @@ class TableMessagePassing:
 
     def __init__(self, problem: Problem, maximise: bool, max_tables: int) -> None:
         self.problem, self.model, self.maximise = problem, problem.model, maximise
-        m = int(problem.M)
-        for c in self.model.rooted.order[1:]:
-            n_cells = int(np.isfinite(self.model.log_tables[self.model.table_index[c]]).sum())
+        model, m, order = self.model, int(problem.M), self.model.rooted.order
+        for c in order[1:]:
+            n_cells = int(np.isfinite(model.log_tables[model.table_index[c]]).sum())
             _refuse_many(f"edge {c}", m, n_cells, max_tables)
-        for i, size in enumerate(self.model.sizes):
+        for i, size in enumerate(model.sizes):
             _refuse_many(f"node {i}", m, int(size), max_tables)
         self.log_factorials = gammaln(np.arange(m + 1) + 1)
-        self.node_tables = [compositions(m, int(s)) for s in self.model.sizes]
+        self.node_tables = [compositions(m, int(s)) for s in model.sizes]
         self.enumerated: dict = {}
-        node_loss, edge_loss = _losses(problem)
-        self.node_terms = [self._node_term(i, node_loss) for i in range(self.model.n_nodes)]
-        self.edges = {c: self._edge_tables(c, edge_loss) for c in self.model.rooted.order[1:]}
+        self.beliefs = {i: self._node_term(i) for i in order}  # node term and messages of the children
+        self.edges = {c: self._edge_tables(c) for c in order[1:]}
+        self.messages: dict[int, np.ndarray] = {}
         self._pass_up()
 
-    def _node_term(self, i: int, loss: Loss) -> np.ndarray:
-        """log of (n_i!)^(ν−1) p(y_i | n_i) for every table of node i."""
-        tables = self.node_tables[i]
-        return (self.model.degrees[i] - 1) * self.log_factorials[tables].sum(axis=1) - loss(i, tables)
+    def _loss(self, first: int, shape: tuple[int, ...], tables: np.ndarray) -> np.ndarray:
+        """−log p(y | n) of tables whose cells, padded to a shape, are numbered from `first` on."""
+        total = np.zeros(len(tables))
+        for noise, cells, y in self.problem.list_observed():
+            inside = (cells >= first) & (cells < first + int(np.prod(shape)))
+            if inside.any():
+                index = np.ravel_multi_index(np.unravel_index(cells[inside] - first, shape), tables.shape[1:])
+                flat = tables.reshape(len(tables), -1)[:, index]
+                total += noise.loss(y[inside], flat.astype(float)).sum(axis=1)
+        return total
 
-    def _edge_tables(self, c: int, loss: Loss) -> EdgeTables:
+    def _node_term(self, i: int) -> np.ndarray:
+        """log of (n_i!)^(ν−1) p(y_i | n_i) for every table of node i."""
+        tables, size = self.node_tables[i], self.model.size
+        factorials = self.log_factorials[tables].sum(axis=1)
+        return (self.model.degrees[i] - 1) * factorials - self._loss(i * size, (size,), tables)
+
+    def _edge_tables(self, c: int) -> EdgeTables:
         """All edge tables with positive potential, indices of their margins, and log φ^n p(y | n) / n!."""
-        model = self.model
+        model, size = self.model, self.model.size
         shape = int(model.sizes[model.rooted.parent[c]]), int(model.sizes[c])
         log_phi = model.log_tables[model.table_index[c]][: shape[0], : shape[1]].reshape(-1)
         allowed = np.flatnonzero(np.isfinite(log_phi))
         cells, tables, rows, columns, log_factorials = self._enumerate(shape, tuple(allowed))
-        return tables, rows, columns, cells @ log_phi[allowed] - log_factorials - loss(c, tables)
+        loss = self._loss(self.problem.n_cells + c * size**2, (size, size), tables)
+        return tables, rows, columns, cells @ log_phi[allowed] - log_factorials - loss
 
     def _enumerate(self, shape: tuple[int, int], allowed: tuple[int, ...]) -> tuple[np.ndarray, ...]:
-        """All tables of a shape with individuals in `allowed` cells only: these cells, tables, indices of margins, log n!.
-
-        Most edges of a model share them.
-        """
+        """Tables of a shape with individuals in `allowed` cells only, which edges share: these cells, tables, margins, log n!."""
         if (shape, allowed) not in self.enumerated:
             m = int(self.problem.M)
             cells = compositions(m, len(allowed))
@@ -94,8 +100,6 @@ class TableMessagePassing:
     def _pass_up(self) -> None:
         """Compute messages and beliefs from the leaves to the root."""
         model, order = self.model, self.model.rooted.order
-        self.beliefs = {i: self.node_terms[i].copy() for i in order}  # node term and messages of the children
-        self.messages: dict[int, np.ndarray] = {}
         for c in order[:0:-1]:
             _, rows, columns, value = self.edges[c]
             p = model.rooted.parent[c]
@@ -173,26 +177,3 @@ def _reduce(values: np.ndarray, groups: np.ndarray, n: int, maximise: bool) -> n
     sums = np.bincount(groups, np.exp(values - safe[groups]), n)
     with np.errstate(divide="ignore"):
         return np.log(sums) + safe
-
-
-def _losses(problem: Problem) -> tuple[Loss, Loss]:
-    """Functions (node, tables) → −log p(y | n) of the node's cells, and the same for the edge above the node."""
-    model = problem.model
-    terms = problem.list_observed()
-
-    def sum_losses(first: int, shape: tuple[int, ...], tables: np.ndarray) -> np.ndarray:
-        total = np.zeros(len(tables))
-        for noise, cells, y in terms:
-            inside = (cells >= first) & (cells < first + int(np.prod(shape)))
-            if inside.any():
-                flat = tables.reshape(len(tables), -1)[:, cells[inside] - first]
-                total += noise.loss(y[inside], flat.astype(float)).sum(axis=1)
-        return total
-
-    def node_loss(i: int, tables: np.ndarray) -> np.ndarray:
-        return sum_losses(i * model.size, (model.size,), tables)
-
-    def edge_loss(c: int, tables: np.ndarray) -> np.ndarray:
-        return sum_losses(problem.n_cells + c * model.size**2, (model.size, model.size), tables)
-
-    return node_loss, edge_loss

@@ -11,22 +11,14 @@ from agglearn.errors import DataError
 
 TOLERANCE = 1e-9  # relative to M, of sums of counts
 OLD_WEIGHT = 100.0  # weight of a count that agrees with all counts before it
-Observed = list[tuple[NoiseModel, np.ndarray, np.ndarray]]  # noise, cells, counts: see `Problem.observed`
+Observed = list[tuple[NoiseModel, np.ndarray, np.ndarray]]  # noise, cells, counts: see `Problem.list_observed`
 
 
 def refuse_impossible(model: TreeModel, population_size: float, observed: Observed) -> None:
-    """Check that exact counts, the potentials and M allow tables of real numbers.
+    """Raise DataError if exact counts, the potentials and M allow no tables of real numbers.
 
     Counts are added from the root down. The error names the first node and edge whose counts make it impossible, and
     the count that is furthest from the nearest possible tables.
-
-    Parameters
-    ----------
-    population_size : M. observed : (noise, cells, counts), as `Problem.observed` gives them.
-
-    Raises
-    ------
-    DataError : no tables have these counts.
     """
     program = _Program(model, population_size, observed)
     possible, impossible = 0, model.n_nodes
@@ -37,9 +29,14 @@ def refuse_impossible(model: TreeModel, population_size: float, observed: Observ
         possible, impossible = (middle, impossible) if program.is_feasible(middle) else (possible, middle)
     excess = program.nearest_excess(impossible)
     worst = int(np.argmax(np.abs(excess)))
-    count, cell = program.counts[worst], program.cells[worst]
+    count, node = program.counts[worst], model.rooted.order[impossible - 1]
+    end = model.node_name(node)
+    if impossible > 1:
+        end = f"{model.edge_name(node)} to {end}"
     raise DataError(
-        _describe(model, population_size, model.rooted.order[impossible - 1], cell, count, count + excess[worst])
+        f"{end}: the exact counts up to here contradict each other, the potentials or the population of {population_size:g}. "
+        f"{model.cell_name(program.cells[worst])} counts {count:g}, the nearest possible tables have {count + excess[worst]:g}. "
+        "Correct the counts, or declare their noise"
     )
 
 
@@ -105,17 +102,3 @@ class _Program:
 def _indicator_matrix(rows: np.ndarray, columns: np.ndarray, shape: tuple[int, int]) -> sparse.csr_matrix:
     """Matrix of ones in the given cells."""
     return sparse.csr_matrix((np.ones(np.size(rows)), (np.ravel(rows), np.ravel(columns))), shape)
-
-
-def _describe(model: TreeModel, population_size: float, node: int, cell: int, count: float, nearest: float) -> str:
-    """Error message for exact counts that become impossible at a node."""
-    end = model.node_name(node)
-    if node != model.rooted.order[0]:
-        a, b = model.edges[model.rooted.edge[node]]
-        end = f"edge {a}–{b} to {end}"
-    n_cells = model.n_nodes * model.size
-    worst = model.node_cell_name(cell) if cell < n_cells else model.edge_cell_name(cell - n_cells)
-    return (
-        f"{end}: the exact counts up to here contradict each other, the potentials or the population of {population_size:g}. "
-        f"{worst} counts {count:g}, the nearest possible tables have {nearest:g}. Correct the counts, or declare their noise"
-    )

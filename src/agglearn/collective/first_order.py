@@ -5,8 +5,6 @@ accelerated RDA (eqs. A.3 and A.4, after Xiao 2010). Where a loss has no gradien
 sub-gradient. They return the last belief propagation, which is feasible, with its duality gap.
 """
 
-import itertools
-from collections.abc import Iterator
 from typing import Literal
 
 import numpy as np
@@ -30,8 +28,7 @@ def nlbp_feasible(
 ) -> Point:
     """Minimise F by feasible NLBP (Algorithm 2): z ← (1 − α) z + α BP(θ − ∇ℓ(z)) with α = `damping`.
 
-    Every z is feasible. The method stops when the duality gap is small and z hardly differs from the result of belief
-    propagation.
+    It stops when the duality gap is small and z hardly differs from the result of belief propagation.
     """
     point = problem.point(np.zeros(problem.size))
     z = point.z.copy()
@@ -63,27 +60,23 @@ def bethe_rda(
         the mean for ever. With `safe`, the mean restarts from the present λ, which then has the weight β. A restart doubles β
         if F would rise, and halves it after max(4, β) steps. Laplace noise, which has no gradient, always takes `thesis`.
     """
-    return _iterate(problem, _rda_points(problem, beta, schedule), tol, max_iter, record)
-
-
-def _rda_points(problem: Problem, beta: float, schedule: Schedule) -> Iterator[Point]:
-    """Points of Bethe-RDA, the start first."""
     safe = schedule == "safe" and problem.smooth
     point = start = problem.point(np.zeros(problem.size))
     total, t = np.zeros(problem.size), 0
-    yield point
-    while True:
+    for _ in track(range(max_iter), "steps"):
         t += 1
         total = total + problem.gradient(point.z)
         new = problem.point((total + beta * start.dual) / (beta + t))
         rises = safe and not _is_lower(new, point)
         if rises and beta > MAX_INVERSE_STEP:
-            return
+            break
         point = point if rises else new
-        yield point
+        if _is_done(problem, point, tol, record):
+            break
         if rises or (safe and t >= max(MIN_PERIOD, beta)):
             start, total, t = point, np.zeros(problem.size), 0
             beta = max(1.0, 2 * beta) if rises else beta / 2
+    return point
 
 
 def mirror_descent(
@@ -99,30 +92,21 @@ def mirror_descent(
     schedule : with `thesis`, η_t = `step` / √t. With `safe`, η starts at `step`, is halved until F does not rise and grows
         by half after each step. Laplace noise, which has no gradient, always takes `thesis`.
     """
-    return _iterate(problem, _mirror_points(problem, step, schedule), tol, max_iter, record)
-
-
-def _mirror_points(problem: Problem, step: float, schedule: Schedule) -> Iterator[Point]:
-    """Points of mirror descent, the start first."""
     safe, step_size = schedule == "safe" and problem.smooth, step
     point = problem.point(np.zeros(problem.size))
-    yield point
-    for t in itertools.count(1):
+    for t in track(range(1, max_iter + 1), "steps"):
         gradient = problem.gradient(point.z)
         step_size = step_size if safe else step / np.sqrt(t)
         new = problem.point((point.dual + step_size * gradient) / (1 + step_size))
         while safe and not _is_lower(new, point):
             step_size /= 2
             if step_size * MAX_INVERSE_STEP < 1:
-                return
+                return point
             new = problem.point((point.dual + step_size * gradient) / (1 + step_size))
         point, step_size = new, 1.5 * step_size
-        yield point
-
-
-def _is_lower(new: Point, old: Point) -> bool:
-    """Whether F does not rise, up to rounding."""
-    return bool(new.objective <= old.objective + ROUNDING * max(1.0, abs(old.objective)))
+        if _is_done(problem, point, tol, record):
+            break
+    return point
 
 
 def accelerated_rda(
@@ -139,16 +123,10 @@ def accelerated_rda(
     loss relative to that of −H_B. It has no bound for Poisson noise, so it starts at `lipschitz` and doubles until the step
     satisfies the inequality of the convergence proof.
     """
-    return _iterate(problem, _accelerated_points(problem, beta, lipschitz), tol, max_iter, record)
-
-
-def _accelerated_points(problem: Problem, beta: float, lipschitz: float) -> Iterator[Point]:
-    """Points of accelerated RDA, the start first."""
-    last = problem.point(np.zeros(problem.size))
-    w, mean = last.z.copy(), np.zeros(problem.size)
-    yield last
-    for t in itertools.count(1):
-        weight, alpha = t * (t + 1) / 4, 2 / (t + 1)
+    point = problem.point(np.zeros(problem.size))
+    w, mean = point.z.copy(), np.zeros(problem.size)
+    for t in track(range(1, max_iter + 1), "steps"):
+        weight, alpha, last = t * (t + 1) / 4, 2 / (t + 1), point
         u = (1 - alpha) * w + alpha * last.z
         gradient = problem.gradient(u)
         mean = (1 - alpha) * mean + alpha * gradient
@@ -157,24 +135,24 @@ def _accelerated_points(problem: Problem, beta: float, lipschitz: float) -> Iter
             point = problem.point(weight / (weight + beta + lipschitz) * mean)
             new = (1 - alpha) * w + alpha * point.z
             rise = problem.loss(np.maximum(new, 1e-300)).sum() - loss - gradient @ (new - u)
-            if rise <= lipschitz / weight * _divergence(problem, point, last) + 1e-9 * abs(loss) or lipschitz > 1e12:
+            # Bregman divergence of −H_B − ⟨θ, ·⟩: M times the relative entropy of the beliefs
+            divergence = problem.M * (last.beliefs.log_z - point.beliefs.log_z) + (last.dual - point.dual) @ point.z
+            if rise <= lipschitz / weight * divergence + 1e-9 * abs(loss) or lipschitz > MAX_INVERSE_STEP:
                 break
             lipschitz *= 2
-        w, last = new, point
-        yield point
-
-
-def _iterate(problem: Problem, points: Iterator[Point], tol: float, max_iter: int, record: Recorder | None) -> Point:
-    """The first of `points` that solves the problem, or the last one. The start, which comes first, does not count."""
-    point = next(points)
-    for point in track(itertools.islice(points, max_iter), "steps", max_iter):
-        if record:
-            record(point)
-        if problem.is_solved(point, tol):
+        w = new
+        if _is_done(problem, point, tol, record):
             break
     return point
 
 
-def _divergence(problem: Problem, new: Point, old: Point) -> float:
-    """Bregman divergence of −H_B − ⟨θ, ·⟩ between two results of belief propagation: M times their relative entropy."""
-    return problem.M * (old.beliefs.log_z - new.beliefs.log_z) + float((old.dual - new.dual) @ new.z)
+def _is_lower(new: Point, old: Point) -> bool:
+    """Whether F does not rise, up to rounding."""
+    return bool(new.objective <= old.objective + ROUNDING * max(1.0, abs(old.objective)))
+
+
+def _is_done(problem: Problem, point: Point, tol: float, record: Recorder | None) -> bool:
+    """Record a point, and find whether it solves the problem."""
+    if record:
+        record(point)
+    return problem.is_solved(point, tol)

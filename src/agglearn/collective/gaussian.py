@@ -48,9 +48,8 @@ def infer_gaussian(
         site_mean, precision = smoother.update_sites(mean, variance, site_mean, precision, damping)
     edges = smoother.edge_tables(mean)
     negative = sum(float(-np.minimum(t, 0).sum()) for t in edges)
-    rows = record.finish() if record else []
     nodes = [row.copy() for row in problem.model.split_nodes(mean)]
-    return Inference(edges, nodes, np.nan, rows, converged=converged, details={"negative": negative})
+    return Inference(edges, nodes, np.nan, converged=converged, details={"negative": negative})
 
 
 class _Smoother:

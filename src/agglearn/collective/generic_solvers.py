@@ -6,6 +6,7 @@ installs both packages.
 """
 
 import contextlib
+import math
 import os
 import time
 import warnings
@@ -34,8 +35,6 @@ TINY = 1e-30  # added inside logarithms
 class Layout:
     """Variables x, the cells of all edge tables that somebody may be in, and n, those of all node tables, as fractions of M.
 
-    Cells whose fraction is below 1e-12 are left out, if it is so under the potentials and under potentials tilted to the counts.
-
     edge_cells : (k, 3) child, parent's state, child's state of each x. score : (k,) log φ. parent : (k,) the n of each x's
     parent. node_cells : (r,) the cell of each n among the (N, L) cells. root : indices of the root's n. sums, to_nodes : A and
     B with A x = B n.
@@ -63,7 +62,6 @@ class Layout:
         self.to_nodes = sparse.csr_matrix((np.ones(len(keys)), (np.arange(len(keys)), nodes)), shape)
 
     def tables(self, problem: Problem, x: np.ndarray) -> list[np.ndarray]:
-        """Edge tables of x."""
         padded = np.zeros((problem.model.n_nodes, problem.model.size, problem.model.size))
         padded[tuple(self.edge_cells.T)] = x
         return [t.copy() for t in problem.model.split_edges(padded)]
@@ -73,11 +71,8 @@ class Layout:
         size, k = problem.model.size, len(self.edge_cells)
         edge_variable = np.full((problem.model.n_nodes, size, size), -1)
         edge_variable[tuple(self.edge_cells.T)] = np.arange(k)
-        is_node = cells < problem.n_cells
-        column = np.empty(len(cells), np.int64)
-        variable = self.node_variable[cells[is_node]]
-        column[is_node] = np.where(variable >= 0, variable + k, -1)
-        column[~is_node] = edge_variable.reshape(-1)[cells[~is_node] - problem.n_cells]
+        node_variable = np.where(self.node_variable >= 0, self.node_variable + k, -1)
+        column = np.concatenate([node_variable, edge_variable.reshape(-1)])[cells]
         rows = np.flatnonzero(column >= 0)
         return sparse.csr_matrix((np.ones(len(rows)), (rows, column[rows])), (len(cells), k + len(self.node_cells)))
 
@@ -104,10 +99,10 @@ def infer_cvxpy(
 
     tol : relative gap of eq. 2.7, as for the other methods. Clarabel's own tolerance is a millionth of it, which its
         results need, and at least 1e-10, which it can still reach. Large problems end at a gap of about 1e-5.
-    time_limit : seconds for the solver's set-up and solve together, see `Clock`.
+    time_limit : seconds for the solver's set-up and solve together.
     """
     cp = require("cvxpy", "generic")
-    clock = Clock(time_limit)
+    deadline = time.monotonic() + (time_limit or math.inf)
     layout, m = Layout(problem), problem.M / UNIT
     x, n = cp.Variable(len(layout.edge_cells), nonneg=True), cp.Variable(len(layout.node_cells), nonneg=True)
     total = m * (cp.sum(cp.rel_entr(x, n[layout.parent])) - cp.sum(cp.entr(n[layout.root])) - layout.score @ x)
@@ -128,19 +123,20 @@ def infer_cvxpy(
     try:
         with warnings.catch_warnings(action="ignore"):  # the status below covers them
             program.get_problem_data(cp.CLARABEL, canon_backend="SCIPY")  # cached for `solve`
-            limit = {} if time_limit is None else {"time_limit": clock.left()}
-            tolerances = dict.fromkeys(
+            left = _seconds_left(deadline, time_limit)
+            options = dict.fromkeys(
                 ("tol_gap_rel", "tol_gap_abs", "tol_feas"), max(CLARABEL_FACTOR * tol, CLARABEL_MIN)
             )
-            program.solve(solver=cp.CLARABEL, canon_backend="SCIPY", **tolerances, **limit)
+            options |= {"time_limit": left} if time_limit else {}
+            program.solve(solver=cp.CLARABEL, canon_backend="SCIPY", **options)
     except cp.error.SolverError:
         raise AgglearnError("generic-cvxpy: Clarabel failed on this problem") from None
     if x.value is None or program.status not in ("optimal", "optimal_inaccurate"):
-        if problem.exact.any():
+        if problem.has_exact:
             problem.refuse_impossible()
         if program.status != cp.USER_LIMIT:
             raise AgglearnError(f"generic-cvxpy: Clarabel ended with {program.status}")
-        late = time_limit is not None and program.solver_stats.solve_time >= limit["time_limit"]
+        late = program.solver_stats.solve_time >= left
         raise _limit_error(time_limit if late else None, program.solver_stats.num_iters)
     return _result(problem, layout, x.value / UNIT, program.solver_stats.num_iters, tol)
 
@@ -155,10 +151,10 @@ def infer_ipopt(
     """Minimise F by IPOPT, a primal-dual interior point method, with exact derivatives from CasADi.
 
     tol : relative gap of eq. 2.7, as for the other methods. IPOPT's own tolerance is a hundredth of it, which its results need.
-    time_limit : seconds for the solver's set-up and solve together, see `Clock`. max_iter : iterations after which the solver stops.
+    time_limit : seconds for the solver's set-up and solve together. max_iter : iterations after which the solver stops.
     """
     ca = require("casadi", "generic")
-    clock = Clock(time_limit)
+    deadline = time.monotonic() + (time_limit or math.inf)
     layout, m = Layout(problem), problem.M
     k = len(layout.edge_cells)
     v = ca.MX.sym("v", k + len(layout.node_cells))
@@ -180,20 +176,21 @@ def infer_ipopt(
             n_exact += len(y)
     own = {"print_level": 0, "sb": "yes", "tol": IPOPT_FACTOR * tol, "max_iter": max_iter}
     n_sums = layout.sums.shape[0] + 1
-    alarm = _make_alarm(ca, clock, v.numel(), n_sums + n_exact)
-    options = {"ipopt": own, "print_time": False} | ({} if time_limit is None else {"iteration_callback": alarm})
+    options = {"ipopt": own, "print_time": False}
+    if time_limit:
+        options["iteration_callback"] = _make_alarm(ca, deadline, v.numel(), n_sums + n_exact)
     edges, nodes = problem.start.pairs()[tuple(layout.edge_cells.T)], problem.start.marginals.reshape(-1)
     start = np.concatenate([edges, nodes[layout.node_cells]])
     with _quiet():
-        clock.left()
+        _seconds_left(deadline, time_limit)
         solver = ca.nlpsol("solver", "ipopt", {"x": v, "f": total / m, "g": ca.vertcat(*conditions)}, options)
-        clock.left()
+        _seconds_left(deadline, time_limit)
         # exact counts give redundant equations, which IPOPT refuses. It takes them as intervals
         slack = np.concatenate([np.zeros(n_sums), np.full(n_exact, 1e-8)])
         solution = solver(x0=np.maximum(start, 1e-9), lbx=0.0, lbg=-slack, ubg=slack)
     stats = solver.stats()
     if not stats["success"]:
-        if problem.exact.any():
+        if problem.has_exact:
             problem.refuse_impossible()
         late = stats["return_status"] == "User_Requested_Stop"
         if not late and not stats["return_status"].startswith("Maximum_"):
@@ -202,29 +199,15 @@ def infer_ipopt(
     return _result(problem, layout, np.asarray(solution["x"]).ravel()[:k], stats["iter_count"], tol)
 
 
-class Clock:
-    """A limit of time for the solver's set-up and solve together, or None.
-
-    The limit is checked after each step of the set-up and in each iteration. A step that started before the limit is finished.
-    """
-
-    def __init__(self, limit: float | None) -> None:
-        self.limit, self.started = limit, time.monotonic()
-
-    def left(self) -> float | None:
-        """Seconds left, None without a limit. Raises Stopped if no time is left."""
-        if self.limit is None:
-            return None
-        if self.is_over():
-            raise _limit_error(self.limit, 0)
-        return self.started + self.limit - time.monotonic()
-
-    def is_over(self) -> bool:
-        """Whether the limit has passed."""
-        return self.limit is not None and time.monotonic() - self.started >= self.limit
+def _seconds_left(deadline: float, limit: float | None) -> float:
+    """Seconds left for the next step of the set-up. Raises Stopped if there are none. A step that has started is finished."""
+    left = deadline - time.monotonic()
+    if left <= 0:
+        raise _limit_error(limit, 0)
+    return left
 
 
-def _make_alarm(ca: ModuleType, clock: Clock, variables: int, conditions: int) -> Any:
+def _make_alarm(ca: ModuleType, deadline: float, variables: int, conditions: int) -> Any:
     """CasADi callback by which IPOPT stops at the limit of time. IPOPT's own limit would start with the solve."""
     lengths = {"f": 1, "x": variables, "lam_x": variables, "g": conditions, "lam_g": conditions, "lam_p": 0}
 
@@ -244,20 +227,18 @@ def _make_alarm(ca: ModuleType, clock: Clock, variables: int, conditions: int) -
             return ca.Sparsity.dense(length, 1) if length else ca.Sparsity(0, 0)
 
         def eval(self, iterate: Any) -> list[int]:
-            return [int(clock.is_over())]
+            return [int(time.monotonic() >= deadline)]
 
     return Alarm()
 
 
 def _to_casadi(ca: ModuleType, matrix: sparse.csr_matrix) -> Any:
-    """CasADi's matrix."""
     columns = matrix.tocsc()  # CasADi takes lists ten times as fast as arrays
     sparsity = ca.Sparsity(*columns.shape, columns.indptr.tolist(), columns.indices.tolist())
     return ca.DM(sparsity, columns.data.tolist())
 
 
 def _limit_error(seconds: float | None, iterations: int) -> Stopped:
-    """Error for a limit of time or of iterations."""
     return Stopped(f"> {iterations} iterations" if seconds is None else f"> {seconds:g} s")
 
 

@@ -13,7 +13,7 @@ from agglearn.collective.model import TreeModel
 from agglearn.collective.newton import dual_newton
 from agglearn.collective.problem import Point, Problem
 from agglearn.collective.propagation import Beliefs, propagate
-from agglearn.collective.results import Inference, Recorder
+from agglearn.collective.results import Inference, Recorder, inference_of
 from agglearn.errors import DataError, NotAvailable
 from agglearn.progress import track
 from agglearn.rounding import round_to_totals
@@ -35,7 +35,7 @@ def infer_gibbs(
     """Return the mean of the tables over `n_moves` moves, without the fraction `burn_in`.
 
     stages : number of iterates in the trace, each the mean so far. details["means"] has (seconds, moves, tables) of each,
-        burn-in included. random_state : see `draw_seed`. A tuple names a stream of its own.
+        burn-in included. random_state : a tuple names a stream of its own.
     """
     problem.require_whole("sampling")
     seed = random_state if isinstance(random_state, tuple) else draw_seed(random_state)
@@ -51,10 +51,7 @@ def infer_gibbs(
             with record.pause():
                 means.append((record.seconds(), n_burn_in + chain.n_moves, chain.mean()))
             record(means[-1][2])
-    edges = chain.mean()
-    nodes = problem.model.node_tables_of(edges)
-    rows, details = (record.finish(), {"means": means}) if record else ([], {})
-    return Inference(edges, nodes, problem.objective_of(edges, nodes), rows, details=details)
+    return inference_of(problem, chain.mean(), details={"means": means} if record else {})
 
 
 class Chain:
@@ -72,9 +69,7 @@ class Chain:
         self.proposal = _path_proposal(model, point.beliefs)
         start = start_tables(problem, point, self.fixed, rng) if tables is None else tables
         self.tables = model.pad_edges([np.asarray(t, float) for t in start])
-        self.nodes = np.zeros((model.n_nodes, model.size))
-        for i, row in enumerate(model.node_tables_of(start)):
-            self.nodes[i, : len(row)] = np.round(row)
+        self.nodes = np.round(model.pad_nodes(model.node_tables_of(start)))
         self.reset()
 
     def reset(self) -> None:
@@ -82,18 +77,15 @@ class Chain:
         self.sums, self.n_moves = np.zeros_like(self.tables), 0
 
     def run(self, n_moves: int, seed: int) -> None:
-        """Make random moves."""
-        model = self.problem.model
-        tree, stamps = model.rooted, np.zeros(self.tables.shape, np.int64)
+        model, stamps = self.problem.model, np.zeros(self.tables.shape, np.int64)
         kernels.make_moves(
-            n_moves, tree.order, tree.parent, tree.children, tree.bounds, model.degrees, model.sizes, model.log_tables,
-            model.table_index, *self.evidence, self.fixed.incomplete, self.fixed.needs_paths, *self.proposal, self.nodes,
-            self.tables, self.sums, stamps, np.random.default_rng(seed),
+            n_moves, model.rooted, model.degrees, model.sizes, model.log_tables, model.table_index, self.evidence,
+            self.fixed.incomplete, self.fixed.needs_paths, *self.proposal, self.nodes, self.tables, self.sums, stamps,
+            np.random.default_rng(seed),
         )  # fmt: skip
         self.n_moves += n_moves
 
     def current(self) -> list[np.ndarray]:
-        """Current edge tables."""
         return [t.copy() for t in self.problem.model.split_edges(self.tables)]
 
     def mean(self) -> list[np.ndarray]:
@@ -105,58 +97,53 @@ class Fixed:
     """Cells that exact counts and potentials of zero fix.
 
     nodes : (N, L) fixed counts, observed at the node or implied by a whole edge table. NaN elsewhere.
-    edges : (N, L, L) exact counts by child, parent's state first. NaN elsewhere. states (N, L), pairs (N, L, L) : whether
-    somebody can be in the cell. incomplete : whether the table of some edge has a fixed or forbidden cell between possible
-    states. needs_paths : whether rectangles and shifts alone may not reach all tables.
+    edges : (N, L, L) exact counts by child, parent's state first. NaN elsewhere. incomplete : whether the table of some edge
+    has a fixed or forbidden cell between possible states. needs_paths : whether rectangles and shifts alone may not reach
+    all tables.
     """
 
     def __init__(self, problem: Problem) -> None:
         self.problem, model = problem, problem.model
-        self.nodes = np.full((model.n_nodes, model.size), np.nan)
-        self.edges = np.full((model.n_nodes, model.size, model.size), np.nan)
+        flat = np.full(problem.n_cells * (1 + model.size), np.nan)
+        self.nodes = flat[: problem.n_cells].reshape(model.n_nodes, model.size)
+        self.edges = flat[problem.n_cells :].reshape(model.n_nodes, model.size, model.size)
         for noise, cells, y in problem.list_observed():
             if noise.code == EXACT:
-                is_node = cells < problem.n_cells
-                self.nodes.reshape(-1)[cells[is_node]] = y[is_node]
-                self.edges.reshape(-1)[cells[~is_node] - problem.n_cells] = y[~is_node]
-        self.exact = not (np.isnan(self.nodes).all() and np.isnan(self.edges).all())
-        self.states, self.pairs = _possible_cells(problem)
-        self.nodes[~self.states], self.edges[~self.pairs] = 0.0, 0.0
-        self._add_sums()
-        states = self.states[model.rooted.parent][:, :, None] & self.states[:, None, :]
-        immovable = states & (~self.pairs | ~np.isnan(self.edges))
+                flat[cells] = y
+        self.exact = not np.isnan(flat).all()
+        states, pairs = _possible_cells(problem)
+        self.nodes[~states], self.edges[~pairs] = 0.0, 0.0
+        for c in model.rooted.order[1:]:
+            if not np.isnan(self.edges[c]).any():
+                self.nodes[model.rooted.parent[c]], self.nodes[c] = self.edges[c].sum(axis=1), self.edges[c].sum(axis=0)
+        possible = states[model.rooted.parent][:, :, None] & states[:, None, :]
+        immovable = possible & (~pairs | ~np.isnan(self.edges))
         self.incomplete_edges = [c for c in model.rooted.order[1:] if immovable[c].any()]
         self.incomplete = bool(self.incomplete_edges)
         self.needs_paths = self.incomplete and not self.exact
-
-    def _add_sums(self) -> None:
-        """Fix node tables that whole edge tables imply."""
-        for c in self.problem.model.rooted.order[1:]:
-            if not np.isnan(self.edges[c]).any():
-                self.nodes[self.problem.model.rooted.parent[c]] = self.edges[c].sum(axis=1)
-                self.nodes[c] = self.edges[c].sum(axis=0)
 
     def refuse_unreachable(self) -> None:
         """Raise NotAvailable if moves may not reach all tables with the exact counts."""
         free = np.isnan(self.nodes).any(axis=1)
         for c in self.incomplete_edges if self.exact else []:
             parent = self.problem.model.rooted.parent[c]
-            whole = not np.isnan(self.edges[c]).any()
-            if not whole and (free[c] or free[parent]):
-                a, b = self.problem.model.edges[self.problem.model.rooted.edge[c]]
+            if np.isnan(self.edges[c]).any() and (free[c] or free[parent]):
                 raise NotAvailable(
-                    f"gibbs: edge {a}–{b} has cells that are fixed or forbidden, and node {c if free[c] else parent} has no "
-                    "exact counts: moves may not reach all tables; use method='dual-newton', or count all states exactly"
+                    f"gibbs: {self.problem.model.edge_name(c)} has cells that are fixed or forbidden, and node "
+                    f"{c if free[c] else parent} has no exact counts: moves may not reach all tables; use "
+                    "method='dual-newton', or count all states exactly"
                 )
 
 
 def _possible_cells(problem: Problem) -> tuple[np.ndarray, np.ndarray]:
     """(N, L) and (N, L, L): which states and pairs are on some path of positive potential."""
-    model = problem.model
-    ones = model.with_potentials([np.where(np.isfinite(t), 0.0, -np.inf) for t in model.log_potentials])
-    base = np.where(np.isfinite(problem.base), 0.0, -np.inf)
-    edges = None if problem.base_edges is None else np.where(np.isfinite(problem.base_edges), 0.0, -np.inf)
-    beliefs = propagate(ones, base, edges)
+
+    def mask(potentials: np.ndarray) -> np.ndarray:
+        return np.where(np.isfinite(potentials), 0.0, -np.inf)
+
+    ones = problem.model.with_potentials([mask(t) for t in problem.model.log_potentials])
+    edges = None if problem.base_edges is None else mask(problem.base_edges)
+    beliefs = propagate(ones, mask(problem.base), edges)
     return beliefs.marginals > 0, beliefs.pairs() > 0
 
 
@@ -208,19 +195,16 @@ def _round_nodes(problem: Problem, fixed: np.ndarray, nodes: Sequence[np.ndarray
 def _transport(problem: Problem, child: int, fixed: Fixed, nodes: np.ndarray) -> np.ndarray:
     """A whole table with these margins and the fixed cells, of largest Σ n log φ (a transport problem)."""
     model, table = problem.model, np.nan_to_num(fixed.edges[child])
-    if child == model.rooted.order[0]:
-        return np.zeros(table.shape)
     free = np.argwhere(np.isnan(fixed.edges[child]))
     if not len(free):
         return table
     margins = np.concatenate([nodes[model.rooted.parent[child]] - table.sum(axis=1), nodes[child] - table.sum(axis=0)])
-    variables, size = np.arange(len(free)), model.size
-    rows = np.concatenate([free[:, 0], size + free[:, 1]])
-    conditions = sparse.csr_matrix((np.ones(2 * len(free)), (rows, np.tile(variables, 2))), (2 * size, len(free)))
+    rows = np.concatenate([free[:, 0], model.size + free[:, 1]])
+    cells = rows, np.tile(np.arange(len(free)), 2)
+    conditions = sparse.csr_matrix((np.ones(len(rows)), cells), (2 * model.size, len(free)))
     log_phi = model.log_tables[model.table_index[child]][tuple(free.T)]
     solution = linprog(-log_phi, A_eq=conditions, b_eq=margins, method="highs-ds")
     if solution.status != 0:
-        a, b = model.edges[model.rooted.edge[child]]
-        raise DataError(f"edge {a}–{b}: no whole table has the exact counts of the edge and of its nodes")
+        raise DataError(f"{model.edge_name(child)}: no whole table has the exact counts of the edge and of its nodes")
     table[tuple(free.T)] = np.round(solution.x)
     return table

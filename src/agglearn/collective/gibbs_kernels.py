@@ -31,6 +31,12 @@ def log_ratio_noise(code, y, parameter, n):
     return 0.0
 
 
+@njit(cache=True, inline="always")
+def log_ratio_cell(observed, cell, n):
+    """Return `log_ratio_noise` of a cell of `CellCounts`."""
+    return log_ratio_noise(observed.codes[cell], observed.counts[cell], observed.parameters[cell], n)
+
+
 @njit(cache=True)
 def draw_delta(low, high, n_cells, signs, log_phi, powers, codes, counts, parameters, n, uniform):
     """Draw δ in [low, high] from p(δ) ∝ Π over k of φ^(s δ) / ((n + s δ)!)^power · p(y | n + s δ).
@@ -92,11 +98,12 @@ def log_step_ratio(delta, n_cells, signs, log_phi, powers, codes, counts, parame
 
 
 @njit(cache=True)
-def choose_rectangle(order, parent, sizes, cells, signs, rng):
+def choose_rectangle(tree, sizes, cells, signs, rng):
     """Write the four cells of two random rows and columns of a random table. Returns 4, or 0 if rows or columns are equal."""
-    c = order[1 + rng.integers(0, order.size - 1)]
-    i, j = rng.integers(0, sizes[parent[c]]), rng.integers(0, sizes[c])
-    a, b = rng.integers(0, sizes[parent[c]]), rng.integers(0, sizes[c])
+    c = tree.order[1 + rng.integers(0, tree.order.size - 1)]
+    rows, columns = sizes[tree.parent[c]], sizes[c]
+    i, j = rng.integers(0, rows), rng.integers(0, columns)
+    a, b = rng.integers(0, rows), rng.integers(0, columns)
     if i == a or j == b:
         return 0
     for k in range(4):
@@ -108,13 +115,13 @@ def choose_rectangle(order, parent, sizes, cells, signs, rng):
 
 
 @njit(cache=True)
-def choose_cycle(order, parent, sizes, log_tables, table_index, edge_codes, has_edges, cells, signs, last, rng):
+def choose_cycle(tree, sizes, log_tables, table_index, evidence, cells, signs, last, rng):
     """Write the cells of a random cycle in a random table: a walk from rows to columns along free cells, until a row recurs.
 
     Returns the number of cells, 0 if the walk has no next cell. last : (L,) scratch, the position at which a row was left.
     """
-    c = order[1 + rng.integers(0, order.size - 1)]
-    rows, columns = sizes[parent[c]], sizes[c]
+    c = tree.order[1 + rng.integers(0, tree.order.size - 1)]
+    rows, columns = sizes[tree.parent[c]], sizes[c]
     last[:] = -1
     row, column, n_cells = rng.integers(0, rows), -1, 0
     while True:
@@ -124,11 +131,8 @@ def choose_cycle(order, parent, sizes, log_tables, table_index, edge_codes, has_
             for _ in range(8 * max(rows, columns)):
                 other = rng.integers(0, columns if turn == 0 else rows)
                 i, j = (row, other) if turn == 0 else (other, column)
-                if (
-                    other != before
-                    and log_tables[table_index[c], i, j] > -math.inf
-                    and not (has_edges and edge_codes[c, i, j] == EXACT)
-                ):
+                is_exact = evidence.has_edges and evidence.edges.codes[c, i, j] == EXACT
+                if other != before and log_tables[table_index[c], i, j] > -math.inf and not is_exact:
                     is_free = True
                     break
             if not is_free:
@@ -140,9 +144,7 @@ def choose_cycle(order, parent, sizes, log_tables, table_index, edge_codes, has_
         if last[row] >= 0:
             break
     first = last[row]
-    if (
-        cells[first, 2] == cells[n_cells - 1, 2]
-    ):  # the walk returns on the cell that it started with: it would move twice
+    if cells[first, 2] == cells[n_cells - 1, 2]:  # the walk returns on its first cell, which would move twice
         return 0
     for k in range(first, n_cells):
         for axis in range(3):  # an assignment of arrays takes numba three seconds to compile
@@ -152,19 +154,19 @@ def choose_cycle(order, parent, sizes, log_tables, table_index, edge_codes, has_
 
 
 @njit(cache=True)
-def choose_shift(node, parent, children, bounds, sizes, old, new, cells, signs, rng):
+def choose_shift(node, tree, sizes, old, new, cells, signs, rng):
     """Write one cell of state `old` and one of `new`, with a random state at the other end, in each table at a node."""
     n_cells = 0
-    if parent[node] >= 0:
-        other = rng.integers(0, sizes[parent[node]])
+    for q in range(tree.bounds[node] - 1, tree.bounds[node + 1]):  # the edge above the node comes first
+        upward = q < tree.bounds[node]
+        edge = node if upward else tree.children[q]
+        if tree.parent[edge] < 0:
+            continue
+        other = rng.integers(0, sizes[tree.parent[node] if upward else edge])
         for s in range(2):
-            cells[n_cells, 0], cells[n_cells, 1], cells[n_cells, 2] = node, other, old if s == 0 else new
-            signs[n_cells] = -1 if s == 0 else 1
-            n_cells += 1
-    for q in range(bounds[node], bounds[node + 1]):
-        other = rng.integers(0, sizes[children[q]])
-        for s in range(2):
-            cells[n_cells, 0], cells[n_cells, 1], cells[n_cells, 2] = children[q], old if s == 0 else new, other
+            state = old if s == 0 else new
+            cells[n_cells, 0] = edge
+            cells[n_cells, 1], cells[n_cells, 2] = (other, state) if upward else (state, other)
             signs[n_cells] = -1 if s == 0 else 1
             n_cells += 1
     return n_cells
@@ -185,14 +187,14 @@ def delta_limits(n_cells, cells, signs, tables):
 
 @njit(cache=True)
 def fill_cells(
-    n_cells, cells, tables, log_tables, table_index, edge_codes, edge_counts, edge_parameters, has_edges, n, log_phi, powers, codes,
-    counts, parameters,
-):  # fmt: skip
+    n_cells, cells, tables, log_tables, table_index, evidence, n, log_phi, powers, codes, counts, parameters
+):
     """Fill the arguments of `draw_delta` for edge cells. Returns False if one is forbidden or observed exactly."""
+    edge_codes, edge_counts, edge_parameters = evidence.edges
     for k in range(n_cells):
         c, i, j = cells[k, 0], cells[k, 1], cells[k, 2]
         n[k], powers[k], codes[k], log_phi[k] = tables[c, i, j], 1.0, 0, log_tables[table_index[c], i, j]
-        if has_edges:
+        if evidence.has_edges:
             codes[k], counts[k], parameters[k] = edge_codes[c, i, j], edge_counts[c, i, j], edge_parameters[c, i, j]
         if log_phi[k] == -math.inf or codes[k] == EXACT:
             return False
@@ -213,36 +215,30 @@ def pick(weights, total, uniform):
 
 
 @njit(cache=True)
-def change_path(
-    order, parent, log_tables, table_index, node_codes, node_counts, node_parameters, edge_codes, edge_counts, edge_parameters,
-    has_edges, conditionals, first, nodes, tables, old, new, rng,
-):  # fmt: skip
+def change_path(tree, log_tables, table_index, evidence, conditionals, first, nodes, tables, old, new, rng):
     """Draw an individual's path and another one from the chain (conditionals, first). Returns whether it is accepted.
 
     old, new : (N,) the two paths, filled. Given the tables, an individual's path is a Markov chain with the tables' ratios.
     """
-    root = order[0]
+    root = tree.order[0]
     old[root], new[root] = pick(nodes[root], nodes[root].sum(), rng.random()), pick(first, first.sum(), rng.random())
     total = math.log(first[old[root]]) - math.log(first[new[root]])
-    for c in order[1:]:
-        i, k = old[parent[c]], new[parent[c]]
-        old[c] = pick(tables[c, i], nodes[parent[c], i], rng.random())
+    for c in tree.order[1:]:
+        p = tree.parent[c]
+        i, k = old[p], new[p]
+        old[c] = pick(tables[c, i], nodes[p, i], rng.random())
         new[c] = pick(conditionals[c, k], conditionals[c, k].sum(), rng.random())
         j, m = old[c], new[c]
         total += log_tables[table_index[c], k, m] - log_tables[table_index[c], i, j]
         total += math.log(conditionals[c, i, j]) - math.log(conditionals[c, k, m])
-        if has_edges and (i != k or j != m):
-            total += log_ratio_noise(
-                edge_codes[c, k, m], edge_counts[c, k, m], edge_parameters[c, k, m], tables[c, k, m]
-            )
-            total -= log_ratio_noise(
-                edge_codes[c, i, j], edge_counts[c, i, j], edge_parameters[c, i, j], tables[c, i, j] - 1
-            )
-    for c in order:
+        if evidence.has_edges and (i != k or j != m):
+            total += log_ratio_cell(evidence.edges, (c, k, m), tables[c, k, m])
+            total -= log_ratio_cell(evidence.edges, (c, i, j), tables[c, i, j] - 1)
+    for c in tree.order:
         i, k = old[c], new[c]
         if i != k:
-            total += log_ratio_noise(node_codes[c, k], node_counts[c, k], node_parameters[c, k], nodes[c, k])
-            total -= log_ratio_noise(node_codes[c, i], node_counts[c, i], node_parameters[c, i], nodes[c, i] - 1)
+            total += log_ratio_cell(evidence.nodes, (c, k), nodes[c, k])
+            total -= log_ratio_cell(evidence.nodes, (c, i), nodes[c, i] - 1)
     return math.log(rng.random()) < total
 
 
@@ -255,27 +251,26 @@ def add(amount, c, i, j, move, tables, sums, stamps):
 
 
 @njit(cache=True, inline="always")
-def exchange_paths(move, order, parent, old, new, nodes, tables, sums, stamps):
+def exchange_paths(move, tree, old, new, nodes, tables, sums, stamps):
     """Move one individual from path `old` (N,) to path `new` (N,)."""
-    for c in order:
+    for c in tree.order:
         nodes[c, old[c]] -= 1
         nodes[c, new[c]] += 1
-    for c in order[1:]:
-        add(-1.0, c, old[parent[c]], old[c], move, tables, sums, stamps)
-        add(1.0, c, new[parent[c]], new[c], move, tables, sums, stamps)
+    for c in tree.order[1:]:
+        add(-1.0, c, old[tree.parent[c]], old[c], move, tables, sums, stamps)
+        add(1.0, c, new[tree.parent[c]], new[c], move, tables, sums, stamps)
 
 
 @njit(cache=True, inline="always")
 def fill_states(
-    n_cells, node, old, new, degrees, nodes, node_codes, node_counts, node_parameters, n, signs, log_phi, powers, codes, counts,
-    parameters,
-):  # fmt: skip
+    n_cells, node, old, new, degrees, nodes, observed, n, signs, log_phi, powers, codes, counts, parameters
+):
     """Fill the arguments of `draw_delta` for two states of a node, behind those of edge cells."""
     for s in range(2):
         k, x = n_cells + s, old if s == 0 else new
-        n[k], signs[k], codes[k] = nodes[node, x], -1 if s == 0 else 1, node_codes[node, x]
+        n[k], signs[k], codes[k] = nodes[node, x], -1 if s == 0 else 1, observed.codes[node, x]
         log_phi[k], powers[k] = 0.0, 1.0 - degrees[node]
-        counts[k], parameters[k] = node_counts[node, x], node_parameters[node, x]
+        counts[k], parameters[k] = observed.counts[node, x], observed.parameters[node, x]
 
 
 @njit(cache=True, inline="always")
@@ -289,9 +284,8 @@ def complete_sums(n_moves, order, tables, sums, stamps):
 
 @njit(cache=True, nogil=True)
 def make_moves(
-    n_moves, order, parent, children, bounds, degrees, sizes, log_tables, table_index, node_codes, node_counts, node_parameters,
-    edge_codes, edge_counts, edge_parameters, has_edges, incomplete, needs_paths, conditionals, first, nodes, tables, sums,
-    stamps, rng,
+    n_moves, tree, degrees, sizes, log_tables, table_index, evidence, incomplete, needs_paths, conditionals, first, nodes,
+    tables, sums, stamps, rng,
 ):  # fmt: skip
     """Make random moves. nodes (N, L), tables (N, L, L) and sums (N, L, L), the tables after each move, change in place.
 
@@ -314,36 +308,29 @@ def make_moves(
         node, old, new = -1, 0, 0
         if needs_paths and rng.random() < 1 / 3:
             if change_path(
-                order, parent, log_tables, table_index, node_codes, node_counts, node_parameters, edge_codes, edge_counts,
-                edge_parameters, has_edges, conditionals, first, nodes, tables, old_path, new_path, rng,
-            ):  # fmt: skip
-                exchange_paths(move, order, parent, old_path, new_path, nodes, tables, sums, stamps)
+                tree, log_tables, table_index, evidence, conditionals, first, nodes, tables, old_path, new_path, rng
+            ):
+                exchange_paths(move, tree, old_path, new_path, nodes, tables, sums, stamps)
             continue
         if rng.random() >= 0.5:
             node = rng.integers(0, len(nodes))
             old, new = rng.integers(0, sizes[node]), rng.integers(0, sizes[node])
-            n_cells = 0
-            if old != new:
-                n_cells = choose_shift(node, parent, children, bounds, sizes, old, new, cells, signs, rng)
+            n_cells = choose_shift(node, tree, sizes, old, new, cells, signs, rng) if old != new else 0
         elif incomplete and rng.random() < 0.5:
-            n_cells = choose_cycle(
-                order, parent, sizes, log_tables, table_index, edge_codes, has_edges, cells, signs, last, rng
-            )
+            n_cells = choose_cycle(tree, sizes, log_tables, table_index, evidence, cells, signs, last, rng)
         else:
-            n_cells = choose_rectangle(order, parent, sizes, cells, signs, rng)
+            n_cells = choose_rectangle(tree, sizes, cells, signs, rng)
         low, high = delta_limits(n_cells, cells, signs, tables)
         if n_cells == 0 or low >= high or not fill_cells(
-            n_cells, cells, tables, log_tables, table_index, edge_codes, edge_counts, edge_parameters, has_edges, n, log_phi, powers,
-            codes, counts, parameters,
+            n_cells, cells, tables, log_tables, table_index, evidence, n, log_phi, powers, codes, counts, parameters
         ):  # fmt: skip
             continue
         total = n_cells
         if node >= 0:
-            if node_codes[node, old] == EXACT or node_codes[node, new] == EXACT:
+            if evidence.nodes.codes[node, old] == EXACT or evidence.nodes.codes[node, new] == EXACT:
                 continue
             fill_states(
-                n_cells, node, old, new, degrees, nodes, node_codes, node_counts, node_parameters, n, signs, log_phi, powers,
-                codes, counts, parameters,
+                n_cells, node, old, new, degrees, nodes, evidence.nodes, n, signs, log_phi, powers, codes, counts, parameters
             )  # fmt: skip
             total += 2
         delta = draw_delta(low, high, total, signs, log_phi, powers, codes, counts, parameters, n, rng.random())
@@ -353,4 +340,4 @@ def make_moves(
             if node >= 0:
                 nodes[node, old] -= delta
                 nodes[node, new] += delta
-    complete_sums(n_moves, order, tables, sums, stamps)
+    complete_sums(n_moves, tree.order, tables, sums, stamps)

@@ -54,7 +54,7 @@ def infer(
     model : TreeModel
         Model of one individual.
     counts : FlowCounts or sequence of FlowCounts
-        Noisy counts, or several of the same population.
+        Counts of the population.
     population_size : float
         Number of individuals, M.
     method : str
@@ -65,8 +65,7 @@ def infer(
     trace : bool
         Whether to record objective and violation of iterates.
     **options : Any
-        Options of the method: tol, max_iter, damping, beta, step, schedule, … The functions named after the methods
-        describe them.
+        Options of the method, which the function named after it describes: tol, max_iter, damping, beta, …
 
     Raises
     ------
@@ -75,27 +74,23 @@ def infer(
     DataError
         The model or the population size cannot give the counts. The message names the node and the edge.
     NotAvailable
-        A package is missing.
+        A package is missing, or the method takes no such model or counts.
     Stopped
         A generic solver reached its limit of time or of iterations.
     """
     check_choice("method", method, METHODS)
-    check_options(method, options)
-    problem = Problem(model, counts, population_size)
-    record = Recorder(problem) if trace else None
-    result = METHODS[method](problem, record=record, **options)
-    if isinstance(result, Inference):
-        return result
-    converged = problem.is_solved(result, options.get("tol", 1e-8))
-    if not converged and problem.exact.any():
-        problem.refuse_impossible()
-    rows = record.finish() if record else []
-    details = {"dual": result.dual}
-    return Inference(*problem.tables(result.beliefs), result.objective, rows, result.duality_gap, converged, details)
-
-
-def check_options(method: str, options: dict) -> None:
-    """Check the options of a method."""
     declared = {k: p for k, p in (parameters(METHODS[method]) or {}).items() if k not in GIVEN or k == "start"}
     for key, fault in keys_at_fault(f"method {method}", declared, options):
         raise ConfigError(f"{key}: {fault}" if key else fault)
+    problem = Problem(model, counts, population_size)
+    record = Recorder(problem) if trace else None
+    result = METHODS[method](problem, record=record, **options)
+    if isinstance(result, Point):
+        converged = problem.is_solved(result, options.get("tol", 1e-8))
+        if not converged and problem.has_exact:
+            problem.refuse_impossible()
+        tables, details = problem.tables(result.beliefs), {"dual": result.dual}
+        result = Inference(*tables, result.objective, [], result.duality_gap, converged, details)
+    if record:
+        result.trace = record.finish()
+    return result

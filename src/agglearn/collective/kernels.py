@@ -1,9 +1,9 @@
 """Numba kernels of belief propagation on a rooted tree. Pure: arrays in, arrays changed in place, nothing else.
 
-Layout. Nodes have up to L states. Rows of nodes with fewer states are padded by states of potential zero. Edge c joins
-node c to its parent p, and `tables[table_index[c]]` is its (L, L) potential, parent's state first. `order` lists nodes,
-parents first. The children of node p are `children[bounds[p]:bounds[p + 1]]`. A sweep goes up the tree and down again.
-Every message is scaled to a largest entry of one, and the logarithms of the scales add up to log Z.
+Nodes have up to L states. Rows of nodes with fewer states are padded by states of potential zero. Edge c joins node c to its
+parent, and `tables[table_index[c]]` is its (L, L) potential, parent's state first. Trees, messages and evidence are the
+named tuples `Rooted`, `Messages` and `Evidence`. Every message is scaled to a largest entry of one, and the logarithms of
+the scales add up to log Z.
 
 Sums run in one fixed order on one thread, so results do not depend on the number of threads. Kernels compile when first
 called, not when imported, so a process that imports this module may still fork.
@@ -43,46 +43,38 @@ def matvec_transposed(table, v, out):
 
 
 @njit(cache=True)
-def rescale(v):
-    """Scale v to a largest entry of one, with tiny entries set to zero. Returns the scale, 0 where v is zero."""
+def rescale(v, out):
+    """Write v, scaled to a largest entry of one, with tiny entries set to zero. Returns the scale, 0 where v is zero."""
     top = 0.0
     for i in range(v.size):
         top = max(top, v[i])
     if not top > 0.0 or top == math.inf:
         return 0.0
     for i in range(v.size):
-        v[i] = v[i] / top if v[i] > TINY * top else 0.0
+        out[i] = v[i] / top if v[i] > TINY * top else 0.0
     return top
 
 
 @njit(cache=True)
-def sweep(tables, table_index, order, parent, children, bounds, weights, subtree, context, raw_up, raw_down, marginals):
+def sweep(tables, table_index, tree, weights, messages):
     """Propagate beliefs up and down the tree. Returns log Z, or NaN where all of a message is zero.
 
-    weights : (N, L) exponentials of node potentials. The other arrays are filled, all (N, L):
-    subtree : weight of a node times the messages of its children. context : weight of its parent times all messages to
-    the parent but the node's own. raw_up, raw_down : messages from and to the node before scaling.
-    marginals : of nodes. Rows add up to one.
-
-    Loops copy rows, because an assignment of arrays takes numba three seconds to compile.
+    weights : (N, L) exponentials of node potentials. Messages are filled, but those of the subtrees start at the weights.
     """
+    order, parent, children, bounds = tree.order, tree.parent, tree.children, tree.bounds
+    subtree, context, raw_up, raw_down, marginals = messages
     n, size = weights.shape
     up, down = np.ones((n, size)), np.ones((n, size))
-    for c in range(n):
-        for i in range(size):
-            subtree[c, i] = weights[c, i]
     log_z = 0.0
     for k in range(n - 1, -1, -1):
         c = order[k]
-        s = rescale(subtree[c])
+        s = rescale(subtree[c], subtree[c])
         if s == 0.0:
             return math.nan
         log_z += math.log(s)
         if k > 0:
             matvec(tables[table_index[c]], subtree[c], raw_up[c])
-            for i in range(size):
-                up[c, i] = raw_up[c, i]
-            s = rescale(up[c])
+            s = rescale(raw_up[c], up[c])
             if s == 0.0:
                 return math.nan
             log_z += math.log(s)
@@ -99,12 +91,10 @@ def sweep(tables, table_index, order, parent, children, bounds, weights, subtree
                 if children[q] != c:
                     for i in range(size):
                         context[c, i] *= up[children[q], i]
-            if rescale(context[c]) == 0.0:
+            if rescale(context[c], context[c]) == 0.0:
                 return math.nan
             matvec_transposed(tables[table_index[c]], context[c], raw_down[c])
-            for i in range(size):
-                down[c, i] = raw_down[c, i]
-            if rescale(down[c]) == 0.0:
+            if rescale(raw_down[c], down[c]) == 0.0:
                 return math.nan
         total = 0.0
         for i in range(size):
@@ -142,7 +132,7 @@ def log_sum_exp(v):
 
 
 @njit(cache=True)
-def log_sweep(log_tables, tables, log_scales, table_index, order, parent, potentials, conditionals, marginals):
+def log_sweep(log_tables, tables, log_scales, table_index, tree, potentials, conditionals, marginals):
     """Propagate beliefs in log space, where no number underflows. Returns log Z.
 
     tables, log_scales : `log_tables` are log `tables` + `log_scales`. Two arrays are filled: conditionals (N, L, L),
@@ -150,7 +140,7 @@ def log_sweep(log_tables, tables, log_scales, table_index, order, parent, potent
 
     A row is summed in scaled numbers where its sum is large enough. Entries that are too small there take exponentials.
     """
-    n, size = potentials.shape
+    (n, size), order, parent = potentials.shape, tree.order, tree.parent
     subtree, weights, row, alive = potentials.copy(), np.empty(size), np.empty(size), np.empty(size, np.int64)
     for k in range(n - 1, 0, -1):
         c, top, count = order[k], -math.inf, 0
@@ -203,14 +193,13 @@ def center_covariances(root, marginals, collected, rest, out):
 
 
 @njit(cache=True)
-def covariance_product(
-    tables, table_index, order, parent, children, bounds, subtree, context, raw_up, raw_down, marginals, v, out
-):
+def covariance_product(tables, table_index, tree, messages, v, out):
     """Write Cov(1[x_c = j], Σ v(x)) to `out` (N, L), for a direction v (N, L) of node potentials. One pass up, one down.
 
-    The arrays of a sweep give above[c] = E[v of the subtree | parent] and rest[c] = E[v of the rest | node].
+    The messages of a sweep give above[c] = E[v of the subtree | parent] and rest[c] = E[v of the rest | node].
     """
-    n, size = v.shape
+    (n, size), order, parent = v.shape, tree.order, tree.parent
+    subtree, context, raw_up, raw_down, marginals = messages
     above, rest, scratch = np.zeros((n, size)), np.zeros((n, size)), np.empty(size)
     collected = v.copy()
     for k in range(n - 1, 0, -1):
@@ -233,10 +222,11 @@ def covariance_product(
 
 
 @njit(cache=True, fastmath=FAST)
-def mix_edge_marginals(tables, table_index, order, subtree, context, raw_up, keep, factor, out):
+def mix_edge_marginals(tables, table_index, tree, messages, keep, factor, out):
     """Set `out` (N, L, L) to keep · out + factor · P(parent = i, node = j), except at the root."""
-    for k in range(1, order.size):
-        c, total = order[k], 0.0
+    subtree, context, raw_up, _, _ = messages
+    for k in range(1, tree.order.size):
+        c, total = tree.order[k], 0.0
         for i in range(context.shape[1]):
             total += context[c, i] * raw_up[c, i]
         table, last = tables[table_index[c]], subtree[c]
@@ -247,15 +237,13 @@ def mix_edge_marginals(tables, table_index, order, subtree, context, raw_up, kee
 
 
 @njit(cache=True)
-def edge_covariance_product(
-    tables, table_index, order, parent, children, bounds, subtree, context, raw_up, raw_down, marginals, pairs, v, w, out,
-    out_pairs,
-):  # fmt: skip
+def edge_covariance_product(tables, table_index, tree, messages, pairs, v, w, out, out_pairs):
     """Write covariances of nodes and edges for a direction (v, w) of node and edge potentials, see `covariance_product`.
 
     pairs : (N, L, L) edge marginals. w, out_pairs : (N, L, L).
     """
-    n, size = v.shape
+    (n, size), order, parent = v.shape, tree.order, tree.parent
+    subtree, context, raw_up, raw_down, marginals = messages
     above, rest = np.zeros((n, size)), np.zeros((n, size))
     collected = v.copy()
     for k in range(n - 1, 0, -1):
@@ -311,31 +299,30 @@ def loss_gradient(code, y, parameter, z):
 
 
 @njit(cache=True)
-def _fill_node_factors(
-    p, order, parent, children, bounds, degrees, codes, counts, parameters, row_sums, column_sums, out
-):
+def _fill_node_factors(p, tree, degrees, observed, row_sums, column_sums, out):
     """Write exp(−ℓ′/ν) of node p to `out`, at the mean of its edges' sums."""
     for x in range(out.size):
-        z = column_sums[p, x] if parent[p] >= 0 else 0.0
-        for q in range(bounds[p], bounds[p + 1]):
-            z += row_sums[children[q], x]
+        z = column_sums[p, x] if tree.parent[p] >= 0 else 0.0
+        for q in range(tree.bounds[p], tree.bounds[p + 1]):
+            z += row_sums[tree.children[q], x]
         z /= degrees[p]
-        out[x] = math.exp(min(-loss_gradient(codes[p, x], counts[p, x], parameters[p, x], z) / degrees[p], 700.0))
+        slope = loss_gradient(observed.codes[p, x], observed.counts[p, x], observed.parameters[p, x], z)
+        out[x] = math.exp(min(-slope / degrees[p], 700.0))
 
 
 @njit(cache=True)
-def _multiply_messages(p, without, parent, children, bounds, up, down, states, out):
+def _multiply_messages(p, without, tree, up, down, states, out):
     """Write the product of the messages to node p, without that along edge `without`, to `out`."""
     for x in range(out.size):
         out[x] = 1.0 if states[p, x] else 0.0
-    if parent[p] >= 0 and p != without:
+    if tree.parent[p] >= 0 and p != without:
         for x in range(out.size):
             out[x] *= down[p, x]
-    for q in range(bounds[p], bounds[p + 1]):
-        if children[q] != without:
+    for q in range(tree.bounds[p], tree.bounds[p + 1]):
+        if tree.children[q] != without:
             for x in range(out.size):
-                out[x] *= up[children[q], x]
-    rescale(out)
+                out[x] *= up[tree.children[q], x]
+    rescale(out, out)
 
 
 @njit(cache=True, fastmath=FAST)
@@ -347,12 +334,11 @@ def _dot(a, b):
 
 
 @njit(cache=True)
-def _update_table(
-    c, potentials, parent, children, bounds, up, down, states, population, damping, z, row_sums, column_sums, a, b
-):
-    """Update the table of edge c from its potential and the messages, with damping (eq. 2.10)."""
-    _multiply_messages(parent[c], c, parent, children, bounds, up, down, states, a)
-    _multiply_messages(c, c, parent, children, bounds, up, down, states, b)
+def _update_table(c, tree, states, population, damping, state, a, b):
+    """Update the table of edge c from its potential and the messages, with damping (eq. 2.10). a, b : (L,) scratch."""
+    potentials, z = state.potentials[c], state.z[c]
+    _multiply_messages(tree.parent[c], c, tree, state.up, state.down, states, a)
+    _multiply_messages(c, c, tree, state.up, state.down, states, b)
     total = 0.0
     for i in range(a.size):
         total += a[i] * _dot(potentials[i], b)
@@ -360,9 +346,9 @@ def _update_table(
         return
     factor = damping * population / total
     for j in range(b.size):
-        column_sums[c, j] = 0.0
+        state.column_sums[c, j] = 0.0
     for i in range(a.size):
-        row_sums[c, i] = _mix_row(z[i], 1 - damping, potentials[i], factor * a[i], b, column_sums[c])
+        state.row_sums[c, i] = _mix_row(z[i], 1 - damping, potentials[i], factor * a[i], b, state.column_sums[c])
 
 
 @njit(cache=True, fastmath=FAST)
@@ -378,8 +364,9 @@ def _mix_row(row, keep, potentials, factor, weights, column_sums):
 
 
 @njit(cache=True)
-def _update_edge_potential(c, table, parent_factors, child_factors, codes, counts, parameters, has_edges, z, edge):
+def _update_edge_potential(c, table, parent_factors, child_factors, observed, has_edges, z, edge):
     """Write the potential of the edge above c given the evidence (eq. 2.8, with the sign of its gradient) to `edge`."""
+    codes, counts, parameters = observed
     for i in range(len(edge)):
         for j in range(len(edge)):
             edge[i, j] = table[i, j] * parent_factors[i] * child_factors[j]
@@ -389,31 +376,27 @@ def _update_edge_potential(c, table, parent_factors, child_factors, codes, count
 
 
 @njit(cache=True)
-def run_naive_round(
-    tables, table_index, order, parent, children, bounds, degrees, states, codes, counts, parameters, edge_codes,
-    edge_counts, edge_parameters, has_edges, population, damping, up, down, potentials, z, row_sums, column_sums,
-):  # fmt: skip
+def run_naive_round(tables, table_index, tree, degrees, states, evidence, population, damping, state):
     """Run one round of NLBP with the naive schedule (Sun 2019, Algorithm 1): messages in order, up the tree and down.
 
-    Before a message along an edge its potential is updated (eq. 2.8), after it the tables of all edges that depend on
-    it. These arrays change in place: up, down (N, L), messages to and from the parent. potentials (N, L, L). z (N, L, L),
-    the tables. row_sums, column_sums (N, L) of z.
+    Before a message along an edge its potential is updated (eq. 2.8), after it the tables of all edges that depend on it.
     """
+    order, parent, children, bounds = tree.order, tree.parent, tree.children, tree.bounds
+    up, down, potentials, z, row_sums, column_sums = state
     n, size = up.shape
     parent_factors, child_factors, into, other, new = np.empty((5, size))
-    node_arrays = order, parent, children, bounds, degrees, codes, counts, parameters, row_sums, column_sums
     for turn in range(2 * n):
         upward = turn < n
         c = order[n - 1 - turn] if upward else order[turn - n]
         p = parent[c]
         if p < 0:
             continue
-        _fill_node_factors(p, *node_arrays, parent_factors)
-        _fill_node_factors(c, *node_arrays, child_factors)
+        _fill_node_factors(p, tree, degrees, evidence.nodes, row_sums, column_sums, parent_factors)
+        _fill_node_factors(c, tree, degrees, evidence.nodes, row_sums, column_sums, child_factors)
         factors = tables[table_index[c]], parent_factors, child_factors
-        _update_edge_potential(c, *factors, edge_codes, edge_counts, edge_parameters, has_edges, z, potentials[c])
+        _update_edge_potential(c, *factors, evidence.edges, evidence.has_edges, z, potentials[c])
         old = up[c] if upward else down[c]
-        _multiply_messages(c if upward else p, c, parent, children, bounds, up, down, states, into)
+        _multiply_messages(c if upward else p, c, tree, up, down, states, into)
         if upward:
             matvec(potentials[c], into, new)
         else:
@@ -427,10 +410,7 @@ def run_naive_round(
         for q in range(own, bounds[target + 1]):
             k = c if q == own else target if q == own + 1 else children[q]
             if q == own or (k != c and parent[k] >= 0):
-                _update_table(
-                    k, potentials[k], parent, children, bounds, up, down, states, population, damping, z[k], row_sums,
-                    column_sums, into, other,
-                )  # fmt: skip
+                _update_table(k, tree, states, population, damping, state, into, other)
 
 
 @njit(cache=True)

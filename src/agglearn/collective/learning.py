@@ -27,7 +27,7 @@ OnIteration = Callable[[int, np.ndarray, list[Inference]], None]
 
 
 class ParametricModel(Protocol):
-    """Family of models, see `agglearn.collective.parametric_models`."""
+    """Family of models with K parameters, see `agglearn.collective.parametric_models`."""
 
     @property
     def n_parameters(self) -> int:
@@ -83,10 +83,8 @@ class Learned:
         Parameters of the model.
     inferences : list of Inference
         Result of the last E step for each instance.
-    trace : list of ThetaIterate
-        Iterates from the start on, thinned by `trace_every`.
-    evaluations : int
-        Number of E steps.
+    trace, evaluations : list of ThetaIterate, int
+        Iterates from the start on, thinned by `trace_every`, and number of E steps.
     """
 
     theta: np.ndarray
@@ -95,23 +93,19 @@ class Learned:
     evaluations: int = 0
 
 
+@dataclass
 class _Steps:
     """E steps over all instances, warm-started by the last λ if the method takes a start, and the clock of the trace."""
 
-    def __init__(
-        self,
-        parametric_model: ParametricModel,
-        counts: Sequence[FlowCounts],
-        population_sizes: Sequence[float],
-        method: str,
-        options: dict,
-        on_iteration: OnIteration | None,
-    ) -> None:
-        if not counts or len(counts) != len(population_sizes):
-            raise DataError(f"{len(counts)} instances and {len(population_sizes)} population sizes; give one for each")
-        self.parametric_model, self.counts, self.population_sizes = parametric_model, counts, population_sizes
-        self.method, self.options, self.on_iteration = method, options, on_iteration
-        self.duals: list[np.ndarray | None] = [None] * len(counts)
+    parametric_model: ParametricModel
+    counts: Sequence[FlowCounts]
+    population_sizes: Sequence[float]
+    method: str
+    options: dict
+    on_iteration: OnIteration | None
+
+    def __post_init__(self) -> None:
+        self.duals: list[np.ndarray | None] = [None] * len(self.counts)
         self.evaluations, self.clock = 0, Stopwatch()
         self.trace: list[ThetaIterate] = []
 
@@ -128,7 +122,6 @@ class _Steps:
         return inferences, total
 
     def record(self, iteration: int, theta: np.ndarray) -> None:
-        """Append an iterate to the trace."""
         self.trace.append(ThetaIterate(iteration, self.clock.seconds(), theta.copy()))
 
     def report(self, iteration: int, theta: np.ndarray, inferences: list[Inference]) -> None:
@@ -158,10 +151,8 @@ def learn(
     parametric_model : ParametricModel
         One of `agglearn.collective.parametric_models`, or anything with `model(theta, instance)` and, for `em`,
         `maximise(theta, tables)`, for `lbfgs`, `gradient(theta, tables)`.
-    counts : sequence of FlowCounts
-        Noisy counts of each instance.
-    population_sizes : sequence of float
-        M of each instance.
+    counts, population_sizes : sequence of FlowCounts, sequence of float
+        Noisy counts and M of each instance.
     start : ndarray, shape (K,)
         Initial θ.
     learner : {'lbfgs', 'em'}
@@ -182,16 +173,16 @@ def learn(
     ConfigError
         The learner is unknown.
     DataError
-        There are no instances, or not as many sizes as instances, or L-BFGS is used with a method that does not minimise F,
-        so that J has no gradient.
+        There are no instances, or not as many sizes, or L-BFGS is used with a method that does not minimise F.
     """
     check_choice("learner", learner, LEARNERS)
+    if not counts or len(counts) != len(population_sizes):
+        raise DataError(f"{len(counts)} instances and {len(population_sizes)} population sizes; give one for each")
     steps = _Steps(parametric_model, counts, population_sizes, method, options, on_iteration)
     return LEARNERS[learner](steps, np.asarray(start, float), n_iter, trace_every)
 
 
 def _em(steps: _Steps, theta: np.ndarray, n_iter: int, trace_every: int) -> Learned:
-    """E and M steps in turn."""
     inferences: list[Inference] = []
     for iteration in track(range(n_iter + 1), "EM"):
         if iteration % trace_every == 0 or iteration == n_iter:
@@ -205,7 +196,6 @@ def _em(steps: _Steps, theta: np.ndarray, n_iter: int, trace_every: int) -> Lear
 
 
 def _lbfgs(steps: _Steps, theta: np.ndarray, n_iter: int, trace_every: int) -> Learned:
-    """L-BFGS on J."""
     if steps.method not in MAP_METHODS:
         raise DataError(
             f"method {steps.method!r} does not minimise eq. 2.7: L-BFGS has no gradient; learn by EM, or use another"

@@ -16,8 +16,8 @@ def migration_features(rows: int, columns: int, wind: np.ndarray) -> np.ndarray:
     """(T−1, L, L, 4) features of a step from cell i to cell j.
 
     They are −distance in cells, the cosine between the step and the wind (T−1, 2) at that time, the cosine between the step and
-    the way to the top-right cell, and one for a step that leaves the cell. Both cosines are zero for a bird that stays, the
-    second also at the destination. With this sign of the distance all four true parameters are positive, as printed.
+    the way to the top-right cell, and one for a step that leaves the cell. The cosine with a vector of zeros is zero. With this
+    sign of the distance all four true parameters are positive, as printed.
     """
     xy = centres(rows, columns)
     step = xy[None, :] - xy[:, None]

@@ -22,15 +22,12 @@ class TreeModel(PaddedTree):
     edges : sequence of pairs (i, j)
         Edges between nodes 0 … N−1.
     log_potentials : sequence of ndarray
-        For each edge an (L_i, L_j) array of log φ. −inf forbids a pair. An array object that is given for several edges is
-        stored once.
+        For each edge an (L_i, L_j) array of log φ. −inf forbids a pair. An array that is given for several edges is stored once.
 
     Attributes
     ----------
-    n_nodes : int
-        Number of nodes, N.
-    sizes : ndarray, shape (N,)
-        Number of states of each node.
+    n_nodes, sizes : int, ndarray of shape (N,)
+        Number of nodes, N, and of the states of each.
 
     Raises
     ------
@@ -80,10 +77,8 @@ class TreeModel(PaddedTree):
 
         Parameters
         ----------
-        n : int
-            Number of individuals.
-        rng : numpy.random.Generator
-            Source of randomness.
+        n, rng : int, numpy.random.Generator
+            Number of individuals, and source of randomness.
         """
         conditionals, first = self.beliefs.conditionals()
         x = np.empty((n, self.n_nodes), np.int64)
@@ -102,10 +97,8 @@ class TreeModel(PaddedTree):
 
         Parameters
         ----------
-        population_size : int
-            Number of individuals, M.
-        rng : numpy.random.Generator
-            Source of randomness.
+        population_size, rng : int, numpy.random.Generator
+            Number of individuals, M, and source of randomness.
         """
         conditionals, first = self.beliefs.conditionals()
         root, *rest = self.rooted.order
@@ -140,14 +133,10 @@ class TreeModel(PaddedTree):
         edge_tables : sequence of ndarray
             One (L_i, L_j) array per edge.
         """
-        return self._mean_sums(_sum_edges(edge_tables))
-
-    def _mean_sums(self, sums: list[tuple[np.ndarray, np.ndarray]]) -> list[np.ndarray]:
-        """Mean of the edges' row and column sums at each node."""
         nodes = [np.zeros(size) for size in self.sizes]
-        for (i, j), (rows, columns) in zip(self.edges, sums, strict=True):
-            nodes[i] += rows / self.degrees[i]
-            nodes[j] += columns / self.degrees[j]
+        for (i, j), table in zip(self.edges, edge_tables, strict=True):
+            nodes[i] += np.sum(table, axis=1) / self.degrees[i]
+            nodes[j] += np.sum(table, axis=0) / self.degrees[j]
         return nodes
 
     def violation(self, edge_tables: Tables, population_size: float) -> float:
@@ -160,10 +149,9 @@ class TreeModel(PaddedTree):
         population_size : float
             Number of individuals, M.
         """
-        sums = _sum_edges(edge_tables)
-        nodes, total = self._mean_sums(sums), 0.0
-        for (i, j), table, (rows, columns) in zip(self.edges, edge_tables, sums, strict=True):
-            total += np.abs(rows - nodes[i]).sum() + np.abs(columns - nodes[j]).sum()
+        nodes, total = self.node_tables_of(edge_tables), 0.0
+        for (i, j), table in zip(self.edges, edge_tables, strict=True):
+            total += np.abs(np.sum(table, axis=1) - nodes[i]).sum() + np.abs(np.sum(table, axis=0) - nodes[j]).sum()
             if np.min(table) < 0:
                 total -= np.minimum(table, 0).sum()
         return float(total + sum(abs(n.sum() - population_size) for n in nodes))
@@ -212,15 +200,12 @@ class TreeModel(PaddedTree):
 
         Parameters
         ----------
-        edge_tables : sequence of ndarray
-            One (L_i, L_j) array per edge.
-        node_tables : sequence of ndarray
-            One (L_i,) array per node.
+        edge_tables, node_tables : sequence of ndarray
+            One (L_i, L_j) array per edge, and one (L_i,) array per node.
         """
         total = -sum(_negative_entropy(t) for t in edge_tables)
-        return float(
-            total + sum((d - 1) * _negative_entropy(n) for d, n in zip(self.degrees, node_tables, strict=True))
-        )
+        separators = zip(self.degrees, node_tables, strict=True)
+        return float(total + sum((d - 1) * _negative_entropy(n) for d, n in separators))
 
 
 class ChainModel(TreeModel):
@@ -240,11 +225,6 @@ class ChainModel(TreeModel):
 
     def node_name(self, node: int) -> str:
         return f"node {node} (step {node})"
-
-
-def _sum_edges(edge_tables: Tables) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Row sums and column sums of each table."""
-    return [(np.sum(table, axis=1), np.sum(table, axis=0)) for table in edge_tables]
 
 
 def _negative_entropy(table: np.ndarray) -> float:

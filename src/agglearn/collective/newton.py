@@ -1,19 +1,17 @@
 """Newton's method on the dual of the approximate MAP problem, with belief propagation as its only oracle.
 
-This goes beyond the thesis. The dual D(λ) is convex and has one variable per observed cell. Its Hessian is M times the
-covariance of the observed cells plus a diagonal. A product with it costs one pass up and one down the tree, like belief
-propagation itself, so conjugate gradients solve the Newton equation without the Hessian itself. With
-its diagonal as preconditioner the eigenvalues lie between about 1/2 and N/2 whatever the potentials, the grid
-or M, hence some ten products per step. Bounds on λ (the box of Laplace noise, the pole of Poisson noise)
-are kept by projection (Bertsekas 1982) and by a fraction-to-the-boundary rule. A step is taken only if D falls enough.
-While plain steps of mirror descent, one belief propagation each, do as well, they are taken instead.
+This goes beyond the thesis. The dual D(λ) is convex and has one variable per observed cell. Its Hessian is M times the covariance
+of the observed cells plus a diagonal. A product with it costs one pass up and one down the tree, so conjugate gradients solve
+the Newton equation. With its diagonal as preconditioner the eigenvalues lie between about 1/2 and N/2 whatever the potentials,
+the grid or M, hence some ten products per step. Bounds on λ (the box of Laplace noise, the pole of Poisson noise) are kept by
+projection (Bertsekas 1982) and by a fraction-to-the-boundary rule. A step is taken only if D falls enough. While plain steps of
+mirror descent, one belief propagation each, do as well, they are taken instead.
 """
 
 from typing import Annotated
 
 import numpy as np
 
-from agglearn.collective.noise import Poisson
 from agglearn.collective.problem import Point, Problem
 from agglearn.collective.results import Recorder
 from agglearn.progress import track
@@ -35,7 +33,6 @@ def dual_newton(
     """Minimise D until the duality gap is below tol · max(1, |F|) and exact counts are met.
 
     start : initial λ, from a problem with the same observed cells, by default zero.
-    record : called with each point.
     """
     zero = np.zeros(problem.size)
     point = problem.point(zero, problem.start) if start is None else problem.point(_into_bounds(problem, start))
@@ -55,32 +52,24 @@ def dual_newton(
                 point = averaged
                 continue
         gradient = problem.mean(point.dual) - point.z
-        free = ~_is_active(problem, point.dual, gradient)
-        direction = _newton_direction(problem, point, gradient, free, last_residual, damping)
-        last_residual = float(np.abs(gradient[free]).sum())
+        # at a bound, and the gradient pushes outwards
+        active = ((point.dual >= problem.upper) & (gradient < 0)) | ((point.dual <= problem.lower) & (gradient > 0))
+        direction = _newton_direction(problem, point, gradient, ~active, last_residual, damping)
+        last_residual = float(np.abs(gradient[~active]).sum())
         new, step_size = _line_search(problem, point, gradient, direction)
         damping *= 0.2 if step_size == 1.0 else 1.0 if step_size > 0.1 else 10.0
-        if new is None:
-            if damping == 0.0 or damping > 1e6:
-                break
+        if new is not None:
+            point = new
+        elif damping == 0.0 or damping > 1e6:
+            break
+        else:
             damping = max(damping, DAMPING)
-            continue
-        point = new
     return point
 
 
 def _into_bounds(problem: Problem, dual: np.ndarray) -> np.ndarray:
     """λ clipped to its box, and below the pole of Poisson noise."""
-    dual = np.clip(dual, problem.lower, problem.upper)
-    for t in problem.terms:
-        if isinstance(t.noise, Poisson):
-            dual[t.indices] = np.minimum(dual[t.indices], t.noise.rate * (1 - 1e-9))
-    return dual
-
-
-def _is_active(problem: Problem, dual: np.ndarray, gradient: np.ndarray) -> np.ndarray:
-    """(K,) whether a cell is at a bound and the gradient pushes it outwards."""
-    return ((dual >= problem.upper) & (gradient < 0)) | ((dual <= problem.lower) & (gradient > 0))
+    return np.minimum(np.clip(dual, problem.lower, problem.upper), problem.poles * (1 - 1e-9))
 
 
 def _newton_direction(
@@ -105,7 +94,8 @@ def _newton_direction(
     for _ in range(MAX_PRODUCTS):
         if rho <= goal**2 * first or rho == 0.0:
             break
-        product = _hessian_product(problem, point, d, curvature)
+        covariances = point.beliefs.covariance_product(*problem.spread(d))
+        product = problem.M * problem.collect(*covariances) + curvature * d
         product[~free] = 0.0
         d_curvature = float(d @ product)
         if d_curvature <= 0:
@@ -119,12 +109,6 @@ def _newton_direction(
     return p if p.any() else inverse * -gradient
 
 
-def _hessian_product(problem: Problem, point: Point, d: np.ndarray, curvature: np.ndarray) -> np.ndarray:
-    """Hessian times d."""
-    nodes, edges = problem.spread(d)
-    return problem.M * problem.collect(*point.beliefs.covariance_product(nodes, edges)) + curvature * d
-
-
 def _line_search(
     problem: Problem, point: Point, gradient: np.ndarray, direction: np.ndarray
 ) -> tuple[Point | None, float]:
@@ -132,14 +116,9 @@ def _line_search(
 
     If the predicted fall is below the rounding error of D, the duality gap must shrink instead.
     """
-    step_size = 1.0
+    step_size, nearest = 1.0, point.dual + TO_BOUNDARY * (problem.poles - point.dual)
     while step_size > MIN_STEP:
-        dual = point.dual + step_size * direction
-        for t in problem.terms:
-            if isinstance(t.noise, Poisson):
-                distance = t.noise.rate - point.dual[t.indices]
-                dual[t.indices] = np.minimum(dual[t.indices], point.dual[t.indices] + TO_BOUNDARY * distance)
-        dual = np.clip(dual, problem.lower, problem.upper)
+        dual = np.clip(np.minimum(point.dual + step_size * direction, nearest), problem.lower, problem.upper)
         new = problem.point(dual)
         predicted = float(gradient @ (dual - point.dual))
         if abs(predicted) <= ROUNDING * max(abs(point.dual_value), 1.0):

@@ -16,18 +16,11 @@ from agglearn.settings import check_choice
 
 
 class NoiseModel(Protocol):
-    """Base of the noise models.
+    """Base of the noise models."""
 
-    Attributes
-    ----------
-    code : number of the model in kernels. smooth : whether the loss has a gradient everywhere.
-    positive : whether a count above zero proves that somebody is there.
-    rate : expected observed count per individual. parameter : rate or scale, the one that kernels take.
-    """
-
-    code: ClassVar[int]
-    smooth: ClassVar[bool]
-    positive: ClassVar[bool]
+    code: ClassVar[int]  # of the model in kernels
+    smooth: ClassVar[bool]  # whether the loss has a gradient everywhere
+    positive: ClassVar[bool]  # whether a count above zero proves that somebody is there
 
     @property
     def rate(self) -> float:
@@ -36,7 +29,7 @@ class NoiseModel(Protocol):
 
     @property
     def parameter(self) -> float:
-        """Number that compiled kernels take."""
+        """Rate or scale, the one that kernels take."""
         return getattr(self, "scale", self.rate)
 
     def loss(self, y: np.ndarray, z: np.ndarray) -> np.ndarray:
@@ -62,6 +55,7 @@ class NoiseModel(Protocol):
 
     def linear(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Whether the loss is linear in z ≥ 0, and its slope where it is."""
+        return np.zeros(y.shape, bool), np.zeros(y.shape)
 
     def variance(self, y: np.ndarray) -> np.ndarray | float:
         """Variance of y / rate given z, estimated from y."""
@@ -86,8 +80,7 @@ class Exact(NoiseModel):
         return dual * y
 
     def linear(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """A count of zero forbids the cell: the slope is +∞."""
-        return y == 0, np.full(y.shape, np.inf)
+        return y == 0, np.full(y.shape, np.inf)  # a count of zero forbids the cell
 
     def variance(self, y: np.ndarray) -> float:
         return 0.0
@@ -153,9 +146,6 @@ class Gaussian(NoiseModel):
     def conjugate_curvature(self, y: np.ndarray, dual: np.ndarray) -> np.ndarray:
         return np.full(np.shape(y), self.scale**2)
 
-    def linear(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        return np.zeros(y.shape, bool), np.zeros(y.shape)
-
     def variance(self, y: np.ndarray) -> float:
         return self.scale**2
 
@@ -167,8 +157,7 @@ class Gaussian(NoiseModel):
 class Laplace(NoiseModel):
     """y ~ Laplace(z, scale): the mechanism of differential privacy.
 
-    The gradient at z = y is taken as zero, one of the sub-gradients. In the dual the loss is only the box |λ| ≤ 1/scale, so it
-    is minimised without smoothing.
+    The gradient at z = y is zero, one of the sub-gradients. In the dual the loss is only the box |λ| ≤ 1/scale.
     """
 
     scale: float = 1.0
@@ -201,7 +190,7 @@ def noise_model(name: str, rate: float = 1.0, scale: float = 1.0) -> NoiseModel:
     for key, value in (("rate", rate), ("scale", scale)):
         if not 0 < value < np.inf:
             raise DataError(f"noise: {key} must be a positive number, got {value}")
-    models = {"exact": Exact(), "poisson": Poisson(float(rate)), "gaussian": Gaussian(float(scale))}
-    models["laplace"] = Laplace(float(scale))
+    rate, scale = float(rate), float(scale)
+    models = {"exact": Exact(), "poisson": Poisson(rate), "gaussian": Gaussian(scale), "laplace": Laplace(scale)}
     check_choice("noise", name, models)
     return models[name]

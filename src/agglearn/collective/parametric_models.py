@@ -53,11 +53,9 @@ class LogLinearTransitions(ParametricModel):
         if any(not np.isfinite(f[:, self.allowed]).all() for f in self.features):
             raise DataError("features: must be finite; forbid steps by the mask `allowed`")
         if not self.allowed.any(axis=1).all():
-            raise DataError(
-                f"allowed: no step leaves state {int(np.argmin(self.allowed.any(axis=1)))}; allow it to stay"
-            )
-        if not self.allowed.all():
-            self.features = [np.where(self.allowed[..., None], f, 0.0) for f in self.features]
+            state = int(np.argmin(self.allowed.any(axis=1)))
+            raise DataError(f"allowed: no step leaves state {state}; allow it to stay")
+        self.features = [np.where(self.allowed[..., None], f, 0.0) for f in self.features]
 
     @property
     def n_parameters(self) -> int:
@@ -102,7 +100,6 @@ class LogLinearTransitions(ParametricModel):
         return weights, np.sum(sums, axis=0)
 
     def _moments(self, theta: np.ndarray, weights: list[np.ndarray], feature_sums: np.ndarray) -> Moments:
-        """Log-likelihood, gradient and minus the Hessian."""
         shape = len(theta), len(theta)
         total, gradient, hessian = float(theta @ feature_sums), feature_sums.copy(), np.zeros(shape)
         for f, w in zip(self.features, weights, strict=True):
@@ -121,10 +118,8 @@ class HomogeneousPotentials(ParametricModel):
 
     Parameters
     ----------
-    size : int
-        Number of states, L.
-    n_steps : int
-        Number of steps, T.
+    size, n_steps : int
+        Numbers of states, L, and of steps, T.
     max_iter : int
         L-BFGS iterations of an M step, which starts from the present θ.
     allowed : ndarray of bool, shape (L, L), optional
@@ -153,9 +148,7 @@ class HomogeneousPotentials(ParametricModel):
         theta : ndarray, shape (K,)
             Parameters.
         """
-        psi = np.full((self.size, self.size), -np.inf)
-        psi[self.allowed] = theta[self.size :]
-        return theta[: self.size], psi
+        return theta[: self.size], _unmask(theta[self.size :], self.allowed)
 
     def model(self, theta: np.ndarray, instance: int = 0) -> ChainModel:
         first, psi = self.split(theta)
@@ -176,7 +169,7 @@ class HomogeneousPotentials(ParametricModel):
 
     def gradient(self, theta: np.ndarray, tables: InstanceTables) -> tuple[np.ndarray, np.ndarray]:
         # the diagonal is replaced by the expected counts
-        population, (_, expected) = sum(np.sum(t[0]) for t in tables), self._compute_expectations(theta)
+        population, expected = sum(np.sum(t[0]) for t in tables), self._compute_expectations(theta)[1]
         statistics = np.sum([self.statistics(t) for t in tables], axis=0)
         return population * expected - statistics, population * np.maximum(expected, MIN_VISITS)
 
@@ -185,10 +178,8 @@ class HomogeneousPotentials(ParametricModel):
 
         Parameters
         ----------
-        theta : ndarray, shape (K,)
-            Start.
-        statistics : ndarray, shape (K,)
-            Statistics of all individuals.
+        theta, statistics : ndarray, shape (K,)
+            Start, and statistics of all individuals.
         max_iter : int
             Maximal number of iterations.
         """
@@ -196,12 +187,12 @@ class HomogeneousPotentials(ParametricModel):
         for block, total in ((slice(0, self.size), 1), (slice(self.size, None), self.n_steps - 1)):
             target[block] *= total / target[block].sum()
         visits = np.maximum(target, self._compute_expectations(theta)[1])  # expected counts, nearly their variance
-        return lbfgs(lambda x: self._loss(x, target), theta, np.maximum(visits, MIN_VISITS), max_iter)
 
-    def _loss(self, theta: np.ndarray, target: np.ndarray) -> tuple[float, np.ndarray]:
-        """log Z − θ·s, and its gradient."""
-        log_z, expected = self._compute_expectations(theta)
-        return log_z - float(theta @ target), expected - target
+        def loss(x: np.ndarray) -> tuple[float, np.ndarray]:
+            log_z, expected = self._compute_expectations(x)
+            return log_z - float(x @ target), expected - target
+
+        return lbfgs(loss, theta, np.maximum(visits, MIN_VISITS), max_iter)
 
     def _compute_expectations(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
         """log Z, and the expected statistics of one individual."""
@@ -232,9 +223,7 @@ class FreeTables(ParametricModel):
         return int(self.allowed.sum())
 
     def model(self, theta: np.ndarray, instance: int = 0) -> ChainModel:
-        table = np.full((self.size, self.size), -np.inf)
-        table[self.allowed] = theta
-        return ChainModel([table])
+        return ChainModel([_unmask(theta, self.allowed)])
 
     def maximise(self, theta: np.ndarray, tables: InstanceTables) -> np.ndarray:
         return self.log_fractions(np.sum([t[0] for t in tables], axis=0))
@@ -253,6 +242,13 @@ class FreeTables(ParametricModel):
     def gradient(self, theta: np.ndarray, tables: InstanceTables) -> tuple[np.ndarray, np.ndarray]:
         total, fractions = np.sum([t[0] for t in tables], axis=0)[self.allowed], np.exp(theta - logsumexp(theta))
         return total.sum() * fractions - total, total.sum() * np.maximum(fractions, self.smallest)
+
+
+def _unmask(values: np.ndarray, allowed: np.ndarray) -> np.ndarray:
+    """(L, L) log-potentials, −∞ where a step is forbidden."""
+    table = np.full(allowed.shape, -np.inf)
+    table[allowed] = values
+    return table
 
 
 def _check_mask(allowed: np.ndarray | None, size: int) -> np.ndarray:

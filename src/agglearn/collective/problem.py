@@ -31,64 +31,49 @@ HALF = 0.5  # individual: largest distance from exact counts, whatever the toler
 Counts = FlowCounts | Sequence[FlowCounts]
 
 
-@dataclass(frozen=True)
-class Term:
-    """Observed cells of one noise model.
-
-    cells : (k,) indices of the node cells, then of the edge cells. y : (k,) counts. indices : of them among all duals λ.
-    """
+class Term(NamedTuple):
+    """Observed cells of one noise model."""
 
     noise: NoiseModel
-    cells: np.ndarray
-    y: np.ndarray
-    indices: slice
+    cells: np.ndarray  # (k,) indices of the node cells, then of the edge cells
+    y: np.ndarray  # (k,) counts
+    indices: slice  # of the cells among all duals λ
+
+
+class CellCounts(NamedTuple):
+    """What was observed in the nodes' cells (N, L), or in the edges' (N, L, L)."""
+
+    codes: np.ndarray  # of the noise models
+    counts: np.ndarray
+    parameters: np.ndarray  # of the noise
 
 
 class Evidence(NamedTuple):
-    """Noise codes, counts and parameters of noise, of node cells (N, L) and edge cells (N, L, L), as kernels take them."""
+    """What was observed, as kernels take it."""
 
-    node_codes: np.ndarray
-    node_counts: np.ndarray
-    node_parameters: np.ndarray
-    edge_codes: np.ndarray
-    edge_counts: np.ndarray
-    edge_parameters: np.ndarray
+    nodes: CellCounts
+    edges: CellCounts
     has_edges: bool
 
 
 @dataclass
 class Point:
-    """A dual point λ and its primal solution.
+    """A dual point λ and its primal solution."""
 
-    Attributes
-    ----------
-    dual : (K,) λ. beliefs : of the potentials θ − λ. z : (K,) counts at the observed cells. duality_gap : bound on F − F*, to
-    which an exact count adds its distance from z. distance : that of all exact counts, in individuals. objective : F without
-    the exact counts' indicator. dual_value : D.
-    """
-
-    dual: np.ndarray
-    beliefs: Beliefs
-    z: np.ndarray
-    duality_gap: float
-    distance: float
-    objective: float
-    dual_value: float
+    dual: np.ndarray  # (K,) λ
+    beliefs: Beliefs  # of the potentials θ − λ
+    z: np.ndarray  # (K,) counts at the observed cells
+    duality_gap: float  # bound on F − F*, to which an exact count adds its distance from z
+    distance: float  # that of all exact counts, in individuals
+    objective: float  # F without the exact counts' indicator
+    dual_value: float  # D
 
 
 class Problem:
     """The approximate MAP problem of a model and its evidence, in the arrays that solvers need.
 
     Where the loss is linear in z (a Poisson count of zero, a Laplace count below zero), λ is its slope. Such cells are settled at
-    once: their λ becomes part of the potentials.
-
-    Parameters
-    ----------
-    model : TreeModel. counts : FlowCounts or several, of the same population. population_size : M.
-
-    Attributes
-    ----------
-    size : number K of observed cells that are not settled. lower, upper : (K,) bounds of λ.
+    once: their λ becomes part of the potentials. The number of the others is `size`, K. lower, upper : (K,) bounds of λ.
     """
 
     def __init__(self, model: TreeModel, counts: Counts, population_size: float) -> None:
@@ -97,50 +82,46 @@ class Problem:
         self.model, self.M = model, float(population_size)
         self.counts = [counts] if isinstance(counts, FlowCounts) else list(counts)
         self.n_cells = model.n_nodes * model.size
-        self.base = np.where(model.states, 0.0, -np.inf)
-        self.base_edges: np.ndarray | None = None
-        self.constant = 0.0
+        observed = list(_iterate_observed(model, self.counts, self.M))
+        self.has_edges = any((cells >= self.n_cells).any() for _, cells, _ in observed)
+        self.n_potentials = self.n_cells * (1 + model.size) if self.has_edges else self.n_cells
+        potentials = np.zeros(self.n_potentials)
+        self.base, self.base_edges = self._split(potentials)
+        self.base[~model.states] = -np.inf
+        self.constant, self.size = 0.0, 0
         self.terms: list[Term] = []
         self.settled: Observed = []
-        self.size = 0
-        for noise, cells, y in _iterate_observed(model, self.counts, self.M):
+        for noise, cells, y in observed:
             linear, slope = noise.linear(y)
-            self._settle(noise, cells[linear], y[linear], slope[linear])
+            if linear.any():
+                np.subtract.at(potentials, cells[linear], slope[linear])
+                self.settled.append((noise, cells[linear], y[linear]))
+                self.constant -= float(noise.loss(y[linear], np.zeros(linear.sum())).sum())  # ℓ* at the slope
             cells, y = cells[~linear], y[~linear]
             self.terms.append(Term(noise, cells, y, slice(self.size, self.size + len(cells))))
             self.size += len(cells)
-        self.cells = np.concatenate([t.cells for t in self.terms]) if self.terms else np.zeros(0, np.int64)
+        self.cells = np.concatenate([np.zeros(0, np.int64), *(t.cells for t in self.terms)])
         self.unique = np.bincount(self.cells, minlength=1).max() <= 1
-        self.has_edges = self.base_edges is not None or bool((self.cells >= self.n_cells).any())
-        if self.has_edges and self.base_edges is None:
-            self.base_edges = np.zeros((model.n_nodes, model.size, model.size))
-        bounds = [t.noise.bounds(t.y) for t in self.terms]
-        self.lower, self.upper = (np.concatenate([b[k] for b in bounds]) if bounds else np.zeros(0) for k in (0, 1))
+        self.only_edges = self.has_edges and bool((self.cells >= self.n_cells).all())
+        self.lower, self.upper = np.hstack([np.zeros((2, 0)), *(t.noise.bounds(t.y) for t in self.terms)])
         self.smooth = all(t.noise.smooth for t in self.terms if len(t.y))
-        self.exact = np.repeat([t.noise.code == EXACT for t in self.terms], [len(t.y) for t in self.terms])
+        lengths = [len(t.y) for t in self.terms]
+        self.poles = np.repeat([t.noise.rate if isinstance(t.noise, Poisson) else np.inf for t in self.terms], lengths)
+        self.exact = np.repeat([t.noise.code == EXACT for t in self.terms], lengths)
         self.has_exact = bool(self.exact.any())
         self._check_possible()
 
-    def _settle(self, noise: NoiseModel, cells: np.ndarray, y: np.ndarray, slope: np.ndarray) -> None:
-        """Add the slopes of linear losses to the potentials."""
-        if not len(cells):
-            return
-        edges = cells >= self.n_cells
-        np.subtract.at(self.base.reshape(-1), cells[~edges], slope[~edges])
-        if edges.any():
-            if self.base_edges is None:
-                self.base_edges = np.zeros((self.model.n_nodes, self.model.size, self.model.size))
-            np.subtract.at(self.base_edges.reshape(-1), cells[edges] - self.n_cells, slope[edges])
-        self.settled.append((noise, cells, y))
-        self.constant -= float(noise.loss(y, np.zeros(len(y))).sum())  # ℓ* at the slope
+    def _split(self, flat: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
+        """Node cells (N, L) and edge cells (N, L, L). The latter are None without edge evidence."""
+        n, size = self.model.n_nodes, self.model.size
+        edges = flat[self.n_cells :].reshape(n, size, size) if self.has_edges else None
+        return flat[: self.n_cells].reshape(n, size), edges
 
     def _check_possible(self) -> None:
         """Raise DataError for a counted cell that the potentials or exact zeros make impossible."""
-        counted = np.zeros(self.size, bool)
-        for t in self.terms:
-            counted[t.indices] = (t.y > 0) & t.noise.positive
-        cells = self.cells[counted]
-        nodes, edges = cells[cells < self.n_cells], cells[cells >= self.n_cells] - self.n_cells
+        counted = [t.cells[t.y > 0] for t in self.terms if t.noise.positive]
+        cells = np.concatenate([np.zeros(0, np.int64), *counted])
+        nodes, edges = cells[cells < self.n_cells], cells[cells >= self.n_cells]
         self.needed: np.ndarray | None = None
         if nodes.size:
             self.needed = np.zeros(self.base.shape, bool)
@@ -148,11 +129,12 @@ class Problem:
         self.start = propagate(self.model, self.base, self.base_edges, self.needed)
         if not np.isfinite(self.start.log_z):
             self.refuse_impossible()
-        forbidden = "somebody is counted there, but potentials of zero (or exact counts of zero) forbid it"
-        if (empty := nodes[self.start.marginals.reshape(-1)[nodes] <= 0]).size:
-            raise DataError(f"{self.model.node_cell_name(empty[0])}: {forbidden}")
-        if edges.size and (empty := edges[self.start.pairs().reshape(-1)[edges] <= 0]).size:
-            raise DataError(f"{self.model.edge_cell_name(empty[0])}: {forbidden}")
+        empty = nodes[self.start.marginals.reshape(-1)[nodes] <= 0]
+        if edges.size and not empty.size:
+            empty = edges[self.start.pairs().reshape(-1)[edges - self.n_cells] <= 0]
+        if empty.size:
+            cause = "potentials of zero (or exact counts of zero) forbid it"
+            raise DataError(f"{self.model.cell_name(empty[0])}: somebody is counted there, but {cause}")
 
     def require_whole(self, method: str) -> None:
         """Raise DataError where M is not whole."""
@@ -166,27 +148,25 @@ class Problem:
     def evidence(self) -> Evidence:
         """All observed cells as arrays."""
         shape = *self.base.shape, self.model.size
-        total = self.n_cells + int(np.prod(shape))
-        codes, counts, parameters = np.zeros(total, np.int8), np.zeros(total), np.ones(total)
+        total = self.n_cells * (1 + self.model.size)
+        arrays = codes, counts, parameters = np.zeros(total, np.int8), np.zeros(total), np.ones(total)
         for noise, cells, y in self.list_observed():
             if codes[cells].any() or len(np.unique(cells)) < len(cells):
                 raise NotAvailable(
                     "this method takes one count per cell (Poisson counts add up); use method='dual-newton'"
                 )
             codes[cells], counts[cells], parameters[cells] = noise.code, y, noise.parameter
-        arrays = codes, counts, parameters
-        nodes = (a[: self.n_cells].reshape(self.base.shape) for a in arrays)
-        edges = (a[self.n_cells :].reshape(shape) if self.has_edges else a[:0].reshape(0, 0, 0) for a in arrays)
-        return Evidence._make([*nodes, *edges, self.has_edges])
+        nodes = CellCounts(*(a[: self.n_cells].reshape(self.base.shape) for a in arrays))
+        return Evidence(nodes, CellCounts(*(a[self.n_cells :].reshape(shape) for a in arrays)), self.has_edges)
 
     def refuse_impossible(self) -> None:
-        """Raise DataError if no tables of real numbers have all exact counts, see `agglearn.collective.feasibility`."""
+        """Raise DataError if no tables of real numbers have all exact counts."""
         refuse_impossible(self.model, self.M, self.list_observed())
 
     # -- loss and its conjugate over the observed cells --------------------------------------------------------
 
     def _apply(self, method: str, values: np.ndarray) -> np.ndarray:
-        """Call a method of the noise models with the values of their cells."""
+        """(K,) results of a method of the noise models."""
         out = np.empty(self.size)
         for t in self.terms:
             out[t.indices] = getattr(t.noise, method)(t.y, values[t.indices])
@@ -197,7 +177,7 @@ class Problem:
         return self._apply("loss", z)
 
     def gradient(self, z: np.ndarray) -> np.ndarray:
-        """(K,) ℓ′(z), the λ of a first-order method. z is bounded away from zero, where Poisson noise has no gradient."""
+        """(K,) ℓ′(z). z is bounded away from zero, where Poisson noise has no gradient."""
         return self._apply("gradient", np.maximum(z, 1e-300))
 
     def conjugate(self, dual: np.ndarray) -> np.ndarray:
@@ -216,20 +196,17 @@ class Problem:
 
     def spread(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
         """Values of observed cells as (N, L) and (N, L, L). The latter is None without edge evidence."""
-        total = self.n_cells + (0 if self.base_edges is None else self.base_edges.size)
-        if self.unique:
-            flat: np.ndarray = np.zeros(total)
-            flat[self.cells] = values
-        else:
-            flat = np.bincount(self.cells, values, total)
-        nodes = flat[: self.n_cells].reshape(self.base.shape)
-        return nodes, None if self.base_edges is None else flat[self.n_cells :].reshape(self.base_edges.shape)
+        if not self.unique:
+            return self._split(np.bincount(self.cells, values, self.n_potentials))
+        flat = np.zeros(self.n_potentials)
+        flat[self.cells] = values
+        return self._split(flat)
 
     def collect(self, nodes: np.ndarray, edges: np.ndarray | None) -> np.ndarray:
         """Values at the observed cells."""
         if edges is None:
             return nodes.reshape(-1)[self.cells]
-        if self.cells.size and self.cells[0] >= self.n_cells:
+        if self.only_edges:
             return edges.reshape(-1)[self.cells - self.n_cells]
         return np.concatenate([nodes.reshape(-1), edges.reshape(-1)])[self.cells]
 
@@ -244,7 +221,7 @@ class Problem:
         return self.M * self.collect(beliefs.marginals, beliefs.pairs() if self.has_edges else None)
 
     def point(self, dual: np.ndarray, beliefs: Beliefs | None = None) -> Point:
-        """Point with beliefs (computed if not given), objective, dual value and duality gap at λ."""
+        """The point at λ. Its beliefs are computed if not given."""
         beliefs = beliefs or self.beliefs(dual)
         z = self.counts_at(beliefs)
         conjugate = self.conjugate(dual)
@@ -261,10 +238,7 @@ class Problem:
         return Point(dual, beliefs, z, smooth_gap + distance, distance, objective, float(dual_value))
 
     def is_solved(self, point: Point, tol: float) -> bool:
-        """Whether a point is finite, its duality gap is at most tol · max(1, |F|), and its exact counts are met.
-
-        Exact counts are met within tol · M, and within half an individual.
-        """
+        """Whether the duality gap is at most tol · max(1, |F|), and exact counts are met within tol · M and half an individual."""
         if not (math.isfinite(point.objective) and math.isfinite(point.duality_gap)):
             return False
         small = point.duality_gap - point.distance <= tol * max(1.0, abs(point.objective))
@@ -277,19 +251,13 @@ class Problem:
         edges = [self.M * t for t in self.model.split_edges(beliefs.pairs())]
         return edges, [self.M * t for t in self.model.split_nodes(beliefs.marginals)]
 
-    def _flatten(self, edge_tables: Tables, node_tables: Sequence[np.ndarray]) -> np.ndarray:
-        """Node cells, then edge cells."""
-        flat = np.zeros(self.n_cells + self.model.n_nodes * self.model.size**2)
-        padded = np.zeros(self.base.shape)
-        for k, row in enumerate(node_tables):
-            padded[k, : len(row)] = row
-        flat[: self.n_cells] = padded.reshape(-1)
-        flat[self.n_cells :] = self.model.pad_edges(edge_tables).reshape(-1)
-        return flat
-
     def collect_tables(self, edge_tables: Tables, node_tables: Sequence[np.ndarray]) -> np.ndarray:
         """z at the observed cells of any tables."""
         return self._flatten(edge_tables, node_tables)[self.cells]
+
+    def _flatten(self, edge_tables: Tables, node_tables: Sequence[np.ndarray]) -> np.ndarray:
+        """Node cells, then edge cells."""
+        return np.concatenate([self.model.pad_nodes(node_tables), self.model.pad_edges(edge_tables)], axis=None)
 
     def objective_of(self, edge_tables: Tables, node_tables: Sequence[np.ndarray] | None = None) -> float:
         """F of any tables (eq. 2.7), with the constants of log p(y | z). Node tables default to those of the edges."""

@@ -1,6 +1,7 @@
 """Belief propagation: in scaled numbers, and in log space where those underflow."""
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -11,26 +12,31 @@ LOWEST = np.finfo(float).min
 LARGE = 100  # states from which derivatives are computed with tables in single precision
 
 
+class Messages(NamedTuple):
+    """Arrays (N, L) of a sweep, as kernels take them."""
+
+    subtree: np.ndarray  # weight of a node times the messages of its children
+    context: np.ndarray  # weight of the parent times all messages to the parent but the node's own
+    raw_up: np.ndarray  # message from the node before scaling
+    raw_down: np.ndarray  # message to the node before scaling
+    marginals: np.ndarray  # rows add up to one
+
+
 @dataclass
 class Beliefs:
-    """Result of belief propagation: marginals, log Z, and the messages that derivatives of the marginals need.
-
-    Attributes
-    ----------
-    log_z : log Z. marginals : (N, L), rows add up to one.
-    tables, table_index, subtree, context, raw_up, raw_down : see `agglearn.collective.kernels.sweep`.
-    """
+    """Result of belief propagation: log Z, and the messages, which have the marginals, by tables of potentials."""
 
     model: PaddedTree
     log_z: float
-    marginals: np.ndarray
     tables: np.ndarray
     table_index: np.ndarray
-    subtree: np.ndarray
-    context: np.ndarray
-    raw_up: np.ndarray
-    raw_down: np.ndarray
+    messages: Messages
     _pairs: np.ndarray | None = None
+
+    @property
+    def marginals(self) -> np.ndarray:
+        """(N, L) marginals of the nodes."""
+        return self.messages.marginals
 
     def pairs(self) -> np.ndarray:
         """(N, L, L) marginals of the edges by child, parent's state first. Zero at the root."""
@@ -42,32 +48,27 @@ class Beliefs:
     def mix_pairs(self, tables: np.ndarray, keep: float, factor: float) -> None:
         """Set tables to keep · tables + factor · `pairs()`, in place."""
         kernels.mix_edge_marginals(
-            self.tables, self.table_index, self.model.rooted.order, self.subtree, self.context, self.raw_up, keep, factor,
-            tables,
-        )  # fmt: skip
+            self.tables, self.table_index, self.model.rooted, self.messages, keep, factor, tables
+        )
 
     def conditionals(self) -> tuple[np.ndarray, np.ndarray]:
         """(N, L, L) P(node | parent), rows of impossible states zero, and the (L,) marginal of the root."""
-        weighted = self.tables[self.table_index] * self.subtree[:, None, :]
+        weighted = self.tables[self.table_index] * self.messages.subtree[:, None, :]
         sums = weighted.sum(axis=2, keepdims=True)
         conditionals = np.divide(weighted, sums, out=np.zeros_like(weighted), where=sums > 0)
         return conditionals, self.marginals[self.model.rooted.order[0]]
 
     def covariance_product(self, v: np.ndarray, w: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray | None]:
         """Change of the marginals per unit of node potentials v (N, L) and edge potentials w (N, L, L)."""
-        tree, out = self.model.rooted, np.empty_like(self.marginals)
+        out, out_pairs = np.empty_like(self.marginals), None
         # single precision halves the time to read large tables, and is enough for the direction of a Newton step
         large = self.tables is self.model.tables and self.model.size >= LARGE and w is None
-        tables = self.model.single_tables if large else self.tables
-        common = (
-            tables, self.table_index, tree.order, tree.parent, tree.children, tree.bounds, self.subtree, self.context,
-            self.raw_up, self.raw_down, self.marginals,
-        )  # fmt: skip
+        common = self.model.single_tables if large else self.tables, self.table_index, self.model.rooted, self.messages
         if w is None:
             kernels.covariance_product(*common, v, out)
-            return out, None
-        out_pairs = np.zeros_like(w)
-        kernels.edge_covariance_product(*common, self.pairs(), v, w, out, out_pairs)
+        else:
+            out_pairs = np.zeros_like(w)
+            kernels.edge_covariance_product(*common, self.pairs(), v, w, out, out_pairs)
         return out, out_pairs
 
 
@@ -88,24 +89,19 @@ def propagate(
 
 
 def _propagate_scaled(model: PaddedTree, potentials: np.ndarray, edge_potentials: np.ndarray | None) -> Beliefs:
-    """Belief propagation in scaled numbers."""
-    tree, tables, table_index = model.rooted, model.tables, model.table_index
+    tables, table_index = model.tables, model.table_index
     if edge_potentials is not None:
         tables, table_index = np.zeros((model.n_nodes, model.size, model.size)), np.arange(model.n_nodes)
-        kernels.tilt(model.tables, model.table_index, tree.order, edge_potentials, tables)
+        kernels.tilt(model.tables, model.table_index, model.rooted.order, edge_potentials, tables)
     tops = potentials.max(axis=1)
-    arrays = np.ones((5, *potentials.shape))
     weights = np.exp(potentials - tops[:, None])
-    log_z = kernels.sweep(
-        tables, table_index, tree.order, tree.parent, tree.children, tree.bounds, weights, *arrays
-    )  # fmt: skip
-    subtree, context, raw_up, raw_down, marginals = arrays
-    log_z = float(log_z + tops.sum() + model.log_scale)
-    return Beliefs(model, log_z, marginals, tables, table_index, subtree, context, raw_up, raw_down)
+    messages = Messages(weights.copy(), *np.ones((4, *potentials.shape)))
+    log_z = kernels.sweep(tables, table_index, model.rooted, weights, messages)
+    return Beliefs(model, float(log_z + tops.sum() + model.log_scale), tables, table_index, messages)
 
 
 def _propagate_logs(model: PaddedTree, potentials: np.ndarray, edge_potentials: np.ndarray | None) -> Beliefs:
-    """Belief propagation in log space. The result has the conditionals as tables, so that all messages are ones."""
+    """The result has the conditionals as tables, so that all messages are ones."""
     tree, shape = model.rooted, potentials.shape
     log_tables, table_index, tables, log_scales = model.log_tables, model.table_index, model.tables, model.log_scales
     if edge_potentials is not None:
@@ -113,11 +109,8 @@ def _propagate_logs(model: PaddedTree, potentials: np.ndarray, edge_potentials: 
         log_scales = np.maximum(log_tables.max(axis=(1, 2)), LOWEST)
         tables = np.exp(log_tables - log_scales[:, None, None])
     conditionals, marginals = np.zeros((*shape, shape[1])), np.zeros(shape)
-    log_z = kernels.log_sweep(
-        log_tables, tables, log_scales, table_index, tree.order, tree.parent, potentials, conditionals, marginals
-    )  # fmt: skip
+    log_z = kernels.log_sweep(log_tables, tables, log_scales, table_index, tree, potentials, conditionals, marginals)
     ones, context = np.ones(shape), np.zeros(shape)
     context[tree.order[1:]] = marginals[tree.parent[tree.order[1:]]]
-    return Beliefs(
-        model, float(log_z), marginals, conditionals, np.arange(model.n_nodes), ones, context, ones, marginals
-    )
+    messages = Messages(ones, context, ones, marginals, marginals)
+    return Beliefs(model, float(log_z), conditionals, np.arange(model.n_nodes), messages)

@@ -29,10 +29,8 @@ class FlowReconstruction(Estimator):
 
     Parameters
     ----------
-    method : str
-        Inference method, see `infer`.
-    options : dict, optional
-        Options of the method.
+    method, options : str, dict
+        Inference method and its options, see `infer`.
     trace : bool
         Whether to record objective and violation of iterates.
     random_state : int, RandomState, Generator or None
@@ -42,12 +40,8 @@ class FlowReconstruction(Estimator):
     ----------
     edge_tables_, node_tables_ : list of ndarray
         One (L, L) table per edge, one (L,) table per node.
-    objective_ : float
-        F of eq. 2.7.
-    converged_ : bool
-        Whether the tolerance was reached.
-    trace_ : list of Iterate
-        Iterates.
+    objective_, converged_, trace_ : float, bool, list of Iterate
+        F of eq. 2.7, whether the tolerance was reached, and the iterates.
     """
 
     observes = FlowCounts
@@ -63,7 +57,7 @@ class FlowReconstruction(Estimator):
         ChainModel([np.zeros((LARGE, LARGE))]).beliefs.covariance_product(np.zeros((2, LARGE)))
 
     def _options(self) -> dict:
-        """Options of the method, with the seed if it samples."""
+        """The options, with the seed if the method samples."""
         seed = {"random_state": draw_seed(self.random_state)} if self.method == "gibbs" else {}
         return {**seed, **(self.options or {})}
 
@@ -87,10 +81,8 @@ class TunedReconstruction(FlowReconstruction):
     ----------
     method : str
         Inference method, see `infer`.
-    option : str
-        Option that is tuned.
-    values : tuple of float
-        Values of the option.
+    option, values : str, tuple of float
+        Option that is tuned, and its values.
     options : dict, optional
         Other options of the method.
     random_state : int, RandomState, Generator or None
@@ -101,7 +93,7 @@ class TunedReconstruction(FlowReconstruction):
     value_ : float
         The best value.
     edge_tables_, node_tables_, objective_, converged_, trace_
-        Those of `FlowReconstruction`, of the run with the best value.
+        As in `FlowReconstruction`, of the run with the best value.
     """
 
     def __init__(
@@ -113,8 +105,7 @@ class TunedReconstruction(FlowReconstruction):
         random_state: RandomState = None,
     ) -> None:
         super().__init__(method, options, True, random_state)
-        self.option = option
-        self.values = values
+        self.option, self.values = option, values
 
     def _options(self) -> dict:
         return {**super()._options(), self.option: self.values[0]}
@@ -128,7 +119,7 @@ class TunedReconstruction(FlowReconstruction):
 
 
 def _seconds_to_lowest(trace: list[Iterate], runs: list[Inference]) -> tuple[float, float]:
-    """Seconds from which on a trace is within 1e-6 of the lowest objective of all runs, then its last objective."""
+    """Seconds from which on a trace is within `TOLERANCE` of the lowest objective of all runs, then its last objective."""
     objectives = [iterate.objective for run in runs for iterate in run.trace if np.isfinite(iterate.objective)]
     if not objectives or not np.isfinite(trace[-1].objective):
         return np.inf, np.inf
@@ -149,27 +140,19 @@ class GibbsVersusMAP(Estimator):
     ----------
     method : str
         Inference method of the MAP, which is timed as often as the samplers.
-    n_runs : int
-        Number of samplers.
-    n_moves : int
-        Proposed moves of each sampler.
-    stages : int
-        Entries of a sampler's trace.
+    n_runs, n_moves, stages : int
+        Number of samplers, proposed moves of each, and entries of a sampler's trace.
     random_state : int, RandomState, Generator or None
         Seed of the samplers.
     reference : {'exact', 'runs'}
         Posterior mean by enumeration of all tables, or the mean of other samplers.
-    n_references : int
-        Number of these other samplers.
-    reference_moves : int
-        Moves of each of these.
+    n_references, reference_moves : int
+        Number of these other samplers, and moves of each.
 
     Attributes
     ----------
-    map_seconds_ : float
-        Time of the MAP.
-    map_error_, gibbs_error_ : float
-        Error of the MAP, and of a whole Gibbs run.
+    map_seconds_, map_error_, gibbs_error_ : float
+        Time and error of the MAP, and error of a whole Gibbs run.
     reference_error_ : float
         Estimated distance of the reference from the posterior mean, zero if it is exact.
     gibbs_seconds_, gibbs_moves_ : float, int
@@ -203,10 +186,8 @@ class GibbsVersusMAP(Estimator):
         self.map_seconds_ = (time.perf_counter() - started) / self.n_runs
         reference, self.reference_error_ = self._reference(problem, seed)
         self.map_error_ = _relative_distance(best, reference)
-        runs = [
-            self._sample(problem, self.n_moves, (seed, k), trace=True).details["means"]
-            for k in track(range(self.n_runs), "runs")
-        ]
+        samplers = (self._sample(problem, self.n_moves, (seed, k), trace=True) for k in range(self.n_runs))
+        runs = [sampler.details["means"] for sampler in track(samplers, "runs", self.n_runs)]
         errors = np.mean([[_relative_distance(np.array(n), reference) for *_, n in run] for run in runs], axis=0)
         stages = np.flatnonzero(errors <= self.map_error_)
         stage = stages[0] if stages.size else self.stages - 1
@@ -258,8 +239,8 @@ class PublishedCounts(Estimator):
     random_state: RandomState = None
 
     def _fit(self, observation: FlowInstances) -> None:
-        tables = [list(t) for t in first_tables(observation, type(self).__name__)]
-        self.edge_tables_ = [[np.maximum(t, 0) if self.clip else t for t in instance] for instance in tables]
+        instances = first_tables(observation, type(self).__name__)
+        self.edge_tables_ = [[np.maximum(t, 0) if self.clip else t for t in tables] for tables in instances]
 
 
 def _problem(observation: FlowCounts) -> ProblemArguments:

@@ -4,7 +4,7 @@ import contextlib
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -12,16 +12,12 @@ from agglearn.collective.problem import Point, Problem
 
 
 class Iterate(NamedTuple):
-    """An iterate of inference.
+    """An iterate of inference."""
 
-    iteration : 0 is the start. seconds : time since the start, without that of the trace itself. objective : F of eq.
-    2.7. violation : L1 distance from the local polytope (eq. 2.5).
-    """
-
-    iteration: int
-    seconds: float
-    objective: float
-    violation: float
+    iteration: int  # 0 is the start
+    seconds: float  # since the start, without those of the trace itself
+    objective: float  # F of eq. 2.7
+    violation: float  # L1 distance from the local polytope (eq. 2.5)
 
 
 @dataclass
@@ -30,10 +26,8 @@ class Inference:
 
     Parameters
     ----------
-    edge_tables : list of ndarray, each (L_i, L_j)
-        One table per edge.
-    node_tables : list of ndarray, each (L_i,)
-        One table per node.
+    edge_tables, node_tables : list of ndarray
+        An (L_i, L_j) table per edge, and an (L_i,) table per node.
     objective : float
         F of eq. 2.7 at the tables. NaN for methods that do not minimise it.
     trace : list of Iterate
@@ -55,6 +49,12 @@ class Inference:
     details: dict = field(default_factory=dict)
 
 
+def inference_of(problem: Problem, edge_tables: list[np.ndarray], **results: Any) -> Inference:
+    """Inference with the node tables and the objective of edge tables."""
+    nodes = problem.model.node_tables_of(edge_tables)
+    return Inference(edge_tables, nodes, problem.objective_of(edge_tables, nodes), **results)
+
+
 class Stopwatch:
     """A clock that can be paused."""
 
@@ -63,7 +63,6 @@ class Stopwatch:
 
     @contextlib.contextmanager
     def pause(self) -> Iterator[None]:
-        """Stop the clock."""
         started = time.perf_counter()
         yield
         self.seconds_paused += time.perf_counter() - started

@@ -1,50 +1,34 @@
 """A tree with tables on its edges in the layout of the kernels: rooted, with tables of one size."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
+from scipy.cluster.hierarchy import DisjointSet
 
 from agglearn.errors import DataError
 
 Tables = Sequence[np.ndarray] | np.ndarray  # one (L_i, L_j) array per edge
 
 
-@dataclass(frozen=True)
-class Rooted:
-    """A tree's nodes from the root down.
+class Rooted(NamedTuple):
+    """A tree's nodes from the root down, as kernels take them."""
 
-    order : (N,) nodes, parents first. parent, edge : (N,) of each node, −1 at the root. children : nodes by parent.
-    bounds : (N + 1,) children of node p are `children[bounds[p]:bounds[p + 1]]`. flipped : (N,) whether the edge was given
-    child first.
-    """
-
-    order: np.ndarray
-    parent: np.ndarray
-    edge: np.ndarray
-    children: np.ndarray
-    bounds: np.ndarray
-    flipped: np.ndarray
+    order: np.ndarray  # (N,) nodes, parents first
+    parent: np.ndarray  # (N,) −1 at the root
+    edge: np.ndarray  # (N,) index of the edge to the parent, −1 at the root
+    children: np.ndarray  # nodes by parent
+    bounds: np.ndarray  # (N + 1,) children of node p are `children[bounds[p]:bounds[p + 1]]`
+    flipped: np.ndarray  # (N,) whether the edge was given child first
 
 
 class PaddedTree:
-    """A tree and the logarithms of its edges' tables, padded to the largest size.
+    """A tree with root 0 and the logarithms of its edges' tables, see `agglearn.collective.TreeModel`.
 
-    Parameters
-    ----------
-    edges, log_potentials : see `agglearn.collective.TreeModel`.
-
-    Attributes
-    ----------
-    n_nodes, sizes : number of nodes, and of the states of each. rooted : the tree with root 0.
-    log_tables : (K, L, L) distinct tables, parent's state first. tables : (K, L, L) their exponentials, with maximum 1.
-    table_index : (N,) the table of the edge above each node. log_scales : (K,) logarithm of the maximum of each table.
-    log_scale : sum of `log_scales` over the edges.
-
-    Raises
-    ------
-    DataError : the edges form no tree, or tables do not fit together.
+    log_tables : (K, L, L) distinct tables, padded to the largest size, parent's state first. tables : (K, L, L) their
+    exponentials, with maximum 1. table_index : (N,) the table of the edge above each node. log_scales : (K,) logarithm of
+    the maximum of each table. log_scale : sum of `log_scales` over the edges.
     """
 
     def __init__(self, edges: Sequence[tuple[int, int]], log_potentials: Sequence[np.ndarray]) -> None:
@@ -52,13 +36,8 @@ class PaddedTree:
         arrays = {id(t): np.asarray(t, float) for t in log_potentials}
         self.log_potentials = [arrays[id(t)] for t in log_potentials]
         self.sizes = _count_states(self.edges, self.log_potentials)
-        self.n_nodes = len(self.sizes)
+        self.n_nodes, self.size = len(self.sizes), int(self.sizes.max())
         self.rooted = _root(self.n_nodes, self.edges)
-        self._stack_tables()
-
-    def _stack_tables(self) -> None:
-        """Set `log_tables`, `tables` and what belongs to them. Equal tables are stored once."""
-        size = self.size
         indices: dict[tuple[int, bool], int] = {}
         self.table_index = np.zeros(self.n_nodes, np.int64)
         tables: list[np.ndarray] = []
@@ -67,7 +46,7 @@ class PaddedTree:
             key = (id(table), flipped)
             if key not in indices:
                 indices[key] = len(tables)
-                padded = np.full((size, size), -np.inf)
+                padded = np.full((self.size, self.size), -np.inf)
                 parent_first = table.T if flipped else table
                 padded[: parent_first.shape[0], : parent_first.shape[1]] = parent_first
                 tables.append(padded)
@@ -76,11 +55,6 @@ class PaddedTree:
         self.log_scales = self.log_tables.max(axis=(1, 2))
         self.tables = np.exp(self.log_tables - self.log_scales[:, None, None])
         self.log_scale = float(self.log_scales[self.table_index[self.rooted.order[1:]]].sum())
-
-    @property
-    def size(self) -> int:
-        """The largest number of states of a node."""
-        return int(self.sizes.max())
 
     @cached_property
     def degrees(self) -> np.ndarray:
@@ -103,11 +77,19 @@ class PaddedTree:
 
     def split_edges(self, padded: np.ndarray) -> list[np.ndarray]:
         """One array per edge, as the edge was given, from a padded (N, L, L) array by child, parent's state first."""
-        nodes = {self.rooted.edge[node]: node for node in self.rooted.order[1:]}
-        tables = [
-            padded[nodes[e]].T if self.rooted.flipped[nodes[e]] else padded[nodes[e]] for e in range(len(self.edges))
-        ]
-        return [t[: self.sizes[i], : self.sizes[j]] for t, (i, j) in zip(tables, self.edges, strict=True)]
+        tables = [np.empty(0)] * len(self.edges)
+        for node in self.rooted.order[1:]:
+            table = padded[node].T if self.rooted.flipped[node] else padded[node]
+            i, j = self.edges[self.rooted.edge[node]]
+            tables[self.rooted.edge[node]] = table[: self.sizes[i], : self.sizes[j]]
+        return tables
+
+    def pad_nodes(self, rows: Sequence[np.ndarray]) -> np.ndarray:
+        """Padded (N, L) array from one array per node."""
+        padded = np.zeros((self.n_nodes, self.size))
+        for node, row in enumerate(rows):
+            padded[node, : len(row)] = row
+        return padded
 
     def pad_edges(self, tables: Tables, fill: float = 0.0) -> np.ndarray:
         """Padded (N, L, L) array by child, parent's state first, from one array per edge."""
@@ -124,15 +106,18 @@ class PaddedTree:
         """Name of a node for messages."""
         return f"node {node}"
 
-    def node_cell_name(self, cell: int) -> str:
-        """Name of a flat cell of an (N, L) array."""
-        return f"{self.node_name(cell // self.size)}, state {cell % self.size}"
+    def edge_name(self, node: int) -> str:
+        """Name of the edge above a node."""
+        i, j = self.edges[self.rooted.edge[node]]
+        return f"edge {i}–{j}"
 
-    def edge_cell_name(self, cell: int) -> str:
-        """Name of a flat cell of an (N, L, L) array of edges by child."""
-        node, i, j = np.unravel_index(cell, (self.n_nodes, self.size, self.size))
-        a, b = self.edges[self.rooted.edge[node]]
-        return f"edge {a}–{b}, states {j}, {i}" if self.rooted.flipped[node] else f"edge {a}–{b}, states {i}, {j}"
+    def cell_name(self, cell: int) -> str:
+        """Name of a flat cell: those of an (N, L) array of nodes, then of an (N, L, L) array of edges by child."""
+        if cell < self.n_nodes * self.size:
+            return f"{self.node_name(cell // self.size)}, state {cell % self.size}"
+        node, *pair = np.unravel_index(cell - self.n_nodes * self.size, (self.n_nodes, self.size, self.size))
+        i, j = pair[::-1] if self.rooted.flipped[node] else pair
+        return f"{self.edge_name(int(node))}, states {i}, {j}"
 
 
 def _count_states(edges: list[tuple[int, int]], tables: list[np.ndarray]) -> np.ndarray:
@@ -145,7 +130,7 @@ def _count_states(edges: list[tuple[int, int]], tables: list[np.ndarray]) -> np.
     for (i, j), table in zip(edges, tables, strict=True):
         if table.ndim != 2 or np.isnan(table).any() or (table == np.inf).any():
             raise DataError(f"edge {i}–{j}: log-potentials must be a table of numbers or −inf, got shape {table.shape}")
-        for node, size in ((i, table.shape[0]), (j, table.shape[1])):
+        for node, size in zip((i, j), table.shape, strict=True):
             if sizes.setdefault(node, size) != size:
                 raise DataError(f"edge {i}–{j}: node {node} has {size} states here and {sizes[node]} at another edge")
     n = max(sizes) + 1
@@ -157,17 +142,10 @@ def _count_states(edges: list[tuple[int, int]], tables: list[np.ndarray]) -> np.
 def _root(n: int, edges: list[tuple[int, int]]) -> Rooted:
     """The tree with root 0. Raises DataError with the edge that closes a cycle or a node that is cut off."""
     neighbours: list[list[tuple[int, int, bool]]] = [[] for _ in range(n)]  # (edge, node, whether the edge is reversed)
-    group = list(range(n))
-
-    def find(i: int) -> int:
-        while group[i] != i:
-            i = group[i]
-        return i
-
+    connected = DisjointSet(range(n))
     for e, (i, j) in enumerate(edges):
-        if find(i) == find(j):
+        if min(i, j) < 0 or not connected.merge(i, j):
             raise DataError(f"edge {i}–{j} closes a cycle; a tree is required (or use a junction tree: from_cliques)")
-        group[find(i)] = find(j)
         neighbours[i].append((e, j, False))
         neighbours[j].append((e, i, True))
     order, parent, edge, flipped = [0], np.full(n, -1), np.full(n, -1), np.zeros(n, bool)
@@ -179,7 +157,6 @@ def _root(n: int, edges: list[tuple[int, int]]) -> Rooted:
     if len(order) < n:
         cut = sorted(set(range(n)) - set(order))[0]
         raise DataError(f"node {cut} is not connected with node 0; a tree is required")
-    children = [[c for c in order if parent[c] == p] for p in range(n)]
-    bounds = np.concatenate([[0], np.cumsum([len(c) for c in children])])
-    flat = np.array([c for siblings in children for c in siblings], np.int64)
-    return Rooted(np.array(order), parent, edge, flat, bounds.astype(np.int64), flipped)
+    below = np.array(order[1:])
+    children = below[np.argsort(parent[below], kind="stable")]
+    return Rooted(np.array(order), parent, edge, children, np.searchsorted(parent[children], np.arange(n + 1)), flipped)

@@ -2,13 +2,11 @@
 
 from agglearn.datasets.base import BagPopulation, Dataset, Population, RecordStore, Simulated, Stored
 from agglearn.datasets.census import Census
-from agglearn.datasets.clicks import ClickLog, ClickTables, TablePopulation
 from agglearn.datasets.flows import BirdMigration, FlowPopulation, HumanMobility, StateFlows
 from agglearn.datasets.gaussian_bags import GaussianBags
 from agglearn.datasets.point_clouds import DigitClouds, PointClouds
-from agglearn.datasets.simulated import Categorical, LogLinear, Xor
-from agglearn.datasets.streamed import Streamed
-from agglearn.datasets.tabular import Packaged, Tabular
+from agglearn.datasets.simulated import Categorical, ClickLog, ClickTables, LogLinear, TablePopulation, Xor
+from agglearn.datasets.tabular import Packaged, Streamed, Tabular
 
 __all__ = [
     "BagPopulation",

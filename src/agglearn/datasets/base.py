@@ -1,6 +1,7 @@
 """Where records come from: files that are fetched, data inside installed packages, or a simulator."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -21,10 +22,9 @@ class RecordStore:
 
     Parameters
     ----------
-    folder : Path
-        The `records/<dataset>` product.
-    header : dict
-        Rows, label name, categorical columns, and `parts`: row ranges of official train and test sets.
+    folder, header : Path, dict
+        The `records/<dataset>` product, and its rows, label name, categorical columns, and `parts`: row ranges of official
+        train and test sets.
     """
 
     folder: Path
@@ -32,7 +32,7 @@ class RecordStore:
 
     @classmethod
     def open(cls, folder: str | Path) -> Self:
-        """The records in a folder.
+        """Open the records in a folder.
 
         Parameters
         ----------
@@ -51,19 +51,12 @@ class RecordStore:
         """Names of the features."""
         return pq.read_schema(self.folder / "features.parquet").names
 
-    def features(self, rows: np.ndarray | None = None) -> pd.DataFrame:
-        """Raw feature columns.
-
-        Parameters
-        ----------
-        rows : ndarray or None
-            Of these rows only. None for all.
-        """
-        frame = pq.read_table(self.folder / "features.parquet").to_pandas()
-        return frame if rows is None else frame.iloc[rows].reset_index(drop=True)
+    def features(self) -> pd.DataFrame:
+        """Read all raw feature columns."""
+        return pq.read_table(self.folder / "features.parquet").to_pandas()
 
     def column(self, name: str) -> pd.Series:
-        """One raw feature of all rows. The others are not read.
+        """Read one raw feature of all rows. The others are not read.
 
         Parameters
         ----------
@@ -72,16 +65,9 @@ class RecordStore:
         """
         return pq.read_table(self.folder / "features.parquet", columns=[name]).to_pandas()[name]
 
-    def labels(self, rows: np.ndarray | None = None) -> np.ndarray:
-        """(n,) int8 labels.
-
-        Parameters
-        ----------
-        rows : ndarray or None
-            Of these rows only. None for all.
-        """
-        y = pq.read_table(self.folder / "labels.parquet")["label"].to_numpy()
-        return y if rows is None else y[rows]
+    def labels(self) -> np.ndarray:
+        """Read the (n,) int8 labels."""
+        return pq.read_table(self.folder / "labels.parquet")["label"].to_numpy()
 
 
 @dataclass(frozen=True)
@@ -90,12 +76,8 @@ class Population:
 
     Parameters
     ----------
-    frame : DataFrame
-        Features, one row per record.
-    y : ndarray of shape (n,)
-        Int8 labels.
-    probabilities : ndarray of shape (n,)
-        The true P(Y = 1 | x).
+    frame, y, probabilities : DataFrame, ndarray of shape (n,), ndarray of shape (n,)
+        Features, int8 labels, and the true P(Y = 1 | x).
     parameters : dict[str, ndarray]
         The truth behind it, arrays by name.
     """
@@ -104,6 +86,21 @@ class Population:
     y: np.ndarray
     probabilities: np.ndarray
     parameters: dict[str, np.ndarray] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class BagPopulation:
+    """Training and test bags, both with their targets.
+
+    Parameters
+    ----------
+    train, test, parameter : Bags, Bags, ndarray of shape (test bags,) or None
+        Bags with a target, and what differs between the test bags.
+    """
+
+    train: Bags
+    test: Bags
+    parameter: np.ndarray | None = None
 
 
 @dataclass(eq=False, repr=False)
@@ -138,7 +135,7 @@ class Dataset:
 
     @classmethod
     def from_entry(cls, entry: dict) -> Self:
-        """The data set of an entry, of whose class this is called.
+        """Make the data set of an entry, of whose class this is called.
 
         Parameters
         ----------
@@ -155,73 +152,32 @@ class Stored(Dataset, ABC):
 
     @abstractmethod
     def parse(self, files: dict[str, Path], out: Path) -> dict:
-        """Facts for the manifest, after the records of the fetched files were written.
+        """Write the records of the fetched files, and return facts for the manifest. Nothing is fitted: no bins, no split.
 
-        It fits nothing: no bins, no vocabularies, no split.
+        A file that is damaged or empty, or lacks a column, a label or a part, is a DataError. A missing package is NotAvailable.
 
         Parameters
         ----------
-        files : dict[str, Path]
-            Name → path.
-        out : Path
-            Folder to write into.
-
-        Raises
-        ------
-        DataError
-            A file is damaged or empty, or lacks a column, a label or a part.
-        NotAvailable
-            The package with the data is not installed.
+        files, out : dict[str, Path], Path
+            Name → path, and the folder to write into.
         """
 
     def write(self, out: Path, features: pd.DataFrame, y: np.ndarray, subsets: dict | None = None) -> dict:
-        """Facts for the manifest, after these records were written.
+        """Write records, and return facts for the manifest.
 
         Parameters
         ----------
-        out : Path
-            Folder to write into.
-        features : DataFrame
-            One row per record.
-        y : ndarray of shape (n,)
-            Labels in {0, 1}.
+        out, features, y : Path, DataFrame, ndarray of shape (n,)
+            Folder to write into, one row per record, and labels in {0, 1}.
         subsets : dict or None
             {name of an official subset: [first, last + 1] rows}.
         """
         features.columns = [str(c) for c in features.columns]
         features.to_parquet(out / "features.parquet", index=False, compression="zstd")
         pd.DataFrame({"label": y}).to_parquet(out / "labels.parquet", index=False)
-        self._describe(out, len(features), subsets)
+        label = self.entry.get("label", {}).get("column", "label")
+        write_header(out, len(features), label, self.entry.get("features", {}).get("categorical", []), subsets)
         return {"rows": len(features), "columns": features.shape[1], "rate": float(np.mean(y))}
-
-    def _describe(self, out: Path, n: int, subsets: dict | None = None) -> None:
-        header = {
-            "n": n,
-            "label": self.entry.get("label", {}).get("column", "label"),
-            "categorical": self.entry.get("features", {}).get("categorical", []),
-            "parts": subsets or {},
-        }
-        write_json(out / "records.json", header)
-
-
-def value_names(prefix: str, codes: np.ndarray) -> pd.Series:
-    """(n,) names of numbered values, `prefix` and the number. Equal values share one text."""
-    names = np.array([f"{prefix}{k}" for k in range(codes.max(initial=-1) + 1)], dtype=object)
-    return pd.Series(names[codes])
-
-
-def draw_labels(
-    columns: dict[str, np.ndarray],
-    prefix: str,
-    log_odds: np.ndarray,
-    rng: np.random.Generator,
-    **parameters: np.ndarray,
-) -> Population:
-    """Records of coded columns, with labels drawn from their log-odds (n,). `parameters` are the truth behind it."""
-    probability = 1 / (1 + np.exp(-log_odds))
-    y = (rng.random(len(probability)) < probability).astype(np.int8)
-    frame = pd.DataFrame({name: value_names(prefix, codes) for name, codes in columns.items()})
-    return Population(frame, y, probability, parameters)
 
 
 class Simulated(Dataset, ABC):
@@ -231,17 +187,12 @@ class Simulated(Dataset, ABC):
     """
 
     KEYS: ClassVar[tuple[str, ...]] = (
-        "label.column",
-        "features.categorical",
-        "split.last",
-        "split_like",
-        "encoding",
-        "binning",
-    )
+        "label.column", "features.categorical", "split.last", "split_like", "encoding", "binning",
+    )  # fmt: skip
 
     @abstractmethod
     def draw(self, seed: int, **params: Any) -> object:
-        """A population with its truth.
+        """Draw a population with its truth. Parameters that do not go together are a DataError.
 
         Parameters
         ----------
@@ -249,43 +200,24 @@ class Simulated(Dataset, ABC):
             Of the draw.
         **params : Any
             The experiment's, which replace the constructor's.
-
-        Raises
-        ------
-        DataError
-            Parameters that do not go together.
         """
 
     def overlay(self, params: dict) -> dict:
-        """The constructor's arguments with those of an experiment over them.
+        """Return the constructor's arguments with those of an experiment over them, or a ConfigError for wrong ones.
 
         Parameters
         ----------
         params : dict
             Those of the experiment.
-
-        Raises
-        ------
-        ConfigError
-            An argument that the constructor does not take, or a value that it cannot have.
         """
         merged = {**self._arguments(), **params}
         self._check(merged)
         return merged
 
 
-@dataclass(frozen=True, eq=False)
-class BagPopulation:
-    """Training and test bags, both with their targets.
-
-    Parameters
-    ----------
-    train, test : Bags
-        With target.
-    parameter : ndarray of shape (test bags,) or None
-        Parameter that differs between the test bags, or None.
-    """
-
-    train: Bags
-    test: Bags
-    parameter: np.ndarray | None = None
+def write_header(
+    out: Path, n: int, label: str, categorical: Iterable[str] = (), parts: dict | None = None, **more: object
+) -> None:
+    """Write `records.json`, see `RecordStore.header`."""
+    header = {"n": n, "label": label, "categorical": list(categorical), "parts": parts or {}}
+    write_json(out / "records.json", header | more)

@@ -14,10 +14,9 @@ import pyarrow.parquet as pq
 from scipy.sparse import coo_matrix
 from scipy.sparse.csgraph import connected_components
 
-from agglearn.datasets.base import Stored
+from agglearn.datasets.base import Stored, write_header
 from agglearn.errors import DataError
 from agglearn.settings import Positive
-from agglearn.storage import write_json
 
 logger = logging.getLogger(__name__)
 
@@ -33,7 +32,7 @@ PUERTO_RICO = "72"
 
 
 class VoteColumns(TypedDict):
-    """County results of an election: the file, and the names of its columns. `repeated` lists states with a total on every row."""
+    """County results of an election: the file, names of its columns, and in `repeated` states with a total on every row."""
 
     file: str
     county: str
@@ -43,10 +42,7 @@ class VoteColumns(TypedDict):
 
 
 class CountyColumns(TypedDict):
-    """Covariates of counties: the file, and the names of the columns with the FIPS code and with the population.
-
-    `totals` lists columns that are numbers of persons.
-    """
+    """Covariates of counties: the file, names of the columns with FIPS code, population, and numbers of persons (`totals`)."""
 
     file: str
     county: str
@@ -61,28 +57,23 @@ class Census(Stored):
     A region is a connected component of the graph in which a PUMA and a county are joined where they overlap (Sun 2019,
     section 3.5.1. Flaxman et al. 2015), so every county and every PUMA lies in one region. Alaska is one region.
 
-    Writes `features.parquet` (one row per person, region after region: `region`, `weight`, numbers, categories. Columns
-    that a file lacks are missing in it), `regions.parquet` (state, centroid, votes by year) and `polls.parquet`.
+    Writes `features.parquet` (one row per person, region after region: `region`, `weight`, numbers, categories),
+    `regions.parquet` (state, centroid, votes by year) and `polls.parquet`.
 
     Parameters
     ----------
     persons : str
         Folder of the person files among `files`, Parquet or CSV.
-    crosswalk : str
-        File with the columns `state`, `puma` and `county` (named below), two header lines.
-    puma, county : str
-        Names of these columns in it.
+    crosswalk, puma, county : str
+        File with two header lines and the column `state`, and the names of its columns of PUMAs and counties.
     votes : dict[int, VoteColumns] or None
-        Year → {file, county, democratic, republican}: county results and the names of their columns.
-    polls : str or None
-        File of exit polls by state.
-    centroids : str or None
-        File with `region` (starting with the state's letters), x, y, z.
+        Year → county results.
+    polls, centroids : str or None
+        Files of exit polls by state, and with `region` (starting with the state's letters), x, y, z.
     scales : dict[str, float] or None
         Start of a person file's name → factor of its weights, where files of several years are merged.
     covariates : CountyColumns or None
-        {file, county, population, totals}: covariates of counties, whose numbers become the regions' means by
-        population, or None.
+        Covariates of counties, whose numbers become the regions' means by population, or None.
     """
 
     KEYS = ("mirror", "files")
@@ -104,70 +95,59 @@ class Census(Stored):
         table, partial, partial_regions = self._people(files, links)
         pq.write_table(table, out / "features.parquet", compression="zstd", compression_level=1, row_group_size=1 << 18)
         regions = self._regions(files, links, table)
-        regions["partial"] = np.isin(np.arange(len(regions)), partial_regions)
+        regions["partial"] = regions.index.isin(partial_regions)
         regions.to_parquet(out / "regions.parquet", index=False)
         if self.polls:
             read_polls(files[self.polls]).to_parquet(out / "polls.parquet", index=False)
         present = [c for c in (*NUMBERS, *CATEGORIES) if c in table.column_names]
-        header = {"n": table.num_rows, "label": "", "categorical": [c for c in present if c in CATEGORIES], "parts": {},
-                  "regions": len(regions), "partial_states": partial, "columns": present}  # fmt: skip
-        write_json(out / "records.json", header)
-        logger.info(f"{len(regions)} regions ({components} components), {table.num_rows:,} adult citizens")
-        logger.info(
-            f"states with fewer columns: {', '.join(f'{s} (no {len(c)} of them)' for s, c in partial.items()) or 'none'}"
-        )
-        return {"rows": table.num_rows, "columns": len(present), "regions": len(regions)}
+        n, categories = table.num_rows, [c for c in present if c in CATEGORIES]
+        write_header(out, n, "", categories, regions=len(regions), partial_states=partial, columns=present)
+        logger.info(f"{len(regions)} regions ({components} components), {n:,} adult citizens")
+        fewer = ", ".join(f"{s} (no {len(c)} of them)" for s, c in partial.items())
+        logger.info(f"states with fewer columns: {fewer or 'none'}")
+        return {"rows": n, "columns": len(present), "regions": len(regions)}
 
-    def _people(self, files: dict[str, Path], links: pd.DataFrame) -> tuple[pa.Table, dict[str, list[str]], np.ndarray]:
+    def _people(self, files: dict[str, Path], links: pd.DataFrame) -> tuple[pa.Table, dict[str, list[str]], set[int]]:
         """(all persons, file → columns that it lacks, regions of the persons in such files)."""
-        region_of = dict(zip(links["state"] + links["puma"], links["region"], strict=True))
+        region_of, scales = dict(zip(links["state"] + links["puma"], links["region"], strict=True)), self.scales or {}
         paths = {n: p for n, p in sorted(files.items()) if n.startswith(f"{self.persons}/")}
-        for start in self.scales or {}:
+        for start in scales:
             if not any(Path(n).name.startswith(start) for n in paths):
-                raise DataError(
-                    f"scales: the name of no person file starts with {start!r}; there are {', '.join(paths)[:200]}"
-                )
-        scale = lambda name: next((v for k, v in (self.scales or {}).items() if Path(name).name.startswith(k)), 1.0)  # noqa: E731
-        tables = {n: read_persons(p, region_of, scale(n)) for n, p in paths.items()}
-        if not tables:
+                there = ", ".join(paths)[:200]
+                raise DataError(f"scales: the name of no person file starts with {start!r}; there are {there}")
+        if not paths:
             raise DataError(f"persons: no file lies in {self.persons!r}; there are {', '.join(sorted(files))[:200]}")
+        tables = {}
+        for name, path in paths.items():
+            scale = next((v for start, v in scales.items() if Path(name).name.startswith(start)), 1.0)
+            tables[name] = read_persons(path, region_of, scale)
         present = {c for t in tables.values() for c in t.column_names}
         names = ["region", "weight", *(c for c in (*NUMBERS, *CATEGORIES) if c in present)]
-        partial, whole, lacking_regions = {}, [], []
+        partial, partial_regions = {}, set[int]()
         for name, table in tables.items():
-            lacking = [c for c in names if c not in table.column_names]
-            if lacking:
+            if lacking := [c for c in names if c not in table.column_names]:
                 partial[Path(name).stem] = lacking
-                lacking_regions.append(np.unique(table["region"].to_numpy()))
-            for c in lacking:
-                table = table.append_column(c, pa.array(np.full(table.num_rows, MISSING, np.int32)))
-            whole.append(table.select(names))
-        table = pa.concat_tables(whole).combine_chunks()
-        order = np.argsort(table["region"].to_numpy(), kind="stable")
-        return table.take(pa.array(order)), partial, np.unique(np.concatenate([*lacking_regions, np.empty(0, int)]))
+                partial_regions |= set(np.unique(table["region"].to_numpy()).tolist())
+        joined = pa.concat_tables(tables.values(), promote_options="default").select(names)
+        joined = pa.table([pc.fill_null(column, MISSING) for column in joined.columns], names).combine_chunks()
+        order = np.argsort(joined["region"].to_numpy(), kind="stable")
+        return joined.take(pa.array(order)), partial, partial_regions
 
     def _regions(self, files: dict[str, Path], links: pd.DataFrame, table: pa.Table) -> pd.DataFrame:
         """One row per region: name, state, citizens, centroid, votes, covariates."""
         first = links.drop_duplicates("region").set_index("region").sort_index()
         regions = pd.DataFrame({"name": first["letters"] + " " + first["name"], "state": first["letters"]})
-        lacking = np.ones(len(regions), bool)
-        lacking[table["region"].to_numpy()] = False
-        if lacking.any():
-            raise DataError(
-                f"{int(lacking.sum())} regions have no person, the first {regions['name'][lacking].iloc[0]!r}"
-            )
-        weight = np.bincount(table["region"].to_numpy(), table["weight"].to_numpy(), len(regions))
-        regions["citizens"] = weight
+        region = table["region"].to_numpy()
+        empty = np.bincount(region, minlength=len(regions)) == 0
+        if n := int(empty.sum()):
+            raise DataError(f"{n} regions have no person, the first {regions['name'][empty].iloc[0]!r}")
+        regions["citizens"] = np.bincount(region, table["weight"].to_numpy(), len(regions))
         if self.centroids:
             centre = pd.read_csv(files[self.centroids])
             mean = centre.groupby(centre["region"].str[:2])[["x", "y", "z"]].mean()
             regions[["x", "y", "z"]] = mean.reindex(regions["state"]).to_numpy()
         region_of = dict(zip(links["county"], links["region"], strict=True))
-        whole = {
-            s: int(links.loc[links["state"] == s, "region"].iloc[0])
-            for s in WHOLE_STATES
-            if (links["state"] == s).any()
-        }
+        whole = links[links["state"].isin(WHOLE_STATES)].groupby("state")["region"].first().to_dict()
         for year, spec in (self.votes or {}).items():
             for party, counts in votes_of(files[spec["file"]], spec, region_of, whole, len(regions)).items():
                 regions[f"{party}_{year}"] = counts
@@ -239,10 +219,8 @@ def read_persons(path: Path, region_of: dict[str, int], scale: float = 1.0) -> p
     table, puma = table.filter(pa.array(has_puma)), puma[has_puma].str.zfill(5)
     area = table["STATE"].to_pandas().astype(str).str.zfill(2).to_numpy() + puma.to_numpy()
     region = pd.Series(area).map(region_of)
-    if region.isna().any():
-        raise DataError(
-            f"{path}: PUMA {area[region.isna().to_numpy()][0]} is not in the crosswalk; use the crosswalk of its year"
-        )
+    if unknown := area[region.isna().to_numpy()].tolist():
+        raise DataError(f"{path}: PUMA {unknown[0]} is not in the crosswalk; use the crosswalk of its year")
     arrays = {"region": region.to_numpy(np.int32), "weight": whole(table["PWGTP"]) * scale}
     arrays |= {c: whole(table[c]) for c in table.column_names if c in NUMBERS + CATEGORIES}
     return pa.table(arrays)
@@ -263,12 +241,10 @@ def votes_of(
     county = raw[spec["county"]].astype(str).str.zfill(5)
     county = county.map(lambda c: c if c in region_of else RENAMED.get(c, c))
     region = county.map(lambda c: whole.get(c[:2], region_of.get(c, np.nan)))
-    if region.isna().any():
+    if counties := ", ".join(county[region.isna()]):
         lost = raw.loc[region.isna(), spec["democratic"]].sum()
-        counties = ", ".join(county[region.isna()])
         logger.info(f"{path.name}: no region has the counties {counties} ({lost:,.0f} votes for D)")
-    has_region = region.notna().to_numpy()
-    out = {}
+    has_region, out = region.notna().to_numpy(), {}
     for party, column in (("D", spec["democratic"]), ("R", spec["republican"])):
         votes = raw[column].to_numpy(float)
         if spec.get("repeated"):  # a total stands on every row of these states
@@ -286,8 +262,7 @@ RENAMED = {"46113": "46102", "46102": "46113", "51515": "51019"} | {f"09{k}0": "
 def read_polls(path: Path) -> pd.DataFrame:
     """Two-party shares of exit polls: area (a state's letters, or US), covariate, group, share, size."""
     raw = pd.read_csv(path)
-    unknown = set(raw["state"]) - set(STATES)
-    if unknown:
+    if unknown := set(raw["state"]) - set(STATES):
         raise DataError(f"{path}: {sorted(unknown)[0]!r} is no state")
     raw = raw[(raw["election"] == "president") & raw["question"].isin(QUESTIONS)]
     raw = raw.assign(group=raw["answer"].map(GROUPS), covariate=raw["question"].map(QUESTIONS)).dropna(subset="group")

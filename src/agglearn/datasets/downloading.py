@@ -11,6 +11,7 @@ import urllib.error
 import urllib.parse
 import urllib.request
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from http.client import HTTPResponse
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
@@ -32,16 +33,13 @@ Progress = Callable[[str, int, int], None]
 T = TypeVar("T")
 
 
+@dataclass
 class Downloads:
-    """Whole files from URLs, in a folder, under names that belong to the URL.
+    """Whole files from URLs, in a folder. One that did not come whole is `.part`, beside the host's version in `.part.json`."""
 
-    A file that did not come whole stays as `.part` beside `.part.json`, which holds the version that the host stated.
-    """
-
-    def __init__(self, folder: Path, progress: Progress) -> None:
-        self.folder = folder
-        self.progress = progress
-        self._silent: set[str] = set()  # hosts that gave no answer: the next file does not wait for them again
+    folder: Path
+    progress: Progress
+    silent: set[str] = field(default_factory=set)  # hosts that gave no answer: the next file does not wait for them
 
     def path(self, url: str) -> Path:
         """Path of the whole file of a URL."""
@@ -64,9 +62,8 @@ class Downloads:
     @contextlib.contextmanager
     def stream(self, url: str) -> Iterator[BinaryIO]:
         """The content of `url` as a stream. Only the bytes that are read are downloaded."""
-        answer = self._patiently(url, lambda agent: _open(url, agent))
-        with answer:
-            if _is_page(answer.headers.get("Content-Type")):
+        with self._patiently(url, lambda agent: _open(url, agent)) as answer:
+            if _is_page(answer.headers.get("Content-Type", "")):
                 raise OSError("the answer is a web page")
             answer.name = url  # type: ignore[misc]  # for messages
             yield answer
@@ -74,7 +71,7 @@ class Downloads:
     def _patiently(self, url: str, act: Callable[[str], T]) -> T:
         """`act(agent)`, tried again where the host is busy or slow, and as a browser where it refuses scripts."""
         host, agent, waits = urllib.parse.urlsplit(url).netloc, AGENT, list(WAITS)
-        if host in self._silent:
+        if host in self.silent:
             raise OSError("the host gave no answer before")
         while True:
             try:
@@ -85,19 +82,18 @@ class Downloads:
                     continue
                 if error.code not in BUSY or not waits:
                     raise OSError(f"{error.code} {error.reason}") from None
-                time.sleep(max(_parse_retry_after(error.headers.get("Retry-After")), waits.pop(0)))
+                time.sleep(max(_parse_retry_after(error.headers.get("Retry-After", "")), waits.pop(0)))
             except (OSError, http.client.HTTPException, ValueError) as error:
                 reason = getattr(error, "reason", None) or error
                 slow = isinstance(reason, TimeoutError)
                 lasting = not slow and not isinstance(error, (ConnectionError, http.client.HTTPException))
                 if lasting or not waits:  # no such host, nobody listens there, a redirect to no address, a full disk
-                    self._silent |= {host} if slow else set()
+                    self.silent |= {host} if slow else set()
                     text = getattr(reason, "strerror", None) or str(reason) or type(reason).__name__
                     raise OSError(text) from None
                 time.sleep(waits.pop(0))
 
     def _receive(self, url: str, partial: Path, name: str, agent: str) -> None:
-        """Complete the partial file."""
         version, done = _version(partial)
         if done and done == version["total"]:
             return
@@ -149,21 +145,14 @@ def _open(url: str, agent: str, headers: dict[str, str] | None = None) -> HTTPRe
     return urllib.request.urlopen(urllib.request.Request(url, headers=sent), timeout=TIMEOUT)
 
 
-def _parse_retry_after(retry_after: str | None) -> float:
-    """Seconds that a host asks to wait: a number, or a date."""
-    if not retry_after:
-        return 0
-    try:
+def _parse_retry_after(retry_after: str) -> float:
+    """Seconds that a host asks to wait: a number, or a date. 0 for any other text."""
+    wait = 0.0
+    with contextlib.suppress(ValueError, OverflowError):
+        wait = email.utils.parsedate_to_datetime(retry_after).timestamp() - time.time()
+    with contextlib.suppress(ValueError):
         wait = float(retry_after)
-    except ValueError:
-        try:
-            wait = email.utils.parsedate_to_datetime(retry_after).timestamp() - time.time()
-        except (ValueError, OverflowError):
-            return 0
     return min(max(0, wait), LONGEST_WAIT)  # in this order NaN is 0
-
-
-# -- versions of a file ------------------------------------------------------------------------------------------------
 
 
 def _beside(partial: Path) -> Path:
@@ -176,16 +165,14 @@ def _forget(partial: Path) -> None:
 
 
 def _describe_version(answer: HTTPResponse) -> dict[str, Any]:
-    """The version that an answer states."""
-    tag = answer.headers.get("ETag") or ""
-    weak = tag.startswith("W/")
-    length = answer.headers.get("Content-Length") or ""
+    tag, length = answer.headers.get("ETag", ""), answer.headers.get("Content-Length", "")
+    strong = "" if tag.startswith("W/") else tag
     states = length.isdecimal() and len(length) <= LONGEST_LENGTH
     return {
-        "validator": (tag if not weak else "") or answer.headers.get("Last-Modified") or "",
+        "validator": strong or answer.headers.get("Last-Modified", ""),
         "total": int(length) if states else 0,
         "end": states or answer.headers.get("Transfer-Encoding", "").lower() == "chunked",
-        "type": answer.headers.get("Content-Type") or "",
+        "type": answer.headers.get("Content-Type", ""),
     }
 
 
@@ -205,8 +192,8 @@ def _continues(answer: HTTPResponse, version: dict[str, Any], done: int) -> bool
     return answer.status == 206 and completes and (not validators or version["validator"] in validators)
 
 
-def _is_page(content_type: str | None) -> bool:
-    return (content_type or "").lower().startswith(("text/html", "application/xhtml"))
+def _is_page(content_type: str) -> bool:
+    return content_type.lower().startswith(("text/html", "application/xhtml"))
 
 
 def _check_plausible(partial: Path, unproven: bool) -> None:

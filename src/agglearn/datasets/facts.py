@@ -8,8 +8,8 @@ import pyarrow.parquet as pq
 from pandas.api.types import is_bool_dtype, is_integer_dtype, is_numeric_dtype
 
 from agglearn.datasets.base import BagPopulation, Population
-from agglearn.datasets.clicks import TablePopulation
 from agglearn.datasets.flows import FlowPopulation
+from agglearn.datasets.simulated import TablePopulation
 from agglearn.storage import digest, read_json
 
 

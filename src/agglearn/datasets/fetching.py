@@ -6,18 +6,28 @@ folders there hold unfinished ones.
 
 import contextlib
 import fcntl
+import http.client
+import os
 import shutil
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TextIO
+from typing import BinaryIO, TextIO, TypeVar
 
+from agglearn import local_files
+from agglearn.datasets import packages
+from agglearn.datasets.cache import Cached, ChecksumMismatch, check_digest, describe, stated_digests
 from agglearn.datasets.downloading import Downloads, Progress
-from agglearn.datasets.routes import Fetcher
+from agglearn.datasets.unpacking import UnreadableArchive, unpack
+from agglearn.errors import DataError, NotAvailable
+from agglearn.registry import resolve
 
+FAILURES = (OSError, http.client.HTTPException, DataError, NotAvailable)
 QUIET = 2  # seconds between two lines on a download
 LARGE = 10_000_000  # bytes from which on the end of a download is printed
+
+T = TypeVar("T")
 
 
 def obtain(
@@ -43,16 +53,13 @@ def _lock(cache: Path, terminal: TextIO) -> Iterator[None]:
             try:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                print(
-                    f"agglearn: {cache.name} is fetched by another process; waiting for it", file=terminal, flush=True
-                )
+                waiting = f"agglearn: {cache.name} is fetched by another process; waiting for it"
+                print(waiting, file=terminal, flush=True)
                 fcntl.flock(handle, fcntl.LOCK_EX)
         yield
 
 
 class _Lines:
-    """Progress as lines of text."""
-
     def __init__(self, terminal: TextIO) -> None:
         self.terminal, self.shown = terminal, time.monotonic()
 
@@ -62,3 +69,124 @@ class _Lines:
             self.shown = time.monotonic()
             size = f"{100 * done / total:.0f} % of {total / 1e6:,.0f} MB" if total else f"{done / 1e6:,.0f} MB"
             print(f"fetching {name}: {size}", file=self.terminal, flush=True)
+
+
+class Fetcher:
+    def __init__(
+        self, name: str, entry: dict, config: dict, base: Path, downloads: Downloads, terminal: TextIO
+    ) -> None:
+        self.name, self.folder, self.config, self.base = name, entry.get("mirror", name), config, base
+        self.downloads, self.terminal = downloads, terminal
+        sources = list(_sources(entry.get("files", {})))
+        self.shared = {source for source in sources if sources.count(source) > 1}  # more than one file needs them
+
+    def get(self, file: str, spec: dict, cache: Path) -> dict:
+        """One file: from `cache` if it is there, else by the first route that brings the right one."""
+        target = cache / file
+        if not target.resolve().is_relative_to(cache.resolve()):
+            raise DataError(f"{self.name}: the file name {file!r} leads out of the cache; use a path below it")
+        cached = Cached(target, spec, self._routes(file, spec))
+        return self._try([{"kind": "cache"}, *cached.routes], file, lambda route: self._bring(file, cached, route))
+
+    def _routes(self, file: str, spec: dict) -> list[dict]:
+        return local_files.expand_routes(self.folder, file, spec, self.config)
+
+    def _try(self, routes: list[dict], file: str, bring: Callable[[dict], T | None]) -> T:
+        """What the first route brings that brings something."""
+        tried, wrong = [], []
+        for route in routes:
+            try:
+                if found := bring(route):
+                    return found
+            except ChecksumMismatch as error:
+                wrong.append(str(error))
+                print(f"agglearn: {error}", file=self.terminal)
+            except FAILURES as error:
+                tried.append(f"{_origin(route)}: {getattr(error, 'strerror', None) or error}")
+        if wrong:
+            advice = f"restore the file, or set its sha256 in config/datasets/{self.name}.yaml if the new one is right"
+            raise DataError(f"{self.name}: {'; '.join([*wrong, *tried])}; {advice}")
+        raise NotAvailable(f"{file} cannot be had ({'; '.join(tried) or 'the entry names no place'})")
+
+    def _bring(self, file: str, cached: Cached, route: dict) -> dict | None:
+        if route["kind"] == "cache":
+            return cached.find()
+        if "path" in route:  # used where it lies
+            path = self.base / route["path"]
+            if not path.is_file():
+                raise OSError("no such file")
+            sha256 = check_digest(path, route["path"], stated_digests(cached.spec))
+            return describe(path, sha256, route["path"], route["kind"])
+        return self._build(file, cached, route) if "function" in route else self._download(file, cached, route)
+
+    def _download(self, file: str, cached: Cached, route: dict) -> dict:
+        source, origin = _source(route), _origin(route)
+        download, expected = self.downloads.path(source), stated_digests({"sha256": route.get("sha256")})
+        new = self.downloads.folder / "made" / cached.path.name
+        if "package" not in route:
+            unproven = not any(expected + stated_digests(cached.spec, route))
+            self.downloads.get(route["url"], file, unproven)
+        elif not download.exists():
+            packages.download(route["package"], route["sha256"], download)
+        try:
+            check_digest(download, origin, expected)
+            new.parent.mkdir(exist_ok=True)
+            if "member" in route:
+                unpack(download, route["member"], new, cached.spec.get("bytes", 0))
+            else:
+                os.replace(download, new)
+            described = cached.keep(new, route, origin)
+        except (UnreadableArchive, ChecksumMismatch):
+            download.unlink(missing_ok=True)
+            raise
+        finally:
+            new.unlink(missing_ok=True)
+        if source not in self.shared:
+            download.unlink(missing_ok=True)
+        return described
+
+    def _build(self, file: str, cached: Cached, route: dict) -> dict:
+        """A file that a function makes from inputs, which are deleted once all of them were there."""
+        folder = cached.path.parent / ".inputs" / cached.path.name
+        new = folder / ".made" / cached.path.name
+        with contextlib.ExitStack() as stack:
+            inputs = {name: self._input(name, spec, folder, stack) for name, spec in route["inputs"].items()}
+            new.parent.mkdir(parents=True, exist_ok=True)
+            print(f"building {file}", file=self.terminal, flush=True)
+            stack.callback(shutil.rmtree, folder, ignore_errors=True)  # wrong inputs must come again
+            resolve(route["function"])(inputs, new, **route.get("params", {}))
+            return cached.keep(new, route, route["function"])
+
+    def _input(self, name: str, spec: dict, folder: Path, stack: contextlib.ExitStack) -> Path | BinaryIO:
+        """The path of an input, or a stream from its first address that answers."""
+        if not spec.get("stream"):
+            return Path(self.get(name, spec, folder)["path"])
+
+        def open_stream(route: dict) -> BinaryIO:
+            if "path" in route:
+                return stack.enter_context(open(self.base / route["path"], "rb"))
+            return stack.enter_context(self.downloads.stream(route["url"]))
+
+        return self._try(self._routes(name, spec), name, open_stream)
+
+
+def _origin(route: dict) -> str:
+    """What messages and notes call a route."""
+    if "package" in route:
+        return f"package {route['package']}"
+    return next(route[k] for k in ("path", "url", "function", "kind") if k in route)
+
+
+def _source(route: dict) -> str:
+    """The key of a download: a URL, or a wheel by its digest."""
+    return route.get("url") or f"{route['package']}#{route['sha256']}"
+
+
+def _sources(files: dict) -> Iterator[str]:
+    """Downloads that the entry names for its files and for their inputs."""
+    for spec in files.values():
+        for route in local_files.routes(spec):
+            if "inputs" in route:
+                yield from _sources(route["inputs"])
+            elif route["kind"] != "mirror":
+                yield _source(route)

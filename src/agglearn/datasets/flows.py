@@ -9,11 +9,10 @@ from typing import Annotated, Any
 import numpy as np
 import pandas as pd
 
-from agglearn.datasets.base import Simulated, Stored
+from agglearn.datasets.base import Simulated, Stored, write_header
 from agglearn.errors import DataError
 from agglearn.seeds import derive_generator
 from agglearn.settings import Count, Number, Positive, Range
-from agglearn.storage import write_json
 
 
 @dataclass(frozen=True)
@@ -22,18 +21,12 @@ class FlowPopulation:
 
     Parameters
     ----------
-    edge_tables : list[ndarray]
-        Per instance (T−1, L, L) true counts.
-    log_potentials : list[ndarray]
-        Per instance (T−1, L, L).
-    population_size : int
-        M of each instance.
-    theta : ndarray or None
-        True parameters, or None.
-    context : list[dict[str, ndarray]]
-        Per instance, public arrays besides counts.
-    shape : tuple[int, int] or None
-        Rows and columns of the map.
+    edge_tables, log_potentials : list[ndarray]
+        Per instance (T−1, L, L) true counts, and log ψ.
+    population_size, theta : int, ndarray or None
+        M of each instance, and the true parameters.
+    context, shape : list[dict[str, ndarray]], tuple[int, int] or None
+        Per instance, public arrays besides counts. Rows and columns of the map.
     """
 
     edge_tables: list[np.ndarray]
@@ -52,14 +45,8 @@ class BirdMigration(Simulated):
 
     Parameters
     ----------
-    side : int
-        ℓ, cells along an edge.
-    steps : int
-        T.
-    population : int
-        M.
-    theta : tuple[float, float, float, float]
-        Four parameters.
+    side, steps, population, theta : int, int, int, tuple[float, float, float, float]
+        ℓ, cells along an edge, T, M, and the four parameters.
     years : int
         Independent realisations, each with its own wind, whose two components are N(1, 0.5²).
     """
@@ -97,12 +84,8 @@ class HumanMobility(Simulated):
 
     Parameters
     ----------
-    rows, columns : int
-        Of the map.
-    steps : int
-        T.
-    population : int
-        M.
+    rows, columns, steps, population : int
+        Of the map, T, and M.
     home_spread, work_spread, step_spread : float
         Standard deviations of the Gaussian potentials, in cells.
     """
@@ -122,20 +105,19 @@ class HumanMobility(Simulated):
 
         p = self.overlay(params)
         rng = derive_generator("mobility", sorted(p.items()), seed)
-        shape = int(p["rows"]), int(p["columns"])
+        shape, size = (int(p["rows"]), int(p["columns"])), int(p["population"])
         first, last, psi = commuting_potentials(*shape, p["home_spread"], p["work_spread"], p["step_spread"])
-        steps = int(p["steps"])
-        tables = [psi.copy() for _ in range(steps - 1)]
+        tables = np.tile(psi, (int(p["steps"]) - 1, 1, 1))
         tables[0] += first[:, None]
         tables[-1] += last[None, :]
-        drawn = np.array(ChainModel(tables).sample_tables(int(p["population"]), rng))
-        return FlowPopulation([drawn], [np.array(tables)], int(p["population"]), None, [{}], shape)
+        drawn = np.array(ChainModel(list(tables)).sample_tables(size, rng))
+        return FlowPopulation([drawn], [tables], size, None, [{}], shape)
 
 
 class StateFlows(Stored):
     """Weekly flows of visitors between US states, one table per week: `weekly_state2state_YYYY_MM_DD.csv` in an archive.
 
-    The published flows are stored as they are, without `labels.parquet`: the counts are the data.
+    There is no `labels.parquet`: the counts are the data.
     """
 
     KEYS = ("mirror", "files")
@@ -151,7 +133,7 @@ class StateFlows(Stored):
             raise DataError(f"{', '.join(files)}: holds no file named weekly_state2state_YYYY_MM_DD.csv")
         flows = pd.concat(frames, ignore_index=True)
         flows.to_parquet(out / "features.parquet", index=False, compression="zstd")
-        write_json(out / "records.json", {"n": len(flows), "label": "flow", "categorical": [], "parts": {}})
+        write_header(out, len(flows), "flow")
         return {"weeks": len(frames), "flows": len(flows)}
 
 
@@ -168,16 +150,13 @@ def commuting_potentials(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """log φ_1 (L,), log φ_T (L,), log ψ (L, L): Gaussian home at the top right, work at the bottom left, short steps.
 
-    The thesis leaves the formulas open, so they are ours. Both centres are a quarter of the map away from their corners. Spreads are standard deviations in cells.
+    The thesis leaves the formulas open, so they are ours. Both centres are a quarter of the map away from their corners.
     """
     from agglearn.collective.migration import centres
 
     xy = centres(rows, columns)
     size = np.array([columns, rows])
     home_centre, work_centre = 0.75 * size - 0.5, 0.25 * size - 0.5
-    steps = ((xy[None, :] - xy[:, None]) ** 2).sum(axis=2)
-    return (
-        -((xy - home_centre) ** 2).sum(axis=1) / (2 * home_spread**2),
-        -((xy - work_centre) ** 2).sum(axis=1) / (2 * work_spread**2),
-        -steps / (2 * step_spread**2),
-    )
+    offsets = (xy - home_centre, home_spread), (xy - work_centre, work_spread), (xy - xy[:, None], step_spread)
+    first, last, steps = (-(offset**2).sum(axis=-1) / (2 * spread**2) for offset, spread in offsets)
+    return first, last, steps

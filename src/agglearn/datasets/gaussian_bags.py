@@ -1,4 +1,4 @@
-"""Samples of Gaussians whose statistics are known: bags with a target."""
+"""Samples of Gaussians, as bags with a statistic as target, in closed form and in nats (Sun 2019, section 4.3.1)."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -7,7 +7,6 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 
 from agglearn.datasets.base import BagPopulation, Simulated
-from agglearn.datasets.gaussian_statistics import block_information, marginal_entropy, total_correlation
 from agglearn.errors import DataError
 from agglearn.observations import Bags
 from agglearn.seeds import derive_generator
@@ -21,8 +20,6 @@ Covariances = Callable[[np.ndarray, np.random.Generator], Drawn]  # of (n,) poin
 class GaussianBags(Simulated):
     """Samples of Gaussians, one per bag, with a statistic of the Gaussian as target (Sun 2019, section 4.3.1).
 
-    `agglearn.datasets.gaussian_statistics` computes the targets.
-
     * rotation: N(0, R(α) Σ R(α)ᵀ) in the plane, α in [0, π]. Target: the entropy of the first coordinate.
     * correlation: N(0, [[Σ, αΣ], [αΣ, Σ]]), α in (−1, 1). Target: the mutual information of the halves.
     * rank1: N(0, I + λvvᵀ), ‖v‖ = 1, λ in (0, 1). Target: the mutual information of all coordinates.
@@ -33,18 +30,10 @@ class GaussianBags(Simulated):
 
     Parameters
     ----------
-    statistic : {'rotation', 'correlation', 'rank1', 'random'}
-        Of the list above.
-    dimension : int or None
-        Of an instance. The defaults are 2, 32, 32, 32.
-    n_bags : int
-        Training bags.
-    n_validation : int
-        Validation bags.
-    n_test : int
-        Test bags.
-    bag_size : int
-        Instances in each bag.
+    statistic, dimension : {'rotation', 'correlation', 'rank1', 'random'}, int or None
+        Of the list above, and the dimension of an instance: by default 2, 32, 32, 32.
+    n_bags, n_validation, n_test, bag_size : int
+        Training, validation and test bags, and instances in each bag.
     """
 
     KEYS = ()
@@ -63,18 +52,13 @@ class GaussianBags(Simulated):
         d = p["dimension"] or (2 if p["statistic"] == "rotation" else 32)
         rng = derive_generator("gaussian bags", p["statistic"], d, seed)
         covariances = family(d, rng)
-        n, n_held_out, n_test, size = (int(p[k]) for k in ("n_bags", "n_validation", "n_test", "bag_size"))
-        points = np.concatenate([evenly_spaced(n_held_out), van_der_corput(n)])
-        train, _ = draw_bags(
-            covariances, points, size, derive_generator("gaussian bags, train", p["statistic"], d, size, seed)
-        )
-        test, parameter = draw_bags(
-            covariances,
-            evenly_spaced(n_test),
-            size,
-            derive_generator("gaussian bags, test", p["statistic"], d, size, seed),
-        )
-        return BagPopulation(train, test, parameter)
+        size = int(p["bag_size"])
+        training = np.concatenate([evenly_spaced(int(p["n_validation"])), van_der_corput(int(p["n_bags"]))])
+        drawn = {}
+        for subset, points in (("train", training), ("test", evenly_spaced(int(p["n_test"])))):
+            stream = derive_generator(f"gaussian bags, {subset}", p["statistic"], d, size, seed)
+            drawn[subset] = draw_bags(covariances, points, size, stream)
+        return BagPopulation(drawn["train"][0], *drawn["test"])
 
 
 def evenly_spaced(n: int) -> np.ndarray:
@@ -94,16 +78,30 @@ def draw_bags(
     covariances: Covariances, points: np.ndarray, size: int, rng: np.random.Generator, chunk: int = 256
 ) -> tuple[Bags, np.ndarray]:
     """(bags of `size` float32 instances for the points of (0, 1), their parameter)."""
-    xs, targets, parameters = [], [], []
+    drawn = []
     for start in range(0, len(points), chunk):
         matrices, target, parameter = covariances(points[start : start + chunk], rng)
         root = np.linalg.cholesky(matrices).astype(np.float32)
         z = rng.standard_normal((len(matrices), size, matrices.shape[-1]), dtype=np.float32)
-        xs.append((z @ root.transpose(0, 2, 1)).reshape(-1, matrices.shape[-1]))
-        targets.append(target)
-        parameters.append(parameter)
-    offsets = np.arange(0, len(points) * size + 1, size)
-    return Bags(np.concatenate(xs), offsets, target=np.concatenate(targets)), np.concatenate(parameters)
+        drawn.append(((z @ root.transpose(0, 2, 1)).reshape(-1, matrices.shape[-1]), target, parameter))
+    x, targets, parameters = map(np.concatenate, zip(*drawn, strict=True))
+    return Bags(x, np.arange(0, len(points) * size + 1, size), target=targets), parameters
+
+
+def marginal_entropy(covariance: np.ndarray) -> np.ndarray:
+    """Entropy of the first coordinate, ½ log(2πe Σ₁₁), for covariances (…, d, d)."""
+    return 0.5 * np.log(2 * np.pi * np.e * covariance[..., 0, 0])
+
+
+def block_information(alpha: np.ndarray, d: int) -> np.ndarray:
+    """Mutual information of the halves of N(0, [[Σ, αΣ], [αΣ, Σ]]), −(d/2) log(1 − α²), whatever the (d, d) matrix Σ."""
+    return -0.5 * d * np.log1p(-np.square(alpha))
+
+
+def total_correlation(covariance: np.ndarray) -> np.ndarray:
+    """Mutual information of all coordinates, ½ Σ log Σ_ii − ½ log |Σ|, for covariances (…, d, d)."""
+    diagonal = np.log(np.diagonal(covariance, axis1=-2, axis2=-1)).sum(axis=-1)
+    return 0.5 * (diagonal - np.linalg.slogdet(covariance)[1])
 
 
 def _covariance(d: int, rng: np.random.Generator, shape: tuple[int, ...] = ()) -> np.ndarray:

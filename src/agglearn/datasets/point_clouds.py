@@ -11,12 +11,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from agglearn.datasets.base import BagPopulation, Simulated, Stored
+from agglearn.datasets.base import BagPopulation, Simulated, Stored, write_header
 from agglearn.errors import DataError
 from agglearn.observations import Bags
 from agglearn.seeds import derive_generator
 from agglearn.settings import Count, Part
-from agglearn.storage import write_json
 
 logger = logging.getLogger(__name__)
 
@@ -28,10 +27,10 @@ class PointClouds(Stored):
     """Shapes of several classes as clouds of points, centred and scaled to the unit sphere, in their official parts.
 
     Files are either `.npz` with occupancy grids `X_train`, `y_train`, `X_test`, `y_test` (the points are the centres of the
-    occupied voxels that have a free neighbour. Empty grids are left out), or `.zip` with meshes
-    `<name>/<class>/<train|test>/<shape>.off` (points are drawn from the surface by area).
+    occupied voxels that have a free neighbour), or `.zip` with meshes `<name>/<class>/<train|test>/<shape>.off` (points are
+    drawn from the surface by area). Clouds of fewer than two points are left out.
 
-    Writes `points.npy` (n, 3) float32, in random order within a cloud, and `clouds.npz` (offsets, classes, names).
+    Writes `points.npy` (n, 3) float32, in random order within a cloud, and `clouds.npz` (offsets, classes).
 
     Parameters
     ----------
@@ -49,9 +48,9 @@ class PointClouds(Stored):
         classes: list[str | int] = []
         train = empty = 0
         for subset in ("train", "test"):
+            train = len(clouds)  # those before the last subset
             for path in files.values():
-                grids = path.suffix == ".npz"
-                shapes: Shapes = _voxels(path, subset) if grids else _meshes(path, subset, self.points)
+                shapes = _voxels(path, subset) if path.suffix == ".npz" else _meshes(path, subset, self.points)
                 for k, (points, label) in enumerate(shapes):
                     if len(points) < 2:
                         empty += 1
@@ -59,8 +58,6 @@ class PointClouds(Stored):
                     rng = derive_generator("points", subset, k)
                     clouds.append(unit_sphere(points)[rng.permutation(len(points))])
                     classes.append(label)
-            if subset == "train":
-                train = len(clouds)
         if not 0 < train < len(clouds):
             raise DataError(f"{', '.join(files)}: no shapes of both parts, train and test")
         np.save(out / "points.npy", np.concatenate(clouds).astype(np.float32))
@@ -69,8 +66,7 @@ class PointClouds(Stored):
             labels = np.unique(labels, return_inverse=True)[1]
         sizes = [len(c) for c in clouds]
         np.savez(out / "clouds.npz", offsets=np.append(0, np.cumsum(sizes)), classes=labels)
-        subsets = {"train": [0, train], "test": [train, len(clouds)]}
-        write_json(out / "records.json", {"n": len(clouds), "label": "class", "categorical": [], "parts": subsets})
+        write_header(out, len(clouds), "class", parts={"train": [0, train], "test": [train, len(clouds)]})
         n_test, median = len(clouds) - train, np.median(sizes)
         logger.info(f"{train} and {n_test} clouds, {empty} empty left out; median {median:.0f} points")
         return {"clouds": len(clouds), "points": int(np.sum(sizes)), "classes": int(labels.max()) + 1, "empty": empty}
@@ -93,7 +89,6 @@ def surface(grid: np.ndarray) -> np.ndarray:
 
 
 def _voxels(path: Path, subset: str) -> Shapes:
-    """(points, class) of each occupancy grid."""
     with np.load(path) as arrays:
         grids, labels = arrays[f"X_{subset}"], arrays[f"y_{subset}"]
     for grid, label in zip(grids, labels, strict=True):
@@ -101,7 +96,6 @@ def _voxels(path: Path, subset: str) -> Shapes:
 
 
 def _meshes(path: Path, subset: str, points: int) -> Shapes:
-    """(points, class) of each mesh."""
     with zipfile.ZipFile(path) as archive:
         for member, label, _ in mesh_members(archive, subset):
             mesh = read_off(archive.read(member).decode(), member)
@@ -148,14 +142,12 @@ def points_on(vertices: np.ndarray, triangles: np.ndarray, n: int, rng: np.rando
 class DigitClouds(Simulated):
     """Handwritten digits (8 × 8 pixels, inside scikit-learn) as bags of the positions of their inked pixels.
 
-    Pixels are weighted by intensity. A random subset of the digits is held out.
+    Pixels are weighted by intensity.
 
     Parameters
     ----------
-    test : float
-        Fraction held out.
-    n_bags : int or None
-        Training bags, at random. None for all of the others.
+    test, n_bags : float, int or None
+        Random fraction of the digits that is held out, and random training bags, or None for all of the others.
     """
 
     KEYS = ()

@@ -1,4 +1,8 @@
-"""Populations with a known truth."""
+"""Populations of records with a known truth: pairwise models, independent features, and click logs.
+
+In a click log, few of the categorical features have almost all values, and each value has a planted click rate, as in the
+Criteo display advertising log (26 features, 28M values).
+"""
 
 import itertools
 from dataclasses import dataclass
@@ -7,33 +11,30 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from agglearn.datasets.base import Population, Simulated, draw_labels
+from agglearn.datasets.base import Population, Simulated
+from agglearn.encoding import CodedEncoder, FrameEncoder
 from agglearn.errors import DataError
+from agglearn.observations import ContingencyTables, Table
+from agglearn.observations.counting import Key
 from agglearn.seeds import derive_generator
-from agglearn.settings import Count, NonNegative, Range, Whole
+from agglearn.settings import Count, NonNegative, Part, Positive, Range, Whole
 
 MAX_STATES = 4_000_000
+SMALLEST = 3  # values of the smallest vocabulary
 
 
 @dataclass(eq=False, repr=False)
 class LogLinear(Simulated):
     """Records drawn exactly from a pairwise model π(x, y) ∝ exp(φ(x)·(μ + yθ)) (Gilotte et al. 2022, eq. 1).
 
-    The state space is enumerated, so the sample is exact. The weights belong to the data set, only the records
-    change with the seed.
+    The weights belong to the data set, only the records change with the seed.
 
     Parameters
     ----------
-    n_features : int
-        D.
-    n_modalities : int
-        M of each feature. M^D states are enumerated.
-    strength : float
-        Standard deviation of the pair weights of μ and θ.
-    n : int
-        Records.
-    weights_seed : int
-        Seed of the weights.
+    n_features, n_modalities, strength : int, int, float
+        D, M of each feature, and the standard deviation of the pair weights of μ and θ. All M^D states are enumerated.
+    n, weights_seed : int
+        Records, and the seed of the weights.
     """
 
     PEAK: ClassVar = {"bytes": 100, "n": 20_000, "n_features": 6}
@@ -66,12 +67,8 @@ class Categorical(Simulated):
 
     Parameters
     ----------
-    n_features : int
-        D.
-    n_modalities : int
-        M of each feature, P(modality k) ∝ 1/(k+1).
-    n : int
-        Records.
+    n_features, n_modalities, n : int
+        D, M of each feature with P(modality k) ∝ 1/(k+1), and records.
     """
 
     PEAK: ClassVar = {"bytes": 100, "n": 20_000, "n_features": 10}
@@ -92,9 +89,7 @@ class Categorical(Simulated):
 
 @dataclass(eq=False, repr=False)
 class Xor(Simulated):
-    """X3 = X1 xor X2, P(Y=1) = 0.25 + 0.5·X3: pairs of features do not predict what all three predict.
-
-    Gilotte et al. 2022, section 4.2.
+    """X3 = X1 xor X2, P(Y=1) = 0.25 + 0.5·X3: pairs do not predict what all three predict (Gilotte et al. 2022, section 4.2).
 
     Parameters
     ----------
@@ -116,6 +111,106 @@ class Xor(Simulated):
         order = derive_generator("xor", seed).permutation(n)
         frame = pd.DataFrame({"x1": one, "x2": two, "x3": three}).astype(str).iloc[order].reset_index(drop=True)
         return Population(frame, y[order], (0.25 + 0.5 * three)[order])
+
+
+@dataclass(frozen=True)
+class TablePopulation:
+    """Tables of single features, drawn without rows, under the same codes.
+
+    Parameters
+    ----------
+    train, test : ContingencyTables
+        Of training and of held-out records.
+    """
+
+    train: ContingencyTables
+    test: ContingencyTables
+
+
+@dataclass(eq=False, repr=False)
+class ClickTables(Simulated):
+    """Tables of a click log of any size, drawn directly.
+
+    Training records are each value once, and for the rest the power law P(value k) ∝ 1/(k + 1)^exponent. Held-out records
+    follow the same distribution. Label sums are binomial with the values' rates, conditioned on the total, which all
+    features share. Rates are Beta with the mean `rate` and belong to the data set. The seed draws records.
+
+    Parameters
+    ----------
+    n_features, n_values, n, n_test : int
+        Features, values of all features together, training and held-out records.
+    exponent, rate, strength : float
+        Exponent of the power law, mean of Beta(a, b), and a + b.
+    """
+
+    n_features: Count = 26
+    n_values: Count = 300_000
+    n: Count = 400_000
+    n_test: Count = 50_000
+    exponent: NonNegative = 1.05
+    rate: Part = 0.25
+    strength: Positive = 20.0
+
+    def draw(self, seed: int, **params: Any) -> TablePopulation:
+        p = self.overlay(params)
+        sizes = vocabularies(p["n_features"], p["n_values"])
+        if sizes[-1] > p["n"]:
+            raise DataError(f"click tables: a feature has {sizes[-1]} values, more than the {p['n']} records")
+        encoder = FrameEncoder(tuple(CodedEncoder(f"c{i + 1}", size) for i, size in enumerate(sizes)))
+        a, b = p["rate"] * p["strength"], (1 - p["rate"]) * p["strength"]
+        train, test = dict[Key, Table](), dict[Key, Table]()
+        for i, size in enumerate(sizes):
+            rates = derive_generator("click rates", a, b, i, size).beta(a, b, size)
+            rng = derive_generator("click tables", sorted(p.items()), seed, i)
+            train[i,], test[i,] = _draw_feature(rates, p, rng)
+        parts = (p["n"], train), (p["n_test"], test)
+        return TablePopulation(*(ContingencyTables(encoder, "click", n, round(p["rate"] * n), t) for n, t in parts))
+
+
+@dataclass(eq=False, repr=False)
+class ClickLog(Simulated):
+    """Rows of a click log: independent features, P(click) from the sum of the values' planted effects on the log-odds.
+
+    Parameters
+    ----------
+    n_features, n_values, n : int
+        Features, values of all features together, of which rare ones may not occur, and records.
+    exponent, rate, strength : float
+        Exponent of the power law, fraction of clicks, about, and standard deviation of all effects together.
+    """
+
+    PEAK: ClassVar = {"bytes": 100, "n": 50_000, "n_features": 12}
+
+    n_features: Count = 12
+    n_values: Count = 20_000
+    n: Count = 50_000
+    exponent: NonNegative = 1.05
+    rate: Part = 0.25
+    strength: NonNegative = 1.5
+
+    def draw(self, seed: int, **params: Any) -> Population:
+        p = self.overlay(params)
+        rng = derive_generator("click log", sorted(p.items()), seed)
+        score, columns = np.full(p["n"], np.log(p["rate"] / (1 - p["rate"]))), {}
+        for i, size in enumerate(vocabularies(p["n_features"], p["n_values"])):
+            codes = np.searchsorted(np.cumsum(_power_law(size, p["exponent"])), rng.random(p["n"])).clip(max=size - 1)
+            score += rng.normal(0, p["strength"] / np.sqrt(p["n_features"]), size)[codes]
+            columns[f"c{i + 1}"] = codes
+        return draw_labels(columns, "v", score, rng)
+
+
+def draw_labels(
+    columns: dict[str, np.ndarray], prefix: str, log_odds: np.ndarray, rng: np.random.Generator, **truth: np.ndarray
+) -> Population:
+    """Records of numbered values, named `prefix` and number, with labels drawn from their log-odds (n,)."""
+    probability = 1 / (1 + np.exp(-log_odds))
+    y = (rng.random(len(probability)) < probability).astype(np.int8)
+    return Population(pd.DataFrame({c: _value_names(prefix, k) for c, k in columns.items()}), y, probability, truth)
+
+
+def _value_names(prefix: str, codes: np.ndarray) -> np.ndarray:
+    """(n,) names of values. Equal values share one text."""
+    return np.array([f"{prefix}{k}" for k in range(codes.max(initial=-1) + 1)], dtype=object)[codes]
 
 
 def weights(d: int, m: int, strength: float, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, float]:
@@ -141,3 +236,45 @@ def interaction(w: np.ndarray, d: int, m: int) -> np.ndarray:
             shape = [m if k in (i, j) else 1 for k in range(d)]
             total += w[i * m : (i + 1) * m, j * m : (j + 1) * m].reshape(shape)
     return total.ravel()
+
+
+def vocabularies(n_features: int, n_values: int) -> list[int]:
+    """Sizes of the vocabularies, in geometric progression from 3 up, that add up to `n_values`."""
+    if n_values < SMALLEST * n_features:
+        raise DataError(f"{n_values} values are too few for {n_features} features; at least {SMALLEST} each")
+    low, high = 1.0, float(n_values)
+    for _ in range(200):
+        ratio = (low * high) ** 0.5
+        total = sum(SMALLEST * ratio**i for i in range(n_features)) if ratio < 1e6 else np.inf
+        low, high = (ratio, high) if total < n_values else (low, ratio)
+    sizes = [round(SMALLEST * low**i) for i in range(n_features)]
+    sizes[-1] += n_values - sum(sizes)
+    return sizes
+
+
+def _power_law(size: int, exponent: float) -> np.ndarray:
+    mass = np.arange(1, size + 1) ** -float(exponent)
+    return mass / mass.sum()
+
+
+def feature_table(counts: np.ndarray, label_sums: np.ndarray) -> Table:
+    """The table of one feature from the counts and label sums of all its values."""
+    cells = np.flatnonzero(counts)
+    return Table((len(counts),), cells, counts[cells], label_sums[cells])
+
+
+def _draw_feature(rates: np.ndarray, p: dict, rng: np.random.Generator) -> list[Table]:
+    """Tables of training and of held-out records of one feature, from its values' click rates."""
+    mass, size = _power_law(len(rates), p["exponent"]), len(rates)
+    counts = 1 + rng.multinomial(p["n"] - size, mass)
+    held_out = rng.multinomial(p["n_test"], (mass * (p["n"] - size) + 1) / p["n"])
+    return [feature_table(n, _label_sums(n, rates, round(p["rate"] * n.sum()), rng)) for n in (counts, held_out)]
+
+
+def _label_sums(counts: np.ndarray, rates: np.ndarray, total: int, rng: np.random.Generator) -> np.ndarray:
+    """Binomial label sums, with as many labels flipped at random as it takes to have `total` of them."""
+    sums = rng.binomial(counts, rates)
+    excess = int(sums.sum()) - total
+    free = sums if excess > 0 else counts - sums
+    flipped = rng.multivariate_hypergeometric(free, abs(excess), method="marginals")
+    return sums - flipped if excess > 0 else sums + flipped

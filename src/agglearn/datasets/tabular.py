@@ -8,11 +8,14 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 from pandas.api.types import is_numeric_dtype
 
-from agglearn.datasets.base import Stored
+from agglearn.datasets.base import Stored, write_header
 from agglearn.encoding.columns import as_text, numbers
-from agglearn.encoding.csv_files import CSVFormat, about, read_csv
+from agglearn.encoding.csv_files import CSVFormat, about, read_csv, read_csv_blocks
 from agglearn.encoding.labels import binary_label
 from agglearn.errors import DataError, NotAvailable
 from agglearn.registry import resolve
@@ -37,32 +40,20 @@ class Tabular(Stored):
             bounds = np.cumsum([0] + [len(frames[n]) for n in order]).tolist()
             subsets = {"train": bounds[:2], "test": bounds[1:]}
             frames = {n: frames[n] for n in order}
-        frame = self._combine(self._same_kinds(frames, files))
+        frame = self._combine(frames, files)
         return write_labelled(self, out, frame, ", ".join(files), subsets)
-
-    def _same_kinds(self, frames: dict[str, pd.DataFrame], files: dict[str, Path]) -> dict[str, pd.DataFrame]:
-        """The files with columns that are text in one of them, for an empty field or a word, read as text in all."""
-        if self.entry.get("format", {}).get("combine") == "columns":
-            return frames
-        kinds = defaultdict[str, set[bool]](set)  # of each column, whether it is numeric, in files where it has values
-        for f in frames.values():
-            for c in f:
-                kinds[c] |= {is_numeric_dtype(f[c])} if f[c].notna().any() else set()
-        if mixed := [c for c, numeric in kinds.items() if len(numeric) > 1]:
-            return {name: self._read(files[name], mixed) for name in frames}
-        return frames
 
     def _read(self, path: Path, as_text: Sequence[str] = ()) -> pd.DataFrame:
         with about(path):
             if path.suffix != ".parquet":
                 return read_csv(path, CSVFormat.from_entry(self.entry), dict.fromkeys(as_text, str))
             if as_text:
-                raise DataError(
-                    f"column {as_text[0]!r} holds text in one file and numbers in another; write them alike"
-                )
+                name = as_text[0]
+                raise DataError(f"column {name!r} holds text in one file and numbers in another; write them alike")
             return pd.read_parquet(path)
 
-    def _combine(self, frames: dict[str, pd.DataFrame]) -> pd.DataFrame:
+    def _combine(self, frames: dict[str, pd.DataFrame], files: dict[str, Path]) -> pd.DataFrame:
+        """All files as one. A column that is text in one of them, for an empty field or a word, is text in all."""
         lengths = {n: len(f) for n, f in frames.items()}
         for name, length in lengths.items():
             if length == 0:
@@ -71,7 +62,46 @@ class Tabular(Stored):
             if len(set(lengths.values())) > 1:
                 raise DataError(f"combine: columns needs files of equal length, they have {lengths}")
             return pd.concat(list(frames.values()), axis=1)
+        kinds = defaultdict[str, set[bool]](set)  # of each column, whether it is numeric, in files where it has values
+        for f in frames.values():
+            for c in f:
+                kinds[c] |= {is_numeric_dtype(f[c])} if f[c].notna().any() else set()
+        if mixed := [c for c, numeric in kinds.items() if len(numeric) > 1]:
+            frames = {name: self._read(files[name], mixed) for name in frames}
         return pd.concat(list(frames.values()), ignore_index=True)
+
+
+class Streamed(Stored):
+    """One file with one record per line and no header, which may be larger than memory. `format.columns` names its columns.
+
+    Features are all columns that are not dropped, as text. `label.positive` is the label's spelling that counts as 1.
+    """
+
+    KEYS = (
+        "mirror", "files", "format.separator", "format.columns", "format.missing", "label.column", "label.positive",
+        "features.drop", "features.categorical", "split.last", "split_like", "encoding", "binning",
+    )  # fmt: skip
+
+    def parse(self, files: dict[str, Path], out: Path) -> dict:
+        [path] = files.values()
+        columns, label = self.entry["format"]["columns"], self.entry["label"]["column"]
+        dropped = {label, *self.entry.get("features", {}).get("drop", [])}
+        features, labels = [c for c in columns if c not in dropped], []
+        schema = pa.schema([(c, pa.string()) for c in features])
+        with pq.ParquetWriter(out / "features.parquet", schema, compression="zstd") as writer:
+            for block in read_csv_blocks(path, CSVFormat.from_entry(self.entry), [*features, label]):
+                writer.write_table(block.select(features))
+                labels.append(self._labels(block[label], path))
+        y = np.concatenate(labels)
+        pq.write_table(pa.table({"label": y}), out / "labels.parquet")
+        write_header(out, len(y), label, self.entry.get("features", {}).get("categorical", []))
+        return {"rows": len(y), "columns": len(features), "rate": float(np.mean(y))}
+
+    def _labels(self, column: pa.ChunkedArray, path: Path) -> np.ndarray:
+        spelt = pc.unique(column).to_pylist()
+        if None in spelt or len(spelt) > 2:
+            raise DataError(f"{path}: label {self.entry['label']['column']!r} must have two values, it has {spelt[:5]}")
+        return pc.equal(column, str(self.entry["label"].get("positive", 1))).to_numpy().astype(np.int8)
 
 
 @dataclass(eq=False, repr=False)
@@ -103,31 +133,23 @@ def write_labelled(dataset: Stored, out: Path, frame: pd.DataFrame, source: str,
 
     `label: {missing: drop}` leaves out those without a label, and logs their number.
     """
-    frame, subsets, facts = _drop_unlabelled(frame, dataset.entry.get("label"), source, subsets)
-    y = label_of(frame, dataset.entry.get("label"), source)
-    return dataset.write(out, features_of(frame, dataset.entry), y, subsets) | facts
-
-
-def _drop_unlabelled(
-    frame: pd.DataFrame, spec: dict | None, source: str, subsets: Rows | None
-) -> tuple[pd.DataFrame, Rows | None, dict[str, int]]:
-    """(records that have a label, subsets of them, facts), where those without are to be left out."""
-    spec = spec or {}
+    entry, facts = dataset.entry, {}
+    spec = entry.get("label") or {}
     if (treatment := spec.get("missing", "refuse")) not in ("refuse", "drop"):
         raise DataError(f"{source}: label.missing: {treatment!r} is not known; refuse or drop")
-    if treatment == "refuse" or spec.get("column") not in frame:
-        return frame, subsets, {}
-    labelled = frame[spec["column"]].notna().to_numpy()
-    n_before = np.append(0, np.cumsum(labelled))
-    subsets = subsets and {name: n_before[bounds].tolist() for name, bounds in subsets.items()}
-    dropped = int(len(labelled) - n_before[-1])
-    logger.info(
-        f"{source}: label {spec['column']!r} is missing in {dropped:,} of {len(labelled):,} rows, which are left out"
-    )
-    return frame[labelled].reset_index(drop=True), subsets, {"dropped": dropped}
+    if treatment == "drop" and spec.get("column") in frame:
+        labelled = frame[spec["column"]].notna().to_numpy()
+        n_before = np.append(0, np.cumsum(labelled))
+        subsets = subsets and {name: n_before[bounds].tolist() for name, bounds in subsets.items()}
+        facts["dropped"] = n = int((~labelled).sum())
+        missing = f"label {spec['column']!r} is missing in {n:,} of {len(frame):,} rows"
+        logger.info(f"{source}: {missing}, which are left out")
+        frame = frame[labelled].reset_index(drop=True)
+    y = label_of(frame, spec, source)
+    return dataset.write(out, features_of(frame, entry), y, subsets) | facts
 
 
-def label_of(frame: pd.DataFrame, spec: dict | None, source: str) -> np.ndarray:
+def label_of(frame: pd.DataFrame, spec: dict, source: str) -> np.ndarray:
     """(n,) int8 label by the entry's `label`."""
     if not spec:
         raise DataError(f"{source}: the entry has no label; add label: {{column: …}} in config/datasets/")
@@ -135,11 +157,9 @@ def label_of(frame: pd.DataFrame, spec: dict | None, source: str) -> np.ndarray:
     if name not in frame:
         raise DataError(f"{source}: no label column {name!r}; the columns are {list_some(frame.columns)}")
     column = frame[name]
-    if column.isna().any():
-        n = int(column.isna().sum())
-        raise DataError(
-            f"{source}: label {name!r} is missing in {n:,} rows; mend them, or leave them out by label: {{missing: drop}}"
-        )
+    if n := int(column.isna().sum()):
+        advice = "mend them, or leave them out by label: {missing: drop}"
+        raise DataError(f"{source}: label {name!r} is missing in {n:,} rows; {advice}")
     if "above" in spec:
         return (numbers(column) > spec["above"]).astype(np.int8)
     positive = spec.get("positive")
@@ -147,11 +167,9 @@ def label_of(frame: pd.DataFrame, spec: dict | None, source: str) -> np.ndarray:
         is_positive = as_text(column).isin(as_text(pd.Series(positive)))
         if not is_positive.any():
             raise DataError(f"{source}: label {name!r} never has the values {positive}")
-        rest = column[~is_positive].unique()
+        rest = column[~is_positive].unique().tolist()
         if not 0 < len(rest) <= min(2, len(positive)):  # a value may be spelt in two ways, as in two files
-            raise DataError(
-                f"{source}: label {name!r} must have two values, besides {positive} it has {rest[:5].tolist()}"
-            )
+            raise DataError(f"{source}: label {name!r} must have two values, besides {positive} it has {rest[:5]}")
         return is_positive.to_numpy().astype(np.int8)
     try:
         return binary_label(column, positive)

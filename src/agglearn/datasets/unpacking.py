@@ -7,7 +7,7 @@ import tarfile
 import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import IO
 
@@ -16,7 +16,6 @@ from agglearn.storage import atomic_file
 
 RATIO = 100  # times its archive's size a member may have. Texts and tables stay below 20.
 SMALL = 1 << 26  # bytes that any member may have
-NO_FILE = "{!r} is no file in the archive, it is a folder or a link"
 
 
 class UnreadableArchive(OSError):
@@ -43,9 +42,8 @@ def _write(archive: Path, member: str, target: Path, size: int) -> None:
             while block := inside.read(BLOCK):
                 written += len(block)
                 if written > limit:
-                    raise UnreadableArchive(
-                        f"{member!r} has more than {limit:,} bytes, too many for an archive of its size"
-                    )
+                    too_many = f"more than {limit:,} bytes, too many for an archive of its size"
+                    raise UnreadableArchive(f"{member!r} has {too_many}")
                 out.write(block)
     except (zlib.error, lzma.LZMAError, tarfile.TarError, zipfile.BadZipFile, EOFError, ValueError) as error:
         raise UnreadableArchive(f"the archive is damaged: {error}") from None
@@ -56,24 +54,24 @@ def _write(archive: Path, member: str, target: Path, size: int) -> None:
 @contextmanager
 def _open_member(archive: Path, member: str) -> Iterator[tuple[IO[bytes], int]]:
     """A member that is a file, and the size that the archive states."""
-    if tarfile.is_tarfile(archive):
-        with tarfile.open(archive, "r|*") as tar:
-            for entry in tar:
-                if posixpath.normpath(entry.name) == posixpath.normpath(member):
-                    inside = tar.extractfile(entry) if entry.isfile() else None
-                    if inside is None:
-                        raise UnreadableArchive(NO_FILE.format(member))
-                    yield inside, entry.size
-                    return
-    elif zipfile.is_zipfile(archive):
-        with zipfile.ZipFile(archive) as opened:
-            for info in opened.infolist():
-                if info.filename == member:
-                    if info.is_dir() or stat.S_ISLNK(info.external_attr >> 16):
-                        raise UnreadableArchive(NO_FILE.format(member))
-                    with opened.open(info) as inside:
-                        yield inside, info.file_size
-                    return
-    else:
-        raise UnreadableArchive("not a zip or tar archive")
-    raise UnreadableArchive(f"the archive has no member {member!r}")
+    inside: IO[bytes] | None = None
+    entry: tarfile.TarInfo | zipfile.ZipInfo | None
+    size = 0
+    with ExitStack() as stack:
+        if tarfile.is_tarfile(archive):
+            tar = stack.enter_context(tarfile.open(archive, "r|*"))
+            path = posixpath.normpath(member)
+            if entry := next((e for e in tar if posixpath.normpath(e.name) == path), None):
+                inside, size = tar.extractfile(entry) if entry.isfile() else None, entry.size
+        elif zipfile.is_zipfile(archive):
+            opened = stack.enter_context(zipfile.ZipFile(archive))
+            if entry := next((e for e in opened.infolist() if e.filename == member), None):
+                is_file = not (entry.is_dir() or stat.S_ISLNK(entry.external_attr >> 16))
+                inside, size = stack.enter_context(opened.open(entry)) if is_file else None, entry.file_size
+        else:
+            raise UnreadableArchive("not a zip or tar archive")
+        if entry is None:
+            raise UnreadableArchive(f"the archive has no member {member!r}")
+        if inside is None:
+            raise UnreadableArchive(f"{member!r} is no file in the archive, it is a folder or a link")
+        yield inside, size

@@ -20,16 +20,15 @@ class BagOfWordsEmbedding(Embedding):
     Parameters
     ----------
     n_words : int
-        K (the thesis: 200). It is smaller where there are fewer distinct instances.
+        K (the thesis: 200), at most the number of distinct instances.
     max_iter : int
-        Number of steps of Lloyd's algorithm.
+        Largest number of steps of Lloyd's algorithm.
     random_state : int, RandomState, Generator or None
         Seed of the first centres and of the sample of instances.
 
     Attributes
     ----------
     centres_ : ndarray of shape (K, d)
-        Centres, float32.
     """
 
     n_words: Count = 200

@@ -26,14 +26,13 @@ def as_bags(bags: BagsLike, y: ArrayLike | None = None, names: Sequence[str] = (
 
     `y` replaces their target. Columns that have names come in the order of `names`.
     """
-    if isinstance(bags, Observation) and not isinstance(bags, Bags):
-        raise DataError(f"learning from distributions needs Bags, not {type(bags).__name__}")
-    if not isinstance(bags, Bags):
-        if isinstance(bags, tuple) and len(bags) == 2 and np.ndim(bags[1]) == 1 and np.ndim(bags[0]) == 2:
-            X, offsets = bags
-            bags = Bags(np.asarray(X), np.asarray(offsets), names=tuple(getattr(X, "columns", ())))
-        else:
-            bags = _concatenate(bags)
+    if isinstance(bags, Observation):
+        if not isinstance(bags, Bags):
+            raise DataError(f"learning from distributions needs Bags, not {type(bags).__name__}")
+    elif isinstance(bags, tuple) and len(bags) == 2 and np.ndim(bags[1]) == 1 and np.ndim(bags[0]) == 2:
+        bags = Bags(*bags)  # type: ignore[arg-type]  # it makes arrays of them
+    else:
+        bags = _concatenate(bags)
     if bags.names and len(names) and bags.names != tuple(names):
         bags = replace(bags, X=bags.columns(names), names=tuple(names))
     return bags if y is None else replace(bags, target=np.asarray(y), counts=None)
@@ -66,7 +65,7 @@ def truncate_bags(bags: Bags, size: int | None) -> Bags:
 
 
 def total_weights(bags: Bags) -> np.ndarray:
-    """(B,) number of instances of each bag, or their weight."""
+    """`bags.totals`, all above 0."""
     total = bags.totals.astype(float)
     if (total <= 0).any():
         raise DataError(f"bag {bags._bag(int(np.flatnonzero(total <= 0)[0]))}: all weights are zero")
@@ -105,8 +104,9 @@ def sample_instances(bags: Bags, n: int, *stream: object) -> np.ndarray:
 class Embedding(Estimator):
     """Maps bags to vectors: μ_b = Σ_i w_i φ(x_i) / Σ_i w_i over the instances of bag b.
 
-    Subclasses write `_learn(sample)` from (n, d) float32 instances, `_sums(x, weights, offsets)`, the (B, k) sums of
-    φ over every bag of a block, of `sums_type`, and, where the vector is more than the mean of φ, `_finish(means)`.
+    Subclasses write `_learn(sample)` from (n, d) float32 instances, which sets `n_sums_`, `_sums(x, weights, offsets)`, the
+    (B, k) sums of φ over every bag of a block, of `sums_type`, and, where the vector is more than the mean of φ,
+    `_finish(means)`.
 
     Attributes
     ----------

@@ -29,24 +29,22 @@ class FisherVectorEmbedding(Embedding):
     Parameters
     ----------
     n_components : int
-        K (the thesis: 200). Vectors have 2KD entries. `tune` of `EmbeddingRegressor` chooses K by cross-validation: from
-        few bags a small one is better, and 1 has nothing but mean and variances.
+        K (the thesis: 200). Vectors have 2KD entries. From few bags a small K is better, see `tune` of
+        `EmbeddingRegressor`. 1 has nothing but mean and variances.
     max_iter : int
         Number of EM steps, from k-means.
     power : float
         Every entry z becomes sign(z)|z|^power.
     unit_norm : bool
-        Whether vectors are then scaled to length 1 (L2 normalisation). A vector of zeros stays.
+        Whether vectors other than 0 are then scaled to length 1.
     random_state : int, RandomState, Generator or None
         Seed of the first centres and of the sample of instances.
 
     Attributes
     ----------
     weights_ : ndarray of shape (K,)
-    means_ : ndarray of shape (K, D)
-        μ.
-    deviations_ : ndarray of shape (K, D)
-        σ.
+    means_, deviations_ : ndarray of shape (K, D)
+        μ and σ.
     centre_ : ndarray of shape (D,)
         Mean of the sample of instances.
     """

@@ -48,9 +48,8 @@ class RandomFourierEmbedding(Embedding):
 
     def _learn(self, sample: np.ndarray) -> None:
         if self.bandwidth == "median":
-            spread = float(
-                np.median(pdist(sample[np.linspace(0, len(sample) - 1, min(PAIRED, len(sample))).astype(int)]))
-            )
+            rows = np.linspace(0, len(sample) - 1, min(PAIRED, len(sample))).astype(int)
+            spread = float(np.median(pdist(sample[rows])))
             spread = spread if spread > 0 else 1.0
         else:
             spread = float(self.bandwidth)

@@ -25,10 +25,7 @@ def _cosine(turns):
 
 @numba.njit(parallel=True, cache=True, fastmath=True)
 def fourier_sums(turns, weights, offsets, out):
-    """Σ_i w_i (cos 2πt_i, sin 2πt_i) of every bag.
-
-    weights : weights, or (0,) for 1. offsets : (B + 1,) rows of the bags.
-    """
+    """Write Σ_i w_i (cos 2πt_i, sin 2πt_i) of every bag into `out`, for weights (n,) or (0,) for 1."""
     width = turns.shape[1]
     for b in numba.prange(len(offsets) - 1):
         cosines, sines = np.zeros(width, np.float32), np.zeros(width, np.float32)

@@ -40,15 +40,13 @@ class MultinomialLogistic(ClassifierMixin, VectorModel):
     Attributes
     ----------
     classes_ : ndarray of shape (C,)
-        Classes in sorted order.
+        In sorted order.
     coef_ : ndarray of shape (C − 1, d + 1)
         Weights against the first class, intercepts last.
     n_features_in_ : int
         Length d of the vectors.
-    centre_ : ndarray of shape (d,)
-        Mean of the vectors.
-    scale_ : float
-        Root of their mean variance.
+    centre_, scale_ : ndarray of shape (d,), float
+        Mean of the vectors, and root of their mean variance.
     l2_ : float
         λ chosen.
     edges_ : list of str
@@ -86,7 +84,11 @@ class MultinomialLogistic(ClassifierMixin, VectorModel):
 
     def _solver(self, z: np.ndarray, y: np.ndarray) -> Callable[[float, np.ndarray | None], np.ndarray]:
         """(λ, start) → solution on scaled vectors and the codes of their classes."""
-        problem = _problem(z)
+        x = np.column_stack([z.astype(float), np.ones(len(z))])
+        offsets = np.append(np.arange(0, len(z), CHUNK), len(z))
+        problem = LogisticProblem(
+            z, offsets, gram=x.T @ x
+        )  # doubles: vectors are nearly collinear, and penalties small
         moments = problem.moments(np.eye(len(self.classes_))[y])
         return lambda l2, start: problem.with_l2(l2).minimise(moments, start)[0]
 
@@ -107,19 +109,12 @@ class MultinomialLogistic(ClassifierMixin, VectorModel):
         """
         check_is_fitted(self)
         x = validate_data(self, Z, dtype=np.float64, reset=False)
-        return softmax(scores(self._scale(x), self.coef_))[0]
+        return softmax(scores(self._scale(x), self.coef_))
 
     def predict(self, Z: ArrayLike) -> np.ndarray:
         return self.classes_[self.predict_proba(Z).argmax(axis=1)]
 
 
-def _problem(z: np.ndarray) -> LogisticProblem:
-    """The fitting problem with its bound in double precision: vectors are nearly collinear, and penalties small."""
-    x = np.column_stack([z.astype(float), np.ones(len(z))])
-    offsets = np.append(np.arange(0, len(z), CHUNK), len(z))
-    return LogisticProblem(z, offsets, gram=x.T @ x)
-
-
 def _loss(theta: np.ndarray, z: np.ndarray, y: np.ndarray) -> float:
-    p = softmax(scores(z, theta))[0]
+    p = softmax(scores(z, theta))
     return float(-np.mean(np.log(np.maximum(p[np.arange(len(y)), y], 1e-300))))

@@ -19,7 +19,7 @@ class MomentEmbedding(Embedding):
     Parameters
     ----------
     order : {1, 2}
-        Order of the moments.
+        Whether there are covariances.
     random_state : int, RandomState, Generator or None
         Not used.
 

@@ -1,7 +1,4 @@
-"""Learned embeddings: DeepSets, a PointNet-style model and attention pooling, trained end to end (Sun 2019, section 4.1.3).
-
-JAX is imported when a network is trained or predicts.
-"""
+"""DeepSets, a PointNet-style model and attention pooling, trained end to end (Sun 2019, section 4.1.3). JAX is imported when needed."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -12,6 +9,7 @@ import numpy as np
 
 from agglearn.distribution import set_batches
 from agglearn.distribution.embedding import BagsLike
+from agglearn.distribution.ridge import columns_of
 from agglearn.distribution.two_step import BagModel
 from agglearn.errors import ConfigError, DataError
 from agglearn.networks import start_jax
@@ -32,10 +30,9 @@ if TYPE_CHECKING:
 class SetModel(BagModel):
     """A network on sets, trained with Adam on the bags' targets. Subclasses fix the loss and the defaults.
 
-    Means of many instances differ little between bags, and training would stand still at first. So pooled values of the
-    first 64 bags are standardised before training. The learning rate falls to 0 along a cosine. The result is the
-    checkpoint of least validation loss. Covariates and targets are standardised. On a processor results do not depend
-    on the number of threads.
+    Covariates and targets are standardised, and before training the pooled values of the first 64 bags: means of many instances
+    differ little between bags, and training would stand still at first. The learning rate falls to 0 along a cosine. The result
+    is the checkpoint of least validation loss. On a processor results do not depend on the number of threads.
 
     Parameters
     ----------
@@ -51,21 +48,16 @@ class SetModel(BagModel):
         Rate before the layers of g.
     heads : int
         Number of heads of attention.
-    rate : float
-        Learning rate.
-    clip : float
-        Norm at which gradients are clipped.
-    batch_size : int
-        Number of bags per step.
-    steps : int
-        Number of steps.
+    rate, clip : float
+        Learning rate, and the norm at which gradients are clipped.
+    steps, batch_size : int
+        Number of steps, and of bags per step.
     patience : int or None
         Number of checkpoints (of 10) without improvement after which training ends. None: it does not end early.
     instances : int or None
         Number of instances drawn of each bag per step. None: all.
     full_share : float
-        Fraction of the steps, the last ones, that take all instances. The noise of small bags would otherwise stay in
-        what is learned.
+        Fraction of the steps, the last ones, that take all instances, so that the noise of small bags does not stay.
     augment : {'turn'} or None
         `turn` turns clouds of points about the z axis.
     n_bags, bag_size, n_validation, bounds
@@ -80,7 +72,7 @@ class SetModel(BagModel):
     weights_ : dict
         Name → array.
     centre_, scale_ : ndarray of shape (d,)
-        Mean and scale of the covariates.
+        Of the covariates.
     losses_ : list of float
         Validation loss at every checkpoint.
     n_out_ : int
@@ -118,28 +110,21 @@ class SetModel(BagModel):
     device: Literal["auto", "cpu", "cuda"] = "auto"
     random_state: RandomState = None
 
-    # -- learning -----------------------------------------------------------------------------------------------
-
     def _fit(self, observation: Bags) -> None:
         _jax_modules()  # before any work
-        self._check()
+        if self.pooling == "sum" and self.instances is not None:
+            raise ConfigError("instances: a sum needs all of them; use mean pooling, or instances: null")
+        if self.pooling == "attention" and self.features[-1] % self.heads:
+            raise ConfigError(f"heads: {self.heads} does not divide the last width of features, {self.features[-1]}")
         training, validation = self._split(observation)
-        if self.augment == "turn" and training.X.shape[1] != 3:
-            raise ConfigError(
-                f"augment: turn is for points in space; these have {training.X.shape[1]} coordinates, not 3"
-            )
+        if self.augment == "turn" and (d := training.X.shape[1]) != 3:
+            raise ConfigError(f"augment: turn is for points in space; these have {d} coordinates, not 3")
         if validation is None:
             rng = derive_generator("held bags", draw_seed(self.random_state))
             validation, training = map(training.take, split_validation(len(training), VALIDATION, rng))
         self._standardise(training)
         y = self._encode(training)
         self._train(self._batches(training), y, self._batches(validation), self._encode(validation))
-
-    def _check(self) -> None:
-        if self.pooling == "sum" and self.instances is not None:
-            raise ConfigError("instances: a sum needs all of them; use mean pooling, or instances: null")
-        if self.pooling == "attention" and self.features[-1] % self.heads:
-            raise ConfigError(f"heads: {self.heads} does not divide the last width of features, {self.features[-1]}")
 
     def _standardise(self, bags: Bags) -> None:
         rows = np.linspace(0, len(bags.X) - 1, min(len(bags.X), 1 << 16)).astype(int)
@@ -155,7 +140,7 @@ class SetModel(BagModel):
         modules, training = _jax_modules()
         state, network = derive_seed("set network", draw_seed(self.random_state)), self._network()
         rng = derive_generator("batches", draw_seed(self.random_state))
-        batch, augment = min(self.batch_size, len(y)), set_batches.AUGMENTATIONS.get(self.augment)
+        batch, augment = min(self.batch_size, len(y)), set_batches.turn_clouds if self.augment else None
         validation_blocks = list(validation.blocks())  # every checkpoint reads them
         schedule = training.Schedule(
             self.rate, self.clip, self.steps, max(1, self.steps // CHECKS), self.patience, cosine=True
@@ -171,8 +156,7 @@ class SetModel(BagModel):
 
         with training.on_device(self.device):
             weights = network.initial(np.random.default_rng(state))
-            first = batches.take(np.arange(min(FIRST, len(y))))
-            pooled = modules.embed(network, weights, first)
+            pooled = modules.embed(network, weights, batches.take(np.arange(min(FIRST, len(y)))))
             weights = network.standardise(weights, np.asarray(pooled))
             self.weights_, self.losses_ = training.train(
                 network, weights, draw_batches(), validation_loss, self.loss, schedule, state
@@ -185,14 +169,16 @@ class SetModel(BagModel):
         )  # fmt: skip
 
     def _batches(self, bags: Bags) -> set_batches.Batches:
-        return set_batches.Batches(_drop_zero_weights(bags), self.centre_, self.scale_)
+        if bags.weights is not None:
+            mask = bags.weights > 0
+            offsets = np.append(0, np.cumsum(np.bincount(bags.bag_of[mask], minlength=len(bags))))
+            bags = replace(bags, X=bags.X[mask], offsets=offsets, weights=bags.weights[mask], counts=None)
+        return set_batches.Batches(bags, self.centre_, self.scale_)
 
     @property
     def n_features_in_(self) -> int:
         """d, the number of covariates."""
         return len(self.centre_)
-
-    # -- predicting ---------------------------------------------------------------------------------------------
 
     def _outputs(self, bags: BagsLike) -> np.ndarray:
         bags = self._truncate(bags)
@@ -220,32 +206,26 @@ class DeepSetsRegressor(SetModel):
 
     Parameters
     ----------
-    features, regressor, pooling, layers, activation, dropout, heads
-        Architecture, see `SetModel`.
-    rate, clip, batch_size, steps, patience, instances, full_share, augment
-        Training, see `SetModel`.
-    n_bags, bag_size, n_validation, bounds, device, random_state
+    features, regressor, pooling, layers, activation, dropout, heads, rate, clip, batch_size, steps, patience, instances
+        See `SetModel`.
+    full_share, augment, n_bags, bag_size, n_validation, bounds, device, random_state
         See `SetModel`.
     """
 
     loss = "squared_error"
 
     def _encode(self, bags: Bags) -> np.ndarray:
-        y = np.asarray(bags.target, float)
-        y = y[:, None] if y.ndim == 1 else y
-        if not hasattr(self, "target_centre_"):
-            spread = y.std(axis=0)
-            self.target_centre_, self.target_scale_ = y.mean(axis=0), np.where(spread > 0, spread, 1.0)
-            self.n_out_ = y.shape[1]
-        return ((y - self.target_centre_) / self.target_scale_).astype(np.float32)
+        return ((columns_of(np.asarray(bags.target)) - self.target_centre_) / self.target_scale_).astype(np.float32)
 
-    def _fit(self, observation: Bags) -> None:
-        self.__dict__.pop("target_centre_", None)
-        super()._fit(observation)
+    def _standardise(self, bags: Bags) -> None:
+        super()._standardise(bags)
+        y = columns_of(np.asarray(bags.target))
+        spread = y.std(axis=0)
+        self.target_centre_, self.target_scale_ = y.mean(axis=0), np.where(spread > 0, spread, 1.0)
+        self.n_out_ = y.shape[1]
 
     def predict(self, bags: BagsLike) -> np.ndarray:
-        values = self._clip(self._outputs(bags) * self.target_scale_ + self.target_centre_)
-        return values[:, 0] if self.n_out_ == 1 else values
+        return self._bounded(self._outputs(bags) * self.target_scale_ + self.target_centre_)
 
 
 class DeepSetsClassifier(SetModel):
@@ -253,11 +233,9 @@ class DeepSetsClassifier(SetModel):
 
     Parameters
     ----------
-    features, regressor, pooling, layers, activation, dropout, heads
-        Architecture, see `SetModel`.
-    rate, clip, batch_size, steps, patience, instances, full_share, augment
-        Training, see `SetModel`.
-    n_bags, bag_size, n_validation, bounds, device, random_state
+    features, regressor, pooling, layers, activation, dropout, heads, rate, clip, batch_size, steps, patience, instances
+        See `SetModel`.
+    full_share, augment, n_bags, bag_size, n_validation, bounds, device, random_state
         See `SetModel`.
     """
 
@@ -303,11 +281,9 @@ class PointNetClassifier(DeepSetsClassifier):
 
     Parameters
     ----------
-    features, regressor, pooling, layers, activation, dropout, heads
-        Architecture, see `SetModel`.
-    rate, clip, batch_size, steps, patience, instances, full_share, augment
-        Training, see `SetModel`.
-    n_bags, bag_size, n_validation, bounds, device, random_state
+    features, regressor, pooling, layers, activation, dropout, heads, rate, clip, batch_size, steps, patience, instances
+        See `SetModel`.
+    full_share, augment, n_bags, bag_size, n_validation, bounds, device, random_state
         See `SetModel`.
     """
 
@@ -317,7 +293,6 @@ class PointNetClassifier(DeepSetsClassifier):
     activation: Literal["elu", "tanh", "relu"] = "relu"
     dropout: Annotated[float, Range(0, 1, open="high")] = 0.3
     heads: Count = 4
-    rate: Positive = 1e-3
     batch_size: Count = 32
 
 
@@ -328,14 +303,3 @@ def _jax_modules() -> tuple[ModuleType, ModuleType]:
     from agglearn.networks import training
 
     return set_network, training
-
-
-def _drop_zero_weights(bags: Bags) -> Bags:
-    """The bags without instances of weight 0."""
-    if bags.weights is None or (bags.weights > 0).all():
-        return bags
-    mask = bags.weights > 0
-    sizes = np.bincount(bags.bag_of[mask], minlength=len(bags))
-    return replace(
-        bags, X=bags.X[mask], offsets=np.append(0, np.cumsum(sizes)), weights=bags.weights[mask], counts=None
-    )

@@ -1,8 +1,8 @@
 """Ridge regression, linear and with a Gaussian kernel. Leave-one-out error or validation vectors choose its strength.
 
-No linear system is solved. One symmetric eigendecomposition in double precision gives the solutions for all strengths,
-with errors of the order of ε·s_max/λ. Strengths end at 1e-9 of the mean eigenvalue, so nothing is ill-conditioned. The
-thesis's closed solution of (K + αI)⁻¹y drew warnings from its solver (section 4.3.1).
+One symmetric eigendecomposition in double precision gives the solutions for all strengths, with errors of the order of ε·s_max/λ.
+Strengths end at 1e-9 of the mean eigenvalue, so nothing is ill-conditioned. The thesis's closed solution of (K + αI)⁻¹y drew
+warnings from its solver (section 4.3.1).
 """
 
 import math
@@ -62,7 +62,7 @@ class VectorModel(Estimator):
         raise NotImplementedError
 
 
-class _VectorRegressor(RegressorMixin, VectorModel):
+class VectorRegressor(RegressorMixin, VectorModel):
     """Base of regressors of one target or several on vectors."""
 
     def __sklearn_tags__(self) -> Tags:
@@ -72,12 +72,11 @@ class _VectorRegressor(RegressorMixin, VectorModel):
 
 
 @dataclass(eq=False, repr=False)
-class LinearRidge(_VectorRegressor):
+class LinearRidge(VectorRegressor):
     """Minimises ‖y − Zβ − β₀‖² + λ‖β‖² for any number of targets.
 
     λ is a strength times the mean eigenvalue of the kernel matrix of the centred vectors, which is their total variance.
-    Strengths are multiples because vectors of different embeddings have different scales. So one grid serves all of them.
-    Takes vectors, not bags.
+    So one grid serves vectors of all scales. Takes vectors, not bags.
 
     Parameters
     ----------
@@ -88,18 +87,14 @@ class LinearRidge(_VectorRegressor):
 
     Attributes
     ----------
-    coef_ : ndarray of shape (d,) or (d, k)
-        Weights, in one column per target where `y` has columns.
-    intercept_ : float or ndarray of shape (k,)
-        Intercepts.
+    coef_, intercept_ : ndarray of shape (d,), float
+        Of shapes (d, k) and (k,) where `y` has columns.
     centre_ : ndarray of shape (d,)
         Mean of the vectors.
     n_features_in_ : int
         Length d of the vectors.
-    strength_ : float
-        Multiple chosen.
-    l2_ : float
-        λ.
+    strength_, l2_ : float
+        Multiple chosen, and λ.
     score_ : float
         Mean squared error by which it was chosen.
     edges_ : list of str
@@ -112,11 +107,11 @@ class LinearRidge(_VectorRegressor):
     def fit(self, Z: ArrayLike, y: ArrayLike, validation: Labelled | None = None) -> Self:  # type: ignore[override]
         check_parameters(self)
         z, targets = validate_data(self, Z, y, dtype=FLOATS, multi_output=True, y_numeric=True, ensure_min_samples=2)
-        target = _columns(targets)
+        target = columns_of(targets)
         strengths = STRENGTHS if self.strengths is None else np.asarray(self.strengths, float)
         mean = target.mean(axis=0)
         self.centre_ = np.mean(z, axis=0, dtype=float)
-        factors = _Factors(z, self.centre_, target - mean)
+        factors = Factors(z, self.centre_, target - mean)
         penalties = strengths * factors.mean_eigenvalue
         scores = factors.left_out(penalties) if validation is None else factors.held_out(penalties, validation, mean)
         best = choose_best(-np.array(scores))
@@ -133,20 +128,20 @@ class LinearRidge(_VectorRegressor):
         return validate_data(self, Z, dtype=np.float64, reset=False) @ self.coef_ + self.intercept_
 
 
-class _Factors:
-    """Zc = U √s Vᵀ of centred vectors, by the eigenvalues of the smaller of ZcᵀZc and ZcZcᵀ.
-
-    Eigenvalues that are rounding are left out.
-
-    s : (r,). u : (n, r). projected : (r, k) uᵀy. mean_eigenvalue : trace / n, the scale of the penalties.
-    """
+class Factors:
+    """Zc = U √s Vᵀ of centred vectors, by the eigenvalues of the smaller of ZcᵀZc and ZcZcᵀ, without those that are rounding."""
 
     def __init__(self, z: np.ndarray, centre: np.ndarray, y: np.ndarray):
         self.z, self.centre, self.y = z, centre, y
         n, d = z.shape
-        gram = self._outer() if n <= d else self._inner()
+        if n <= d:
+            centred = np.asarray(z, float) - centre
+            gram = centred @ centred.T
+            del centred  # which is as large as z
+        else:
+            gram = np.asarray(sum(rows.T @ rows for rows, _ in self._chunks()))
         s, vectors = eigh(gram, overwrite_a=True, check_finite=False, driver="evd")  # the fastest for all of them
-        self.mean_eigenvalue = max(float(s.sum()) / n, 1e-300)
+        self.mean_eigenvalue = max(float(s.sum()) / n, 1e-300)  # the scale of the penalties
         mask = s > NEGLIGIBLE * max(s[-1], 1e-300)
         self.s, vectors = s[mask], vectors[:, mask]
         self.u = vectors if n <= d else np.concatenate([rows @ vectors for rows, _ in self._chunks()]) / np.sqrt(self.s)
@@ -158,40 +153,32 @@ class _Factors:
             rows = slice(start, start + CHUNK)
             yield np.asarray(self.z[rows], float) - self.centre, rows
 
-    def _inner(self) -> np.ndarray:
-        return np.asarray(sum(z.T @ z for z, _ in self._chunks()))
-
-    def _outer(self) -> np.ndarray:
-        z = np.asarray(self.z, float) - self.centre
-        return z @ z.T
-
     def coefficients(self, penalties: np.ndarray) -> np.ndarray:
         """(L, d, k) solutions for L penalties."""
-        dual = np.einsum(
-            "nr,lrk->nlk", self.u, self.projected / (self.s + penalties[:, None])[:, :, None], optimize=True
-        )
+        shrunk = self.projected / (self.s + penalties[:, None])[:, :, None]
+        dual = np.einsum("nr,lrk->nlk", self.u, shrunk, optimize=True)
         flat = dual.reshape(len(dual), -1)
         solutions = np.asarray(sum(z.T @ flat[rows] for z, rows in self._chunks()))
         return solutions.reshape(len(solutions), *dual.shape[1:]).transpose(1, 0, 2)
 
     def left_out(self, penalties: np.ndarray) -> list[float]:
         """Mean squared error of every row predicted from the others, without fitting again: residual / (1 − leverage)."""
-        return [self._left_out(p) for p in penalties]
-
-    def _left_out(self, penalty: float) -> float:
-        shrunk = self.s / (self.s + penalty)
-        residual = self.y - self.u @ (self.projected * shrunk[:, None])
-        leverage = 1 / len(self.u) + (self.u**2) @ shrunk
-        return float(np.mean((residual / np.maximum(1 - leverage, 1e-9)[:, None]) ** 2))
+        scores = []
+        for penalty in penalties:
+            shrunk = self.s / (self.s + penalty)
+            residual = self.y - self.u @ (self.projected * shrunk[:, None])
+            leverage = 1 / len(self.u) + (self.u**2) @ shrunk
+            scores.append(float(np.mean((residual / np.maximum(1 - leverage, 1e-9)[:, None]) ** 2)))
+        return scores
 
     def held_out(self, penalties: np.ndarray, validation: Labelled, mean: np.ndarray) -> list[float]:
         """Mean squared error on validation (vectors, targets)."""
-        z, target = np.asarray(validation[0], float) - self.centre, _columns(validation[1]) - mean
+        z, target = np.asarray(validation[0], float) - self.centre, columns_of(validation[1]) - mean
         return [float(np.mean((target - z @ c) ** 2)) for c in self.coefficients(penalties)]
 
 
 @dataclass(eq=False, repr=False)
-class KernelRidge(_VectorRegressor):
+class KernelRidge(VectorRegressor):
     """Ridge regression with the kernel exp(−‖z − z'‖²/2s²) of vectors, s a multiple of their median distance.
 
     The vectors' coordinates in the span of `landmarks` of them (Nyström) go to `LinearRidge`. With no more vectors than
@@ -213,13 +200,10 @@ class KernelRidge(_VectorRegressor):
     n_features_in_ : int
         Length d of the vectors.
     ridge_ : LinearRidge
-        The fitted regression.
-    landmarks_ : ndarray of shape (m, d)
-    whitening_ : ndarray of shape (m, r)
-    width_ : float
-        s.
-    multiple_ : float
-        Multiple chosen.
+        The fitted regression, on coordinates k(z, landmarks) `whitening_`.
+    landmarks_, whitening_ : ndarray of shape (m, d), (m, r)
+    width_, multiple_ : float
+        s, and the multiple chosen.
     score_ : float
         Mean squared error by which it was chosen.
     edges_ : list of str
@@ -240,13 +224,14 @@ class KernelRidge(_VectorRegressor):
         squares = euclidean_distances(z, self.landmarks_, squared=True)
         among = squares[chosen]
         median = math.sqrt(np.median(among[np.triu_indices(len(among), 1)])) or 1.0
-        candidates, validation_squares = [], np.empty((0, 0))
+        candidates, mapped = [], None
         if validation is not None:
             validation_squares = euclidean_distances(validation[0], self.landmarks_, squared=True)
         for multiple in self.widths:
             width = median * multiple
             whitening = _whitening(_gaussian(among, width))
-            mapped = None if validation is None else (_gaussian(validation_squares, width) @ whitening, validation[1])
+            if validation is not None:
+                mapped = _gaussian(validation_squares, width) @ whitening, validation[1]
             ridge = LinearRidge(self.strengths).fit(_gaussian(squares, width) @ whitening, y, mapped)
             candidates.append((ridge.score_, multiple, width, whitening, ridge))
         best = min(candidates, key=lambda candidate: candidate[0])
@@ -279,7 +264,7 @@ def _whitening(kernel: np.ndarray) -> np.ndarray:
     return u[:, mask] / np.sqrt(s[mask])
 
 
-def _columns(y: ArrayLike) -> np.ndarray:
+def columns_of(y: ArrayLike) -> np.ndarray:
     """(n, k) targets."""
     y = np.asarray(y, float)
     return y[:, None] if y.ndim == 1 else y

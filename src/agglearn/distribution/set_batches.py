@@ -22,27 +22,20 @@ Augmentation = Callable[[np.ndarray, np.ndarray, np.random.Generator], np.ndarra
 
 
 class Batch(NamedTuple):
-    """Some bags, for a network.
+    """Some bags, for a network."""
 
-    x : (R, C, d) instances, C in a row. weights : weight of each instance, 0 where there is none. None: all are 1.
-    bag : bag of each row, ascending. None: every bag is one row. total : (B,) weight of each bag.
-    """
-
-    x: np.ndarray
-    weights: np.ndarray | None
-    bag: np.ndarray | None
-    total: np.ndarray
+    x: np.ndarray  # (R, C, d) instances, C in a row
+    weights: np.ndarray | None  # of each instance, 0 where there is none. None: all are 1
+    bag: np.ndarray | None  # of each row, ascending. None: every bag is one row
+    total: np.ndarray  # (B,) weight of each bag
 
 
 @dataclass
 class Batches:
-    """Bags as training and prediction read them, standardised.
+    """Bags as training and prediction read them, standardised."""
 
-    bags : no instance has weight 0. centre, scale : (d,) mean and scale of the covariates.
-    """
-
-    bags: Bags
-    centre: np.ndarray
+    bags: Bags  # no instance has weight 0
+    centre: np.ndarray  # (d,)
     scale: np.ndarray
 
     def take(
@@ -74,7 +67,7 @@ class Batches:
         rng: np.random.Generator | None,
         augment: Augmentation | None,
     ) -> Batch:
-        """Batch of the instances in `rows` (R, C). Those count that exist (None: all)."""
+        """The batch of the instances in `rows` (R, C) that exist (None: all)."""
         x = np.asarray(self.bags.X[rows.ravel()], np.float32)
         if augment is not None and rng is not None:
             sizes = np.full(len(rows), rows.shape[1]) if bag is None else np.bincount(bag) * rows.shape[1]
@@ -100,10 +93,9 @@ class Batches:
         return -(-sizes // self._row_length())
 
     def blocks(self) -> Iterator[tuple[Batch, int]]:
-        """(batch, number of its bags) of all bags in order, in batches of about `PREDICTED` instances.
+        """(batch, number of its bags) of all bags in order, in batches of about `PREDICTED` instances. Further bags are empty.
 
-        The last bags of a batch may be empty. Batches of bags of many sizes have one shape: every further shape would
-        be compiled, which takes longer than all predictions.
+        Batches of bags of many sizes have one shape: to compile a further one takes longer than all predictions.
         """
         ends = np.searchsorted(self.bags.offsets, np.arange(PREDICTED, self.bags.offsets[-1], PREDICTED))
         borders = np.unique(np.concatenate([[0], ends, [len(self.bags)]]))
@@ -141,6 +133,3 @@ def turn_clouds(x: np.ndarray, sizes: np.ndarray, rng: np.random.Generator) -> n
     c, s = (np.repeat(f(angle) * factor, sizes).astype(np.float32) for f in (np.cos, np.sin))
     height = np.repeat(factor, sizes).astype(np.float32)
     return np.stack([c * x[:, 0] - s * x[:, 1], s * x[:, 0] + c * x[:, 1], height * x[:, 2]], axis=1)
-
-
-AUGMENTATIONS: dict[str | None, Augmentation] = {"turn": turn_clouds}

@@ -1,7 +1,4 @@
-"""Networks on sets: an embedding φ of instances, pooled over each bag, and a function g of the pooled values.
-
-Importing this needs JAX.
-"""
+"""Networks on sets: an embedding φ of instances, pooled over each bag, and a function g of the pooled values. It imports JAX."""
 
 import functools
 from dataclasses import dataclass
@@ -25,23 +22,21 @@ Weights = dict[str, np.ndarray]
 class SetNetwork:
     """g((pool φ(x) − shift)·factor) over the instances x of each bag. Training does not change shift and factor.
 
-    width, out : covariates of an instance, outputs of a bag. features, regressor : widths of the layers of φ and of g.
-    layers : layers of φ. Equivariant ones are x ↦ Γ(x − max over the bag), as in DeepSets' point clouds (Zaheer et al.
-    2017), with an activation after each. dropout : rate before each layer of g. heads : number of heads of attention.
+    Equivariant layers of φ are x ↦ Γ(x − max over the bag), as in DeepSets' point clouds (Zaheer et al. 2017), with an
+    activation after each.
     """
 
-    width: int
-    out: int
-    features: tuple[int, ...]
-    regressor: tuple[int, ...]
-    pooling: str = "mean"
-    layers: str = "dense"
-    activation: str = "elu"
-    dropout: float = 0.0
-    heads: int = 4
+    width: int  # covariates of an instance
+    out: int  # outputs of a bag
+    features: tuple[int, ...]  # widths of the layers of φ
+    regressor: tuple[int, ...]  # and of g
+    pooling: str
+    layers: str
+    activation: str
+    dropout: float  # rate before each layer of g
+    heads: int  # of attention
 
     def initial(self, rng: np.random.Generator) -> dict[str, np.ndarray]:
-        """Weights before training."""
         last = self.features[-1]
         weights = initial_perceptron("features", (self.width, *self.features), rng)
         weights |= initial_perceptron("regressor", (last, *self.regressor, self.out), rng)
@@ -77,7 +72,7 @@ class SetNetwork:
         return {"max": pooled_max, "mean": pooled_mean, "sum": pooled_sum}[self.pooling](batch, x)
 
     def _affine_last(self, weights: Weights, batch: Batch, x: "Array") -> "Array":
-        """Mean or sum of φ. No activation follows its last layer, so that layer is applied to the mean, at a fraction of the cost."""
+        """Mean or sum of φ. No activation follows its last layer, so that one is applied to the mean, at a fraction of the cost."""
         last = len(self.features) - 1
         for k in range(last):
             x = ACTIVATIONS[self.activation](dense(weights, f"features.{k}", x))

@@ -31,10 +31,8 @@ class BagModel(Estimator):
 
     Attributes
     ----------
-    n_features_in_ : int
-        Number of covariates of an instance.
-    feature_names_in_ : list of str
-        Their names, empty where the bags have none.
+    n_features_in_, feature_names_in_ : int, list of str
+        Number of covariates of an instance, and their names where the bags have some.
     classes_ : ndarray of shape (C,)
         Classes, of classifiers.
     """
@@ -102,8 +100,10 @@ class BagModel(Estimator):
         training = bags.take(np.arange(self.n_validation, self.n_validation + n))
         return truncate_bags(training, self.bag_size), validation and truncate_bags(validation, self.bag_size)
 
-    def _clip(self, values: np.ndarray) -> np.ndarray:
-        return values if self.bounds is None else np.clip(values, *self.bounds)
+    def _bounded(self, values: np.ndarray) -> np.ndarray:
+        """Predicted numbers within `bounds`, (B,) where there is one for each bag."""
+        values = values if self.bounds is None else np.clip(values, *self.bounds)
+        return values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values
 
     def _truncate(self, bags: BagsLike) -> Bags:
         """The bags as in training: columns in order, at most `bag_size` instances."""
@@ -124,23 +124,15 @@ class EmbeddingRegressor(BagModel):
         Parameter of the embedding → values. The value of least error is taken, of equal ones the first, on at most 512
         bags and 512 instances of each: the regressor's `score_` on the validation bags or, without these, on training bags
         that it leaves out (ridge: each in turn).
-    n_bags : int or None
-        Number of bags to learn from, after those for validation. None: all.
-    bag_size : int or None
-        Number of instances of a bag to use. None: all.
-    n_validation : int
-        Number of bags that choose among settings, the first ones.
-    bounds : (float, float) or None
-        Least and largest prediction.
+    n_bags, bag_size, n_validation, bounds
+        See `BagModel`. None: all bags, all instances, no bounds.
     random_state : int, RandomState, Generator or None
         Seed, from which embedding and regressor get theirs.
 
     Attributes
     ----------
-    embedding_ : Embedding
-        The fitted embedding.
-    regressor_ : regressor
-        The fitted regressor.
+    embedding_, regressor_ : Embedding, regressor
+        Both fitted.
     tuned_ : dict
         Parameters chosen.
     edges_ : list of str
@@ -169,16 +161,12 @@ class EmbeddingRegressor(BagModel):
         vectors = None if validation is None else (self.embedding_.transform(validation), validation.target)
         self.regressor_ = self._seeded_regressor(state)
         self.regressor_.fit(self.embedding_.transform(training), training.target, vectors)
-        numbers = {
-            name: v for name, v in self.tuned_.items() if not (name.startswith("n_") and v == 1)
-        }  # no less than one
-        edges = at_edge({name: (value, (self.tune or {})[name]) for name, value in numbers.items()})
+        grids = self.tune or {}
+        edges = at_edge({name: (value, grids[name]) for name, value in self.tuned_.items()})
+        edges = [name for name in edges if not (name.startswith("n_") and self.tuned_[name] == 1)]  # no less than one
         for name in edges:
-            warnings.warn(
-                f"tune: {name} = {self.tuned_[name]} is an end of its grid; try values beyond it",
-                GridEdge,
-                stacklevel=4,
-            )
+            message = f"tune: {name} = {self.tuned_[name]} is an end of its grid; try values beyond it"
+            warnings.warn(message, GridEdge, stacklevel=4)
         self.edges_ = edges + list(getattr(self.regressor_, "edges_", []))
 
     def _seeded_embedding(self, params: Mapping[str, Any], state: int) -> Embedding:
@@ -189,8 +177,8 @@ class EmbeddingRegressor(BagModel):
 
     def _tune(self, training: Bags, validation: Bags | None, state: int) -> dict[str, Any]:
         """Parameters of the embedding with the least error."""
-        names, values = list(self.tune or {}), list((self.tune or {}).values())
-        candidates = [dict(zip(names, v, strict=True)) for v in itertools.product(*values)]
+        grids = self.tune or {}
+        candidates = [dict(zip(grids, v, strict=True)) for v in itertools.product(*grids.values())]
         if len(candidates) < 2:
             return candidates[0]
         few, few_validation = _first(training), validation and _first(validation)
@@ -211,8 +199,7 @@ class EmbeddingRegressor(BagModel):
         self.embedding.warm_up()
 
     def predict(self, bags: BagsLike) -> np.ndarray:
-        values = self._clip(self.regressor_.predict(self.embedding_.transform(self._truncate(bags))))
-        return values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values
+        return self._bounded(self.regressor_.predict(self.embedding_.transform(self._truncate(bags))))
 
 
 class EmbeddingClassifier(EmbeddingRegressor):
@@ -221,7 +208,7 @@ class EmbeddingClassifier(EmbeddingRegressor):
     Parameters
     ----------
     embedding, regressor, tune, n_bags, bag_size, n_validation, bounds, random_state
-        As in `EmbeddingRegressor`. `regressor` has predict_proba.
+        As in `EmbeddingRegressor`. `regressor` has predict_proba, and `bounds` are None.
     """
 
     classifies = True

@@ -22,9 +22,8 @@ class BinnedEncoder(Levels):
 
     Parameters
     ----------
-    name : str
-    edges : tuple[float, ...]
-        Inner edges, ascending.
+    name, edges : str, tuple[float, ...]
+        Its inner edges, ascending.
     has_missing, has_other : bool
         Whether a missing value, and everything else, is a modality.
     """
@@ -40,16 +39,9 @@ class BinnedEncoder(Levels):
 
     @classmethod
     def fit(cls, column: pd.Series, binning: Binning, counts: np.ndarray | None = None) -> Self:
-        """Bins of a training column.
+        """Bins of a training column of numbers, or of text that spells them.
 
-        Parameters
-        ----------
-        column : Series
-            Numbers, or text that spells them.
-        binning : Binning
-            Places the edges.
-        counts : ndarray of shape (n,) or None
-            Number of rows with each value, where the column has distinct values. None for one each.
+        `counts` (n,) are the rows with each value, where the column has distinct values.
         """
         values = numbers(column)
         observed = ~np.isnan(values)
@@ -63,11 +55,9 @@ class BinnedEncoder(Levels):
         return len(self.edges) + 1
 
     @property
-    def labels(self) -> list[str]:
-        """Name of each modality."""
+    def _value_labels(self) -> list[str]:
         bounds = ["-inf", *(f"{e:g}" for e in self.edges), "inf"]
-        bins = [f"({a}, {b}]" for a, b in itertools.pairwise(bounds)]
-        return [*bins, *self._last_labels]
+        return [f"({a}, {b}]" for a, b in itertools.pairwise(bounds)]
 
     def encode(self, column: pd.Series) -> np.ndarray:
         values = numbers_or_nan(column) if self.has_other else numbers(column)

@@ -1,8 +1,7 @@
 """Bins for continuous features, fitted on training values.
 
-Both kinds return the inner edges e_1 < … < e_m. A value x falls in bin i when e_i < x ≤ e_{i+1} (e_0 = −∞,
-e_{m+1} = ∞). Bins that hold no training value are merged into their lower neighbour, so every bin is a modality
-that occurs.
+A value x falls in bin i when e_i < x ≤ e_{i+1}, with inner edges e_1 < … < e_m (e_0 = −∞, e_{m+1} = ∞). Bins that hold no
+training value are merged into their lower neighbour, so every bin is a modality that occurs.
 """
 
 from dataclasses import dataclass
@@ -28,10 +27,8 @@ class Quantiles:
 
         Parameters
         ----------
-        values : ndarray of shape (n,)
-            Training values.
-        counts : ndarray of shape (n,) or None
-            Rows of each value, where values are distinct. None for one row each.
+        values, counts : ndarray of shape (n,)
+            Training values, and rows of each where they are distinct. `counts` None for one row each.
         """
         inner = quantiles(values, counts, np.linspace(0, 1, self.bins + 1)[1:-1])
         return _keep_occupied(np.unique(inner), values)
@@ -56,10 +53,8 @@ class EqualWidth:
 
         Parameters
         ----------
-        values : ndarray of shape (n,)
-            Training values.
-        counts : ndarray or None
-            Unused.
+        values, counts : ndarray of shape (n,)
+            Training values. Counts are not used.
         """
         low, high = values.min(), values.max()
         inner = np.linspace(low, high, self.bins + 1)[1:-1]
@@ -73,23 +68,17 @@ NAMED: dict[str, Binning] = {"deciles": Quantiles(10), "width": EqualWidth(10)}
 
 
 def binning(spec: str | Binning) -> Binning:
-    """A binning by name, or the object itself.
+    """A binning by name (`deciles`, `width`; ConfigError for another), or the object itself.
 
     Parameters
     ----------
     spec : str or Binning
-        `deciles`, `width`, or a binning.
-
-    Raises
-    ------
-    ConfigError
-        Another name.
     """
-    if isinstance(spec, str):
-        if spec not in NAMED:
-            raise ConfigError(f"binning: {spec!r} is not known; one of {', '.join(sorted(NAMED))}")
-        return NAMED[spec]
-    return spec
+    if not isinstance(spec, str):
+        return spec
+    if spec not in NAMED:
+        raise ConfigError(f"binning: {spec!r} is not known; one of {', '.join(sorted(NAMED))}")
+    return NAMED[spec]
 
 
 def quantiles(values: np.ndarray, counts: np.ndarray | None, q: np.ndarray) -> np.ndarray:

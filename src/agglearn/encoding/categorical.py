@@ -16,9 +16,8 @@ class CategoricalEncoder(Levels):
 
     Parameters
     ----------
-    name : str
-    values : tuple[str, ...]
-        Categories as text, sorted.
+    name, values : str, tuple[str, ...]
+        Its categories as text, sorted.
     has_missing, has_other : bool
         Whether a missing value, and everything else, is a modality.
     """
@@ -30,13 +29,7 @@ class CategoricalEncoder(Levels):
 
     @classmethod
     def fit(cls, column: pd.Series) -> Self:
-        """Categories of a training column.
-
-        Parameters
-        ----------
-        column : Series
-            Raw values.
-        """
+        """Categories of a training column of raw values."""
         index, values = distinct(column)
         return cls(str(column.name), tuple(sorted(set(as_text(values)))), bool((index < 0).any()))
 
@@ -45,11 +38,8 @@ class CategoricalEncoder(Levels):
         return len(self.values)
 
     @property
-    def labels(self) -> list[str]:
-        """Name of each modality."""
-        return [*self.values, *self._last_labels]
+    def _value_labels(self) -> tuple[str, ...]:
+        return self.values
 
-    def encode(self, column: pd.Series) -> np.ndarray:
-        index, values = distinct(column)
-        codes = pd.Index(self.values, dtype=object).get_indexer(as_text(values)).astype(np.int32)
-        return self._complete(np.append(codes, self._missing_code)[index])
+    def _codes(self, texts: pd.Series) -> np.ndarray:
+        return pd.Index(self.values, dtype=object).get_indexer(texts).astype(np.int32)

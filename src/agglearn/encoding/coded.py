@@ -16,9 +16,7 @@ class CodedEncoder(ColumnEncoder):
 
     Parameters
     ----------
-    name : str
-    size : int
-        Number of values.
+    name, size : str, int
     """
 
     name: str

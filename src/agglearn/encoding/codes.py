@@ -21,70 +21,58 @@ NAME = re.compile(
     r"(?i:(?:^|[\W_])(?:id|ids|uid|uuid|code|key|zip|zipcode|postcode|isbn|sku|hash)(?:[\W_]?\d+)?)$|[a-z](?:Id|ID|Code|Key|Zip)$"
 )
 LEADING_ZERO = r"-?0\d"
-AMOUNT = re.compile(
-    r"[-+]?(?:\d{1,3}(?:[.,' \u00a0\u202f]\d{3})+|\d+)(?:[.,]\d+)?"
-)  # with separators, as in spreadsheets
+AMOUNT = re.compile(r"[-+]?(?:\d{1,3}(?:[.,' \u00a0\u202f]\d{3})+|\d+)(?:[.,]\d+)?")  # as in spreadsheets
 UNITS = "€$£% \u00a0\u202f"
 SOME = 6  # columns that a warning lists
-_SIGNS: ContextVar[dict[str, list[tuple[str, str]]] | None] = ContextVar("signs", default=None)  # of columns so far
+
+Signs = dict[str, list[tuple[object, str]]]  # kind → columns, each with the reason
+_SIGNS: ContextVar[Signs | None] = ContextVar("signs", default=None)  # of columns so far
 
 
 @contextlib.contextmanager
-def one_warning() -> Iterator[None]:
+def one_warning() -> Iterator[Signs]:
     """Warn at the end, once for all columns that are encoded inside."""
-    if _SIGNS.get() is not None:  # the outer one warns
-        yield
+    if (outer := _SIGNS.get()) is not None:  # which warns
+        yield outer
         return
-    signs: dict[str, list[tuple[str, str]]] = {}
+    signs: Signs = {}
     token = _SIGNS.set(signs)
     try:
-        yield
+        yield signs
     finally:
         _SIGNS.reset(token)
     for kind, columns in signs.items():
-        warnings.warn(_MESSAGES[kind](columns), LooksLikeCodes, stacklevel=4)
+        warnings.warn(_message(kind, columns), LooksLikeCodes, stacklevel=4)
 
 
 def _warn(kind: str, name: object, why: str = "") -> None:
-    signs = _SIGNS.get()
-    if signs is None:
-        warnings.warn(_MESSAGES[kind]([(str(name), why)]), LooksLikeCodes, stacklevel=5)
-    else:
-        signs.setdefault(kind, []).append((str(name), why))
+    with one_warning() as signs:
+        signs.setdefault(kind, []).append((name, why))
 
 
-def _binned(columns: list[tuple[str, str]]) -> str:
-    if len(columns) == 1:
-        [(name, why)] = columns
+def _message(kind: str, columns: list[tuple[object, str]]) -> str:
+    n, name, why = len(columns), str(columns[0][0]), columns[0][1]
+    some = list_some((f"{str(name)!r} ({why})" if why else repr(str(name)) for name, why in columns), SOME)
+    if kind == "amounts":
+        return (
+            f"text that looks like numbers was taken for categories: {some}; if these are amounts, write them without units "
+            "and thousands separators, with a decimal point"
+        )
+    if kind == "inexact":
+        subject, listed = (f"column {name!r}", "") if n == 1 else (f"{n} columns", f" ({some})")
+        return (
+            f"{subject} came as floating-point numbers above 2^53, where codes that differ become one{listed}; read such a "
+            "column as text or as whole numbers (Int64)"
+        )
+    if n == 1:
         return (
             f"column {name!r} was taken for numbers and binned, but {why}; if its numbers are names, make it categorical "
             "(--categorical) or hash it (--hash)"
         )
-    some = list_some((f"{name!r} ({why})" for name, why in columns), SOME)
     return (
-        f"{len(columns)} columns were taken for numbers and binned, but look like names: {some}; if their numbers are names, "
+        f"{n} columns were taken for numbers and binned, but look like names: {some}; if their numbers are names, "
         "make them categorical (--categorical) or hash them (--hash)"
     )
-
-
-def _inexact(columns: list[tuple[str, str]]) -> str:
-    subject = f"column {columns[0][0]!r}" if len(columns) == 1 else f"{len(columns)} columns"
-    some = "" if len(columns) == 1 else f" ({list_some((repr(name) for name, _ in columns), SOME)})"
-    return (
-        f"{subject} came as floating-point numbers above 2^53, where codes that differ become one{some}; read such a column as "
-        "text or as whole numbers (Int64)"
-    )
-
-
-def _amounts(columns: list[tuple[str, str]]) -> str:
-    some = list_some((f"{name!r} ({why})" for name, why in columns), SOME)
-    return (
-        f"text that looks like numbers was taken for categories: {some}; if these are amounts, write them without units and "
-        "thousands separators, with a decimal point"
-    )
-
-
-_MESSAGES = {"binned": _binned, "inexact": _inexact, "amounts": _amounts}
 
 
 def warn_of_codes(column: pd.Series, observed: np.ndarray, counts: np.ndarray | None) -> None:
@@ -118,11 +106,10 @@ def hardly_repeats(values: np.ndarray) -> bool:
 
 def warn_of_lost_digits(column: pd.Series) -> None:
     """Warn where categories came as floating-point numbers so large that whole numbers have become one."""
-    if not is_float_dtype(column.dtype):
-        return
-    values = column.to_numpy(dtype=float, na_value=np.nan)
-    if (np.abs(values[np.isfinite(values)]) > EXACT).any():
-        _warn("inexact", column.name)
+    if is_float_dtype(column.dtype):
+        values = column.to_numpy(dtype=float, na_value=np.nan)
+        if (np.abs(values[np.isfinite(values)]) > EXACT).any():
+            _warn("inexact", column.name)
 
 
 def warn_of_amounts(name: str, values: Collection[str]) -> None:

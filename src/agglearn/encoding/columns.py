@@ -9,15 +9,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from pandas.api.types import (
-    is_bool_dtype,
-    is_complex_dtype,
-    is_datetime64_any_dtype,
-    is_float_dtype,
-    is_numeric_dtype,
-    is_string_dtype,
-    is_timedelta64_dtype,
-)
+from pandas.api import types
 
 from agglearn.errors import DataError
 from agglearn.text import list_some
@@ -66,7 +58,7 @@ def _real(value: Any) -> Any:
 def is_missing(column: pd.Series) -> np.ndarray:
     """(n,) whether a value is missing. NaN is, which pandas' nullable and Arrow types tell from a missing value."""
     missing = column.isna().to_numpy(bool)
-    if is_float_dtype(column.dtype):
+    if types.is_float_dtype(column.dtype):
         missing |= np.isnan(column.to_numpy(dtype=float, na_value=np.nan))
     return missing
 
@@ -74,14 +66,13 @@ def is_missing(column: pd.Series) -> np.ndarray:
 def distinct(column: pd.Series) -> tuple[np.ndarray, pd.Series]:
     """The distinct values of a column, as (n,) index of each row's value among them (−1: missing), and the values.
 
-    With them, work per value is not done per row. Python objects other than text are left as they are, one by one: 1, 1.0
-    and True are equal, but not spelt alike. Texts are told apart by Python: pandas' `factorize` cuts them at a NUL, so that
-    "a\\0x" in one row would take the place of "a" in all others.
+    Python objects other than text are left as they are, one by one: 1, 1.0 and True are equal, but not spelt alike. Texts are
+    told apart by Python: pandas' `factorize` cuts them at a NUL, so that "a\\0x" would take the place of all "a".
     """
     index, observed = np.full(len(column), -1), ~is_missing(column)
     values = column[observed]
-    if is_string_dtype(column.dtype):
-        if pd.api.types.infer_dtype(values) not in ("string", "empty"):
+    if types.is_string_dtype(column.dtype):
+        if types.infer_dtype(values) not in ("string", "empty"):
             index[observed] = np.arange(len(values))
             return index, values
         first: dict[str, int] = {}
@@ -103,7 +94,7 @@ class NotANumber(DataError):
 def numbers(column: pd.Series) -> np.ndarray:
     """Column as float64, NaN where missing. Times are seconds since 1970, whatever their unit."""
     if is_time(column):
-        times = column.to_numpy("timedelta64[us]" if is_timedelta64_dtype(column.dtype) else "datetime64[us]")
+        times = column.to_numpy("timedelta64[us]" if types.is_timedelta64_dtype(column.dtype) else "datetime64[us]")
         return np.where(np.isnat(times), np.nan, times.astype(np.int64) / 1e6)
     parsed = pd.to_numeric(column, errors="coerce")
     wrong = (parsed.isna() & column.notna()).to_numpy()
@@ -121,12 +112,12 @@ def numbers(column: pd.Series) -> np.ndarray:
 
 def is_time(column: pd.Series) -> bool:
     """Whether a column has a type of times or spans."""
-    return is_datetime64_any_dtype(column.dtype) or is_timedelta64_dtype(column.dtype)
+    return types.is_datetime64_any_dtype(column.dtype) or types.is_timedelta64_dtype(column.dtype)
 
 
 def numbers_or_nan(column: pd.Series) -> np.ndarray:
     """Column as float64, NaN for any other value, without an error. Infinite numbers stay."""
-    if is_numeric_dtype(column.dtype) and not is_complex_dtype(column.dtype):
+    if types.is_numeric_dtype(column.dtype) and not types.is_complex_dtype(column.dtype):
         return column.to_numpy(dtype=float, na_value=np.nan)
     return np.array([_number(v) for v in column], dtype=float)
 
@@ -148,12 +139,10 @@ def is_continuous(column: pd.Series, counts: np.ndarray | None = None) -> bool:
 
     `counts` (n,) are the numbers of rows with each value, where the column has distinct values.
     """
-    if is_bool_dtype(column.dtype) or (column.dtype == object and pd.api.types.infer_dtype(column) == "boolean"):
+    if types.is_bool_dtype(column.dtype) or (column.dtype == object and types.infer_dtype(column) == "boolean"):
         return False
-    if is_numeric_dtype(column.dtype):
-        return True
-    if isinstance(column.dtype, pd.CategoricalDtype):
-        return False
+    if types.is_numeric_dtype(column.dtype) or isinstance(column.dtype, pd.CategoricalDtype):
+        return types.is_numeric_dtype(column.dtype)
     index, values = distinct(column)
     observed = index >= 0
     if not observed.any():
@@ -181,8 +170,8 @@ def as_frame(X: pd.DataFrame | np.ndarray, names: Sequence[str] | None = None) -
         if not all(isinstance(c, str) for c in X.columns):
             frame = X.copy(deep=False)
             frame.columns = [str(c) for c in X.columns]
-        if not frame.columns.is_unique:
-            raise DataError(f"column {frame.columns[frame.columns.duplicated()][0]!r} is there twice; rename one")
+        if (name := first_repeated(frame.columns)) is not None:
+            raise DataError(f"column {name!r} is there twice; rename one")
         return frame
     x = np.asarray(X)
     if x.ndim != 2 or (names is not None and x.shape[1] != len(names)):
@@ -193,27 +182,33 @@ def as_frame(X: pd.DataFrame | np.ndarray, names: Sequence[str] | None = None) -
 
 def with_missing(frame: pd.DataFrame, marks: Iterable[str]) -> pd.DataFrame:
     """The frame with the values that are spelt like one of the marks made missing."""
-    marks = list(marks)
-    if not marks:
+    spellings = [spell(mark) for mark in marks]
+    if not spellings:
         return frame
-    marked = [_is_marked(column, marks) for _, column in frame.items()]
+    marked = [_is_marked(column, spellings) for _, column in frame.items()]
     return frame.mask(pd.DataFrame(np.column_stack(marked), frame.index, frame.columns))
 
 
-def _is_marked(column: pd.Series, marks: list[str]) -> np.ndarray:
-    """(n,) whether each value is spelt like one of the marks."""
+def _is_marked(column: pd.Series, spellings: list[str]) -> np.ndarray:
     index, values = distinct(column)
-    return np.append(as_text(values).isin([spell(m) for m in marks]).to_numpy(bool), False)[index]
+    return np.append(as_text(values).isin(spellings).to_numpy(bool), False)[index]
 
 
 def present(names: Iterable[str], columns: Collection[str] | pd.Index) -> list[str]:
     """The names as a list of text. DataError for one that is no column or is named twice."""
-    names, earlier = [str(name) for name in names], set()
-    available = set(columns)
-    for name in names:
-        if name not in available:
-            raise DataError(f"no column {name!r}; the columns are {list_some(columns)}")
-        if name in earlier:
-            raise DataError(f"column {name!r} is named twice")
-        earlier.add(name)
+    names, available = [str(name) for name in names], set(columns)
+    if absent := [name for name in names if name not in available]:
+        raise DataError(f"no column {absent[0]!r}; the columns are {list_some(columns)}")
+    if (name := first_repeated(names)) is not None:
+        raise DataError(f"column {name!r} is named twice")
     return names
+
+
+def first_repeated(names: Iterable[str]) -> str | None:
+    """The first name that stands before already."""
+    earlier: set[str] = set()
+    for name in names:
+        if name in earlier:
+            return name
+        earlier.add(name)
+    return None

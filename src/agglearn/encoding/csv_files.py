@@ -1,7 +1,7 @@
 """Records in CSV files. Separators, missing marks, text encoding and errors are the same for all who read them.
 
-There are two policies. Where fields stay text, the name of a category does not depend on the other rows of the file. Where
-types are inferred, a column of numbers is numeric.
+Where fields stay text, the name of a category does not depend on the other rows of the file. Where types are inferred, a
+column of numbers is numeric.
 """
 
 import contextlib
@@ -19,6 +19,7 @@ import pyarrow as pa
 from pandas.api.types import is_float_dtype
 from pyarrow import csv
 
+from agglearn.encoding.columns import first_repeated
 from agglearn.errors import DataError
 
 SEPARATORS = {"tab": "\t", "\\t": "\t"}
@@ -57,11 +58,6 @@ class CSVFormat:
             "low_memory": False,
         }
 
-    @property
-    def missing_marks(self) -> list[str]:
-        """Every spelling of a missing value."""
-        return ["", *self.missing]
-
 
 @contextlib.contextmanager
 def about(path: str | Path) -> Iterator[None]:
@@ -82,9 +78,9 @@ def about(path: str | Path) -> Iterator[None]:
 
 def header_of(path: str | Path, form: CSVFormat) -> list[str]:
     """Names of the columns of a CSV file. DataError for names that are empty or stand twice, and for no text."""
-    with refuse_unreadable(form):
-        names = form.columns
-        if names is None:
+    names = form.columns
+    if names is None:
+        with refuse_unreadable(form):
             names = pd.read_csv(path, header=None, nrows=1, dtype=str, **form.options).iloc[0].tolist()
     refuse_repeated(names)
     return list(names)
@@ -95,7 +91,7 @@ def read_csv(path: str | Path, form: CSVFormat, dtype: type[str] | dict[str, typ
     header_of(path, form)
     with refuse_unreadable(form), warnings.catch_warnings():
         warnings.simplefilter("error", pd.errors.ParserWarning)
-        options = form.options | {"names": form.columns, "na_values": form.missing_marks, "index_col": False}
+        options = form.options | {"names": form.columns, "na_values": ["", *form.missing], "index_col": False}
         frame = pd.read_csv(path, dtype=dtype, **options)
     if frame.empty:
         raise DataError("the file has a header but no rows" if form.columns is None else "the file has no rows")
@@ -110,9 +106,8 @@ def read_csv_blocks(path: str | Path, form: CSVFormat, names: Sequence[str]) -> 
     read = csv.ReadOptions(column_names=form.columns, block_size=BLOCK)
     parse = csv.ParseOptions(delimiter=form.delimiter, quote_char=False)
     types = {name: pa.string() for name in names}
-    convert = csv.ConvertOptions(
-        column_types=types, include_columns=names, strings_can_be_null=True, null_values=form.missing_marks
-    )
+    nulls = {"strings_can_be_null": True, "null_values": ["", *form.missing]}
+    convert = csv.ConvertOptions(column_types=types, include_columns=names, **nulls)
     with about(path), refuse_unreadable(form), csv.open_csv(path, read, parse, convert) as blocks:
         yield from (pa.Table.from_batches([block]) for block in blocks)
 
@@ -130,20 +125,17 @@ def refuse_unreadable(form: CSVFormat) -> Iterator[None]:
     except (DataError, UnicodeDecodeError):
         raise
     except ValueError as error:  # of pandas and of Arrow
-        raise DataError(
-            f"cannot be read as text separated by {form.separator!r} ({_line(error)}); mend the file"
-        ) from None
+        reason = f"cannot be read as text separated by {form.separator!r} ({_line(error)})"
+        raise DataError(f"{reason}; mend the file") from None
 
 
 def refuse_repeated(names: Sequence[str]) -> None:
     """DataError for columns with the same name or with none."""
-    earlier = set()
     for i, name in enumerate(names):
         if not name:
             raise DataError(f"column {i + 1} has no name; name it in the header")
-        if name in earlier:
-            raise DataError(f"two columns are named {name!r}; rename one in the header")
-        earlier.add(name)
+    if repeated := first_repeated(names):
+        raise DataError(f"two columns are named {repeated!r}; rename one in the header")
 
 
 def _line(error: Exception) -> str:

@@ -27,8 +27,8 @@ class DenseEncoder:
         self.values = {c: np.sort(frame[c].unique()) for c in self.categorical}
         self.ranks = {c: _rank_table(values) for c, values in self.values.items()}
         numbers = frame[self.numeric].to_numpy(float)
-        self.mean = np.nanmean(np.where(np.isnan(numbers).all(axis=0), 0, numbers), axis=0)
-        spread = np.nanstd(np.where(np.isnan(numbers).all(axis=0), 0, numbers), axis=0)
+        numbers = np.where(np.isnan(numbers).all(axis=0), 0, numbers)
+        self.mean, spread = np.nanmean(numbers, axis=0), np.nanstd(numbers, axis=0)
         self.scale = np.where(spread > 0, spread, 1.0)
         self.with_missing = [c for c in self.numeric if frame[c].isna().any()]
         self.names = [*self.numeric, *(f"{c}=missing" for c in self.with_missing)]
@@ -74,9 +74,8 @@ class DenseEncoder:
         """(n,) rank of each value among the categories, and whether it is one of them."""
         values, ranks = self.values[name], self.ranks[name]
         if ranks is not None and column.dtype.kind in "iu":
-            rank = ranks[
-                np.clip(column, values[0], values[-1]).astype(np.int64) - int(values[0])
-            ]  # int8 would overflow
+            clipped = np.clip(column, values[0], values[-1]).astype(np.int64)  # int8 would overflow
+            rank = ranks[clipped - int(values[0])]
         else:
             rank = np.minimum(np.searchsorted(values, column), len(values) - 1)
         return rank, values[rank] == column
@@ -103,10 +102,9 @@ class DenseEncoder:
         covariance = np.asarray((x.T @ x).todense(), dtype=float) / x.shape[0] - np.outer(mean, mean)
         values, vectors = np.linalg.eigh(covariance)
         first = slice(None, -components - 1, -1)
-        # the sign of a component is free: its largest weight is positive
-        vectors = vectors[:, first] * np.sign(
-            vectors[abs(vectors[:, first]).argmax(axis=0), np.arange(len(values))[first]]
-        )
+        vectors = vectors[:, first]
+        largest = abs(vectors).argmax(axis=0)  # the sign of a component is free: its largest weight is positive
+        vectors = vectors * np.sign(np.take_along_axis(vectors, largest[None], axis=0))
         self.components = vectors.astype(np.float32)
         self.centre = (mean @ vectors).astype(np.float32)
         return float(values[first].sum() / values.sum())

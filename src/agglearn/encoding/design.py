@@ -24,7 +24,6 @@ from agglearn.settings import Number
 Features = Literal["onehot", "quadratic", "scaled"]
 Ranges = Literal["features"] | dict[str, tuple[Number, Number]] | None
 KINDS = ("columns", "onehot", "quadratic", "scaled")
-INTERCEPT = "intercept"
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,10 +36,8 @@ class FeatureMap(Saved):
         `columns`, numbers as they are. `onehot`, one coordinate per modality. `quadratic`, these and one per pair of
         modalities that occurred in the rows it was fitted to. `scaled`, numbers scaled to [0, 1] (and clipped there),
         one more coordinate where one is missing, modalities for the rest.
-    encoder : FrameEncoder or None
-        Modalities. None for `columns`.
-    columns : tuple[str, ...]
-        Names of the columns, for `columns`.
+    encoder, columns : FrameEncoder or None, tuple[str, ...]
+        Modalities, or for `columns` the names of these.
     ranges : dict[str, tuple[float, float]]
         {column: (low, high)}: of `scaled`, what becomes 0 and 1. Of `columns`, bounds of the values, or empty.
     cells : tuple[ndarray, ...]
@@ -60,35 +57,24 @@ class FeatureMap(Saved):
     def fit(
         cls, kind: str, encoder: FrameEncoder, frame: pd.DataFrame, ranges: Ranges = None, intercept: bool = True
     ) -> Self:
-        """A map over an encoder's features.
+        """A map over an encoder's features, of any kind but `columns`.
 
         Parameters
         ----------
-        kind : str
-            `onehot`, `quadratic` or `scaled`.
-        encoder : FrameEncoder
+        kind, encoder, intercept
+            As in `FeatureMap`.
         frame : DataFrame
             Rows of raw columns.
         ranges : Ranges
             Of `scaled`, {column: (low, high)} for every binned column, or `features`: the smallest and the largest
-            value in the frame, where these are public.
-        intercept : bool
-            Whether a last coordinate of ones follows.
-
-        Raises
-        ------
-        ConfigError
-            Unknown kind, ranges that are missing or empty.
+            value in the frame, where these are public. ConfigError for ranges that are missing or empty.
         """
         if kind not in KINDS[1:]:
             raise ConfigError(f"features: {kind!r} is not known; use {', '.join(KINDS[1:])}")
         frame = as_frame(frame, encoder.names)
-        if kind == "scaled":
-            return cls(kind, encoder, ranges=_ranges(encoder, frame, ranges), intercept=intercept)
-        if kind == "onehot":
-            return cls(kind, encoder, intercept=intercept)
-        cells = tuple(np.unique(f[f >= 0]) for f in _pairs(encoder.encode(frame), encoder.sizes))
-        return cls(kind, encoder, cells=cells, intercept=intercept)
+        spans = _ranges(encoder, frame, ranges) if kind == "scaled" else {}
+        pairs = _pairs(encoder.encode(frame), encoder.sizes) if kind == "quadratic" else ()
+        return cls(kind, encoder, ranges=spans, cells=tuple(np.unique(f[f >= 0]) for f in pairs), intercept=intercept)
 
     @property
     def _features(self) -> tuple[FeatureEncoder, ...]:
@@ -109,19 +95,14 @@ class FeatureMap(Saved):
         names = list(self.columns)
         for f in self._features:
             if isinstance(f, BinnedEncoder) and f.name in self.ranges:
-                names += [f.name, *([f"{f.name} = missing"] if f.has_missing else [])]
+                names += [f.name, *[f"{f.name} = missing"] * f.has_missing]
             else:
                 names += [f"{f.name} = {m}" for m in f.labels]
         if self.kind == "quadratic":
-            names += self._pair_names()
-        return [*names, INTERCEPT] if self.intercept else names
-
-    def _pair_names(self) -> list[str]:
-        labels = [[f"{f.name} = {m}" for m in f.labels] for f in self._features]
-        pairs = zip(itertools.combinations(range(len(labels)), 2), self.cells, strict=True)
-        return [
-            f"{labels[i][c // len(labels[j])]} & {labels[j][c % len(labels[j])]}" for (i, j), cs in pairs for c in cs
-        ]
+            labels = [[f"{f.name} = {m}" for m in f.labels] for f in self._features]
+            for (first, second), cells in zip(itertools.combinations(labels, 2), self.cells, strict=True):
+                names += [f"{first[c // len(second)]} & {second[c % len(second)]}" for c in cells]
+        return names + ["intercept"] * self.intercept
 
     def matrix(self, frame: pd.DataFrame | np.ndarray) -> sparse.csr_array:
         """(n, k) float64 coordinates. An unseen value fills none.
@@ -129,20 +110,22 @@ class FeatureMap(Saved):
         Parameters
         ----------
         frame : DataFrame or ndarray
-            Columns matched by name, or an array of them in order.
-
-        Raises
-        ------
-        DataError
-            A column is missing, text or nothing where numbers are needed, values out of their declared range.
+            Columns matched by name, or an array of them in order. DataError where one is missing, or holds text or
+            nothing where numbers are needed.
         """
         frame = as_frame(frame, self.inputs)
         if self.kind == "columns":
             blocks = [sparse.csr_array(self._numbers(frame))]
         elif self.ranges:
-            blocks = self._blocks(frame)
+            codes = self._encode(frame)
+            blocks = [
+                _scale(frame[f.name], *self.ranges[f.name], f.has_missing)
+                if isinstance(f, BinnedEncoder) and f.name in self.ranges
+                else _indicators(codes[:, d], f.size)
+                for d, f in enumerate(self._features)
+            ]
         else:
-            return self._ones(frame)
+            return self._ones(self._encode(frame))
         if self.intercept:
             blocks.append(sparse.csr_array(np.ones((len(frame), 1))))
         return sparse.hstack(blocks, format="csr", dtype=float)
@@ -157,19 +140,9 @@ class FeatureMap(Saved):
                 raise DataError(f"column {name!r} has missing values; fill them, or drop the rows")
         return x
 
-    def _blocks(self, frame: pd.DataFrame) -> list[sparse.csr_array]:
-        """Coordinates of each feature, where some are scaled."""
-        codes = self._encode(frame)
-        return [
-            _scale(frame[f.name], *self.ranges[f.name], f.has_missing)
-            if isinstance(f, BinnedEncoder) and f.name in self.ranges
-            else _indicators(codes[:, d], f.size)
-            for d, f in enumerate(self._features)
-        ]
-
-    def _ones(self, frame: pd.DataFrame) -> sparse.csr_array:
+    def _ones(self, codes: np.ndarray) -> sparse.csr_array:
         """(n, k) coordinates that are all 0 or 1: each feature, pair, and the intercept fills one at most."""
-        codes, sizes = self._encode(frame), np.array([f.size for f in self._features], np.int64)
+        sizes = np.array([f.size for f in self._features], np.int64)
         indices, first = np.empty((len(codes), len(sizes) + len(self.cells) + self.intercept), np.int32), 0
         for d, size in enumerate(sizes):
             indices[:, d] = np.where(codes[:, d] >= 0, codes[:, d] + first, -1)
@@ -187,17 +160,12 @@ class FeatureMap(Saved):
         return sparse.csr_array((np.ones(len(columns)), columns, bounds), shape=(len(codes), first + self.intercept))
 
     def check_ranges(self, frame: pd.DataFrame) -> None:
-        """Refuse values outside their declared ranges.
+        """Raise DataError for a value of `columns` outside the range that was declared for it.
 
         Parameters
         ----------
         frame : DataFrame
             Rows of raw columns.
-
-        Raises
-        ------
-        DataError
-            A value of `columns` lies outside the range that was declared for it.
         """
         frame = as_frame(frame, self.inputs)
         for name, (low, high) in self.ranges.items() if self.kind == "columns" else ():
@@ -260,8 +228,10 @@ def _ranges(encoder: FrameEncoder, frame: pd.DataFrame, ranges: Ranges) -> dict[
         return {name: (low, high if high > low else low + 1) for name, (low, high) in spans.items()}
     if absent := [name for name in names if name not in ranges]:
         raise ConfigError(f"ranges: no range for column {absent[0]!r}; declare [low, high] for it")
+    spans = {}
     for name in names:
         low, high = ranges[name]
         if not low < high:
             raise ConfigError(f"ranges: {name}: [{low}, {high}] is empty")
-    return {name: (float(ranges[name][0]), float(ranges[name][1])) for name in names}
+        spans[name] = float(low), float(high)
+    return spans

@@ -58,7 +58,7 @@ def _label(frame: pd.DataFrame, label: str | None, positive: object) -> dict:
     blank = {"column": label or "", "positive": "", "negative": ""}
     if label is None:
         return blank
-    values = _common(frame[label])[0]
+    values, _ = _common(frame[label])
     default = next((v for v in ("1", "True") if v in values), None)
     spelling = default if positive is None else spell(positive)
     if positive is not None and spelling not in (every := set(as_text(distinct(frame[label])[1]))):

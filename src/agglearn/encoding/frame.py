@@ -1,9 +1,8 @@
 """From raw columns to codes: each feature becomes one of `size` modalities, numbered from 0.
 
-A missing value is a modality of its own where training rows have missing values. Anything that no training row
-had (a new category, or a missing value where there was none) is UNSEEN: it belongs to no modality, is
-counted in no table, and adds nothing to a prediction. Encoders of a declared schema (`agglearn.encoding.schema`) have a
-last modality, `other`, for all of that.
+A missing value is a modality of its own where training rows have missing values. Anything that no training row had is
+UNSEEN: it belongs to no modality, is counted in no table, and adds nothing to a prediction. Encoders of a declared schema
+(`agglearn.encoding.schema`) have a last modality, `other`, for all of that.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -65,24 +64,21 @@ class FrameEncoder(Saved):
             `deciles`, `width`, or a binning object, for numeric columns.
         categorical : Iterable[str]
             Numeric columns whose numbers are names (hashes, codes), not quantities.
-        hashed : Mapping[str, int] or None
-            {column: buckets}, columns whose values are hashed instead of learnt. See `HashedEncoder`.
-        hash_above : tuple[int, int] or None
-            (values, buckets): columns of categories with more values are hashed into so many buckets.
+        hashed, hash_above : Mapping[str, int] or None, tuple[int, int] or None
+            {column: buckets}, columns whose values are hashed instead of learnt (`HashedEncoder`), and (values,
+            buckets): columns of categories with more values are hashed into so many buckets.
 
         Warns
         -----
         LooksLikeCodes
-            Numbers that look like names were taken for amounts, or have lost digits, or text that looks like amounts was taken
-            for names. One warning names the first columns.
+            Numbers that look like names were taken for amounts, or have lost digits, or text that looks like amounts
+            was taken for names. One warning names the first columns.
         """
         frame, bins, names = as_frame(frame), binning(binning_), set(map(str, categorical))
         hashed = {str(name): buckets for name, buckets in (hashed or {}).items()}
-        absent = names - set(frame.columns)
-        if absent:
-            raise DataError(f"categorical: no column {sorted(absent)[0]!r}; there are {list_some(frame.columns)}")
-        if absent := set(hashed) - set(frame.columns):
-            raise DataError(f"hashed: no column {sorted(absent)[0]!r}; there are {list_some(frame.columns)}")
+        for setting, named in (("categorical", names), ("hashed", set(hashed))):
+            if absent := named - set(frame.columns):
+                raise DataError(f"{setting}: no column {sorted(absent)[0]!r}; there are {list_some(frame.columns)}")
         with one_warning():
             return cls(tuple(fit_column(frame[c], bins, c in names, hashed.get(c), hash_above) for c in frame.columns))
 
@@ -112,12 +108,8 @@ class FrameEncoder(Saved):
         Parameters
         ----------
         frame : DataFrame or ndarray
-            Has the features as columns, matched by the text of their names, or is an array of them in order.
-
-        Raises
-        ------
-        DataError
-            A column is missing, or holds text where numbers are needed.
+            Has the features as columns, matched by the text of their names, or is an array of them in order. DataError
+            where a column is missing, or holds text where numbers are needed.
         """
         frame = as_frame(frame, self.names)
         absent = [n for n in self.names if n not in frame.columns]
@@ -129,12 +121,11 @@ class FrameEncoder(Saved):
         return codes
 
     def select(self, names: Sequence[str]) -> "FrameEncoder":
-        """The encoder of some features.
+        """The encoder of some features, in a new order.
 
         Parameters
         ----------
         names : Sequence[str]
-            Of these features, in the new order.
         """
         by_name = {f.name: f for f in self.features}
         return FrameEncoder(tuple(by_name[n] for n in names), self.schema)
@@ -167,14 +158,10 @@ def with_target_encodings(
     Parameters
     ----------
     encoder : FrameEncoder
-    frame : DataFrame
-        Records that are used for nothing else.
-    y : ndarray of shape (n,)
-        Their labels in {0, 1}.
-    above : int
-        Modalities of the largest feature that stays as it is.
-    modalities : int
-        Exclusive upper bound of the new modalities.
+    frame, y : DataFrame, ndarray of shape (n,)
+        Records that are used for nothing else, and their labels in {0, 1}.
+    above, modalities : int
+        The second is the exclusive upper bound of the new modalities.
     fit : Callable[[Series, ndarray, int], FeatureEncoder]
         Makes the encoder of a column from (column, y, modalities).
     """

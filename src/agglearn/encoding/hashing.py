@@ -12,7 +12,7 @@ from typing import Self
 import numpy as np
 import pandas as pd
 
-from agglearn.encoding.columns import as_text, distinct, is_missing
+from agglearn.encoding.columns import is_missing
 from agglearn.encoding.levels import Levels
 from agglearn.errors import ConfigError
 
@@ -22,19 +22,14 @@ class HashedEncoder(Levels):
     """Values of one feature by the bucket of their hash. A missing value, if training had any, comes last.
 
     The hash (64 bits of BLAKE2b of the value's spelling in UTF-8, little-endian, modulo `buckets`) is the same on every
-    machine and in every run. No value is unseen, except a missing one where training had none: it is `other`, if declared.
+    machine and in every run. No value is unseen, except a missing one where training had none: it is `other`, if
+    declared.
 
     Parameters
     ----------
-    name : str
-    buckets : int
+    name, buckets : str, int
     has_missing, has_other : bool
         Whether a missing value, and everything else, is a modality.
-
-    Raises
-    ------
-    ConfigError
-        `buckets` is no whole number from 1 on.
     """
 
     name: str
@@ -48,14 +43,7 @@ class HashedEncoder(Levels):
 
     @classmethod
     def fit(cls, column: pd.Series, buckets: int) -> Self:
-        """Buckets for a training column.
-
-        Parameters
-        ----------
-        column : Series
-            Raw values.
-        buckets : int
-        """
+        """Buckets for a training column of raw values."""
         return cls(str(column.name), buckets, bool(is_missing(column).any()))
 
     @property
@@ -63,19 +51,15 @@ class HashedEncoder(Levels):
         return self.buckets
 
     @property
-    def labels(self) -> list[str]:
-        """Name of each modality."""
-        return [*(f"#{b}" for b in range(self.buckets)), *self._last_labels]
+    def _value_labels(self) -> Iterable[str]:
+        return (f"#{b}" for b in range(self.buckets))
 
-    def encode(self, column: pd.Series) -> np.ndarray:
-        index, values = distinct(column)
-        return self._complete(np.append(buckets_of(as_text(values), self.buckets), self._missing_code)[index])
+    def _codes(self, texts: pd.Series) -> np.ndarray:
+        return buckets_of(texts, self.buckets)
 
 
 def buckets_of(values: Iterable[str], buckets: int) -> np.ndarray:
     """(n,) int32 bucket of each text."""
-    hashes = (
-        int.from_bytes(hashlib.blake2b(v.encode(errors="surrogatepass"), digest_size=8).digest(), "little")
-        for v in values
-    )
-    return np.array([h % buckets for h in hashes], dtype=np.int32)
+    texts = (v.encode(errors="surrogatepass") for v in values)
+    digests = (hashlib.blake2b(text, digest_size=8).digest() for text in texts)
+    return np.array([int.from_bytes(digest, "little") % buckets for digest in digests], dtype=np.int32)

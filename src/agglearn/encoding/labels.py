@@ -27,24 +27,18 @@ def binary_label(column: pd.Series, positive: object = None) -> np.ndarray:
     if len(values) != 2:
         listed = ", ".join(values[:5]) + (", …" if len(values) > 5 else "")
         raise DataError(f"label {column.name!r} must have two values, it has {len(values)}: {listed}")
+    both = " and ".join(repr(v) if v != v.strip() else v for v in values)  # quoted where blanks are at an end
     if positive is None and values not in (["0", "1"], ["False", "True"]):
         raise DataError(
-            f"label {column.name!r} has the values {_quote(values[0])} and {_quote(values[1])}; "
-            f"say which one is positive (positive=…, on the command line --positive)"
+            f"label {column.name!r} has the values {both}; say which one is positive (positive=…, on the command line "
+            "--positive)"
         )
     spelling = values[1] if positive is None else spell(positive)
     if spelling not in values:
-        raise DataError(
-            f"label {column.name!r} has no value {spelling}; it has {_quote(values[0])} and {_quote(values[1])}"
-        )
+        raise DataError(f"label {column.name!r} has no value {spelling}; it has {both}")
     if wrong := swapped_label(spelling, *(v for v in values if v != spelling)):
         raise DataError(f"label {column.name!r}: {wrong}")
     return np.array([s == spelling for s in spelt], dtype=np.int8)[codes]
-
-
-def label_all(column: pd.Series, positive: object) -> tuple[np.ndarray, np.ndarray]:
-    """(n,) labels of all records, and (n,) true for each, as `Schema.labels` returns them."""
-    return binary_label(column, positive), np.ones(len(column), bool)
 
 
 def require_label(label: str | None) -> str:
@@ -75,8 +69,3 @@ def check_labels(y: ArrayLike, n: int, classes: int | None = 2) -> np.ndarray:
         allowed = "0 or 1" if classes == 2 else f"0 to {classes - 1}" if classes else "whole numbers from 0 on"
         raise DataError(f"labels: must be {allowed}, got {y[~right].tolist()[0]!r}; map or mend them first")
     return y
-
-
-def _quote(value: str) -> str:
-    """The value, in quotes where it has blanks at an end."""
-    return repr(value) if value != value.strip() else value

@@ -1,11 +1,12 @@
 """Modalities of features: a missing value and anything else among them, and the cells of tables over them."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import pandas as pd
 
+from agglearn.encoding.columns import as_text, distinct
 from agglearn.saving import Saved
 
 UNSEEN = -1
@@ -18,13 +19,7 @@ class ColumnEncoder(ABC, Saved):
 
     @abstractmethod
     def encode(self, column: pd.Series) -> np.ndarray:
-        """(n,) int32 codes.
-
-        Parameters
-        ----------
-        column : Series
-            Raw values.
-        """
+        """(n,) int32 codes of raw values."""
 
 
 class Levels(ColumnEncoder):
@@ -39,13 +34,27 @@ class Levels(ColumnEncoder):
         """Number of the other modalities."""
 
     @property
+    @abstractmethod
+    def _value_labels(self) -> Iterable[str]:
+        """Their names."""
+
+    def _codes(self, texts: pd.Series) -> np.ndarray:
+        """(m,) int32 codes of values as text."""
+        raise NotImplementedError
+
+    @property
     def size(self) -> int:
         """Number of modalities."""
         return self._n_values + self.has_missing + self.has_other
 
     @property
-    def _last_labels(self) -> list[str]:
-        return [MISSING] * self.has_missing + [OTHER] * self.has_other
+    def labels(self) -> list[str]:
+        """Name of each modality."""
+        return [*self._value_labels, *[MISSING] * self.has_missing, *[OTHER] * self.has_other]
+
+    def encode(self, column: pd.Series) -> np.ndarray:
+        index, values = distinct(column)
+        return self._complete(np.append(self._codes(as_text(values)), self._missing_code)[index])
 
     @property
     def _missing_code(self) -> np.int32:

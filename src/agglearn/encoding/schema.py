@@ -19,7 +19,7 @@ import yaml
 
 from agglearn.encoding.binned import BinnedEncoder
 from agglearn.encoding.categorical import CategoricalEncoder
-from agglearn.encoding.columns import as_text, distinct, spell
+from agglearn.encoding.columns import as_text, distinct, first_repeated, spell
 from agglearn.encoding.frame import FeatureEncoder, FrameEncoder
 from agglearn.encoding.hashing import HashedEncoder
 from agglearn.encoding.labels import swapped_label
@@ -38,10 +38,8 @@ class Schema:
 
     Parameters
     ----------
-    label : str
-        Column of the label.
-    positive, negative : str
-        Its values, as text. Records with any other label are left out.
+    label, positive, negative : str
+        Column of the label, and its values, as text. Records with any other label are left out.
     encoder : FrameEncoder
         Modalities of the features, each with `other` for all other values.
     """
@@ -55,39 +53,21 @@ class Schema:
     def read(cls, path: str | Path) -> Self:
         """A schema from a YAML file, see docs/privacy.md for its form.
 
-        Parameters
-        ----------
-        path : str or Path
-
-        Raises
-        ------
-        ConfigError
-            No such file, one that no person has reviewed, or a wrong one. The text is one line with the position.
+        ConfigError where there is no such file, or one that no person has reviewed, or a wrong one. The text is one
+        line with the position.
         """
         try:
-            text = Path(path).read_text(encoding="utf-8")
+            return cls.parse(Path(path).read_text(encoding="utf-8"))
         except OSError as error:
             raise ConfigError(f"{path}: cannot be read ({error.strerror})") from None
         except UnicodeDecodeError:
             raise ConfigError(f"{path}: not UTF-8 text; save it as UTF-8") from None
-        try:
-            return cls.parse(text)
         except ConfigError as error:
             raise ConfigError(f"{path}: {error}") from None
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """A schema from YAML. Every scalar is text: `yes`, `01` and `3.0` stay as they are written.
-
-        Parameters
-        ----------
-        text : str
-
-        Raises
-        ------
-        ConfigError
-            See `read`.
-        """
+        """A schema from YAML, ConfigError as of `read`. Every scalar is text: `yes`, `01` and `3.0` stay as written."""
         try:
             state = yaml.load(text, _AsText)
         except yaml.YAMLError as error:
@@ -96,9 +76,8 @@ class Schema:
             raise ConfigError(f"{position}not valid YAML: {getattr(error, 'problem', None) or error}") from None
         state = _mapping("the schema", state, KEYS, KEYS)
         if not _flag("reviewed", state["reviewed"]):
-            raise ConfigError(
-                "reviewed: is false; a draft is made from records and tells of them. Read it, edit it, then set reviewed: true"
-            )
+            advice = "Read it, edit it, then set reviewed: true"
+            raise ConfigError(f"reviewed: is false; a draft is made from records and tells of them. {advice}")
         keys = ("column", "positive", "negative")
         label = _mapping("label", state["label"], keys, keys)
         for key, value in label.items():
@@ -121,17 +100,7 @@ class Schema:
         Parameters
         ----------
         column : Series
-            Raw labels.
-
-        Raises
-        ------
-        DataError
-            No record has the positive label.
-
-        Warns
-        -----
-        RecordsLeftOut
-            Some records have another label.
+            Raw labels. For errors and warnings see `check_labels`.
         """
         index, values = distinct(column)
         spelt = as_text(values)
@@ -142,7 +111,7 @@ class Schema:
         return y[labelled].astype(np.int8), labelled
 
     def check_labels(self, positives: int, labelled: int, records: int, labels: Iterable[str] = ()) -> None:
-        """Say how many records have another label than the declared two, and refuse records without a positive one.
+        """Raise DataError without a positive record, and warn (`RecordsLeftOut`) of other labels than the declared two.
 
         Parameters
         ----------
@@ -150,40 +119,26 @@ class Schema:
             Records with the positive label, with one of the two, and all of them.
         labels : Iterable[str]
             Labels that occur, for the message.
-
-        Raises
-        ------
-        DataError
-            No positive record.
         """
         if not positives:
             occurring = ", ".join(f"{label!r:.40}" for label in sorted(set(labels))[:5])
-            raise DataError(
-                f"label {self.label!r}: none of {records:,} records has the positive value {self.positive!r}"
-                f"{f' (they have {occurring})' if occurring else ''}; mend it in the schema"
-            )
+            found = f" (they have {occurring})" if occurring else ""
+            value = f"the positive value {self.positive!r}{found}"
+            raise DataError(f"label {self.label!r}: none of {records:,} records has {value}; mend it in the schema")
         if labelled < records:
-            warnings.warn(
-                f"label {self.label!r}: {records - labelled:,} of {records:,} records are left out, which have neither "
-                f"{self.positive!r} nor {self.negative!r}",
-                RecordsLeftOut,
-                stacklevel=3,
-            )
+            left_out = f"{records - labelled:,} of {records:,} records are left out"
+            message = f"label {self.label!r}: {left_out}, which have neither {self.positive!r} nor {self.negative!r}"
+            warnings.warn(message, RecordsLeftOut, stacklevel=3)
 
     def refuse(self, label: str | None = None, **declared: object) -> None:
-        """Refuse settings that a caller gives beside the schema, which declares them.
+        """Raise ConfigError for settings that a caller gives beside the schema, which declares them.
 
         Parameters
         ----------
         label : str or None
-            Name of the label, or None.
+            Allowed where it is that of the schema.
         **declared : object
-            Other settings by name.
-
-        Raises
-        ------
-        ConfigError
-            Another label, or a setting that is neither None nor empty.
+            Other settings by name, allowed where they are None or empty.
         """
         if label is not None and str(label) != self.label:
             raise ConfigError(f"label: {label!r} is not that of the schema, {self.label!r}; leave it out")
@@ -196,10 +151,8 @@ class _AsText(LOADER):
     """Loads plain text in place of numbers, dates and booleans, and refuses keys that stand twice."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict:
-        keys = [k.value for k, _ in node.value]
-        for i, key in enumerate(keys):
-            if key in keys[:i]:
-                raise yaml.constructor.ConstructorError(None, None, f"key {key!r} stands twice", node.start_mark)
+        if (key := first_repeated([k.value for k, _ in node.value])) is not None:
+            raise yaml.constructor.ConstructorError(None, None, f"key {key!r} stands twice", node.start_mark)
         return super().construct_mapping(node, deep)
 
 
@@ -224,17 +177,16 @@ def _feature(name: str, description: object) -> FeatureEncoder:
         if kinds == ["values"]
         else BinnedEncoder(name, _edges(f"{path}.edges", listed), missing, True)
     )
-    if twice := {label for label in encoder.labels if encoder.labels.count(label) > 1}:
-        raise ConfigError(
-            f"{path}.values: {sorted(twice)[0]!r} stands twice, or is the name of the level for everything else; leave it out"
-        )
+    if (twice := first_repeated(encoder.labels)) is not None:
+        what = "stands twice, or is the name of the level for everything else"
+        raise ConfigError(f"{path}.values: {twice!r} {what}; leave it out")
     return encoder
 
 
 def _edges(path: str, listed: list[str]) -> tuple[float, ...]:
     """Bounds between bins, in ascending order."""
     try:
-        edges = tuple(float(e) for e in listed)
+        edges = tuple(map(float, listed))
     except ValueError:
         edges = (math.nan,)
     if not all(map(math.isfinite, edges)) or any(a >= b for a, b in itertools.pairwise(edges)):

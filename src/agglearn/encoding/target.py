@@ -1,8 +1,7 @@
 """Target encoding: few modalities in place of many, by count and label rate of each.
 
-Gilotte et al. 2022, section 4.3 (footnote 12): on held-out records, count and label rate of every modality are
-computed and discretised together. Records that build the encoding must not be used for anything else: their labels
-are in it.
+Gilotte et al. 2022, section 4.3 (footnote 12): on held-out records, count and label rate of every modality are computed and
+discretised together. These records must not be used for anything else: their labels are in the encoding.
 """
 
 from dataclasses import dataclass
@@ -23,16 +22,13 @@ MISSING_VALUE = "\0missing"
 class TargetEncoder(ColumnEncoder):
     """Modalities of one feature by count and label rate of its values in held-out records.
 
-    Modality 0 is for values that no held-out record has: rare ones, and a missing value where there was
-    none. No value is ever unseen.
+    Modality 0 is for values that no held-out record has, a missing one included. No value is ever unseen.
 
     Parameters
     ----------
     name : str
-    values : tuple[str, ...]
-        Of the held-out records.
-    codes : tuple[int, ...]
-        Modality of each value.
+    values, codes : tuple[str, ...], tuple[int, ...]
+        Of the held-out records, and the modality of each.
     labels : tuple[str, ...]
         Name of each modality.
     """
@@ -49,20 +45,16 @@ class TargetEncoder(ColumnEncoder):
 
     @classmethod
     def fit(cls, column: pd.Series, y: np.ndarray, modalities: int = 1000, prior: float = 20.0) -> Self:
-        """Learn from held-out records.
+        """Learn from a feature of held-out records, and their labels y (n,) in {0, 1}.
 
-        Parameters
-        ----------
-        column : Series
-            Feature of the held-out records.
-        y : ndarray of shape (n,)
-            Their labels in {0, 1}.
-        modalities : int
-            Exclusive upper bound of the resulting modalities, at least 3.
-        prior : float
-            Records at the base rate that are added to each value before its rate is computed.
+        The encoder has fewer than `modalities` modalities, which are at least 3. `prior` is the number of records at
+        the base rate that are added to each value before its rate is computed.
         """
-        table = pd.DataFrame({"value": _text(column), "y": y}).groupby("value")["y"].agg(["size", "sum"])
+        table = (
+            pd.DataFrame({"value": as_text(column).fillna(MISSING_VALUE), "y": y})
+            .groupby("value")["y"]
+            .agg(["size", "sum"])
+        )
         counted = table["size"].to_numpy(), table["sum"].to_numpy()
         return cls.from_counts(str(column.name), tuple(table.index), *counted, float(np.mean(y)), modalities, prior)
 
@@ -73,18 +65,8 @@ class TargetEncoder(ColumnEncoder):
     ) -> Self:  # fmt: skip
         """Learn from counts, which may have noise. Counts below 1 become 1, label sums are clipped to their counts.
 
-        Parameters
-        ----------
-        name : str
-        values : tuple[str, ...]
-            Its m values.
-        counts : ndarray of shape (m,)
-            Records of each value.
-        label_sums : ndarray of shape (m,)
-            Of them with label 1.
-        base_rate : float
-        modalities, prior
-            As in `fit`.
+        `counts` (m,) are the records of each of m values, `label_sums` (m,) those with label 1. `modalities` and
+        `prior` are as in `fit`.
         """
         counts = np.maximum(counts, 1)
         rate = (np.clip(label_sums, 0, counts) + prior * base_rate) / (counts + prior)
@@ -108,7 +90,3 @@ class TargetEncoder(ColumnEncoder):
         index, values = distinct(column)
         rank = pd.Index(self.values, dtype=object).get_indexer([*as_text(values), MISSING_VALUE])
         return np.where(rank >= 0, np.asarray(self.codes, dtype=np.int32)[rank], np.int32(0))[index]
-
-
-def _text(column: pd.Series) -> pd.Series:
-    return as_text(column).fillna(MISSING_VALUE)

@@ -51,14 +51,15 @@ class Estimate:
 
     def p_at_most(self, bound: float) -> np.ndarray:
         """P value of the hypothesis that the mean is at most the bound. 1 without a standard error."""
-        with np.errstate(invalid="ignore"):
-            p = stdtr(self.df, (bound - self.value) / self.error)
-        return np.where(np.isnan(p), 1.0, p)
+        return self._p(bound - self.value)
 
     def p_at_least(self, bound: float) -> np.ndarray:
         """P value of the hypothesis that the mean is at least the bound. 1 without a standard error."""
+        return self._p(self.value - bound)
+
+    def _p(self, distance: np.ndarray) -> np.ndarray:
         with np.errstate(invalid="ignore"):
-            p = stdtr(self.df, (self.value - bound) / self.error)
+            p = stdtr(self.df, distance / self.error)
         return np.where(np.isnan(p), 1.0, p)
 
 

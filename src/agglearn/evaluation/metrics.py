@@ -10,10 +10,8 @@ def log_likelihood(y: np.ndarray, p: np.ndarray) -> float:
 
     Parameters
     ----------
-    y : ndarray of shape (n,)
-        Labels in {0, 1}.
-    p : ndarray of shape (n,)
-        Predicted P(Y = 1).
+    y, p : ndarray of shape (n,)
+        Labels in {0, 1}, and predicted P(Y = 1).
     """
     p = np.clip(np.asarray(p, dtype=float), CLIP, 1 - CLIP)
     return float(np.mean(np.where(np.asarray(y) > 0, np.log(p), np.log1p(-p))))
@@ -25,7 +23,6 @@ def log_loss(y: np.ndarray, p: np.ndarray) -> float:
     Parameters
     ----------
     y, p : ndarray of shape (n,)
-        As in `log_likelihood`.
     """
     return -log_likelihood(y, p)
 
@@ -36,7 +33,6 @@ def entropy(rate: float) -> float:
     Parameters
     ----------
     rate : float
-        Probability of one value.
     """
     return float(-sum(q * np.log(q) for q in (rate, 1 - rate) if q > 0))
 
@@ -49,7 +45,6 @@ def normalized_log_likelihood(y: np.ndarray, p: np.ndarray) -> float:
     Parameters
     ----------
     y, p : ndarray of shape (n,)
-        As in `log_likelihood`.
     """
     h = entropy(float(np.mean(y)))
     return 1 + log_likelihood(y, p) / h if h > 0 else float("nan")
@@ -61,7 +56,6 @@ def auc(y: np.ndarray, p: np.ndarray) -> float:
     Parameters
     ----------
     y, p : ndarray of shape (n,)
-        As in `log_likelihood`.
     """
     from sklearn.metrics import roc_auc_score  # slow to import, and observing needs only the other metrics
 
@@ -74,7 +68,6 @@ def brier(y: np.ndarray, p: np.ndarray) -> float:
     Parameters
     ----------
     y, p : ndarray of shape (n,)
-        As in `log_likelihood`.
     """
     return float(np.mean((np.asarray(p, dtype=float) - y) ** 2))
 
@@ -87,7 +80,6 @@ def calibration_error(y: np.ndarray, p: np.ndarray, bins: int = 10) -> float:
     Parameters
     ----------
     y, p : ndarray of shape (n,)
-        As in `log_likelihood`.
     bins : int
     """
     order = np.argsort(p)

@@ -36,17 +36,13 @@ class Region:
             (estimate.p_at_most(self.low), estimate.p_at_least(self.low), self.low),
             (estimate.p_at_least(self.high), estimate.p_at_most(self.high), self.high),
         ]
-        finite = [(outside, inside) for outside, inside, bound in bounds if np.isfinite(bound)]
-        outside, inside = zip(*finite, strict=True)
+        outside, inside = zip(*((out, within) for out, within, bound in bounds if np.isfinite(bound)), strict=True)
         return np.maximum.reduce(outside), np.minimum.reduce(inside)
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """A measured number against the region where a statement on it is true.
-
-    The statement may be a claim, or that a mean differs from a printed number by no more than a tolerance.
-    """
+    """A measured number against the region where a statement on it (a claim, or nearness to a printed number) is true."""
 
     value: float
     low: float

@@ -1,7 +1,6 @@
 """Logistic regression from public features and the sum of features over records with label 1, exact or noisy.
 
-The package also has the other steps of the ladder of observations, from the base rate to all records, and model choice without
-records.
+Also the other steps of the ladder of observations, from the base rate to all records, and model choice without records.
 """
 
 from agglearn.labelsums.baselines import BaseRateClassifier, BoostedTreesSkyline

@@ -34,13 +34,10 @@ class BaseRateClassifier(RecordClassifier):
     ----------
     rate_ : float
         P(Y=1).
-    encoder_ : FrameEncoder
-    classes_ : ndarray
-        [0, 1].
+    encoder_, classes_ : FrameEncoder, ndarray
     """
 
     observes = ContingencyTables
-
     random_state: RandomState = None
 
     def _fit(self, observation: ContingencyTables) -> None:
@@ -57,26 +54,19 @@ class BoostedTreesSkyline(RecordClassifier):
 
     Parameters
     ----------
-    max_iter : int
-        Number of trees at most. Training stops early by a tenth of the records.
-    learning_rate : float
-        Learning rate of scikit-learn's `HistGradientBoostingClassifier`.
-    max_leaf_nodes : int
-        Leaves of a tree at most.
+    max_iter, learning_rate, max_leaf_nodes
+        As in scikit-learn's `HistGradientBoostingClassifier`. Training stops early by a tenth of the records.
     random_state : int, RandomState, Generator or None
         Seed of the trees, or None for a fresh one.
 
     Attributes
     ----------
-    encoder_ : FrameEncoder
-    classes_ : ndarray
-        [0, 1].
+    encoder_, classes_ : FrameEncoder, ndarray
     trees_ : ndarray of shape (n,)
         The fitted trees as bytes, once the model has been saved or loaded.
     """
 
     observes = Records
-
     max_iter: Count = 100
     learning_rate: Positive = 0.1
     max_leaf_nodes: Annotated[int, Range(2)] = 31
@@ -92,22 +82,15 @@ class BoostedTreesSkyline(RecordClassifier):
         ).fit(self._codes(observation.frame), observation.y)  # fmt: skip
 
     def _codes(self, X: pd.DataFrame | np.ndarray) -> np.ndarray:
-        """(n, D) codes of records, NaN for values without a code."""
+        """(n, D) codes of records, NaN for values without one."""
         codes = self.encoder_.encode(X).astype(float)
         codes[codes < 0] = np.nan
         return codes
 
     def _predict_positive(self, X: pd.DataFrame | np.ndarray) -> np.ndarray:
-        codes = self._codes(X)
-        return self._trees.predict_proba(codes)[:, 1]
+        return self._trees.predict_proba(self._codes(X))[:, 1]
 
-    def save(self, folder: str | Path) -> None:
-        """Write `model.json` and `model.npz`, which hold the trees in the format of skops (extra `workflow`).
-
-        Parameters
-        ----------
-        folder : str or Path
-        """
+    def save(self, folder: str | Path) -> None:  # with the trees in the format of skops, of the extra `workflow`
         check_is_fitted(self)
         self.trees_ = to_bytes(self._trees)
         super().save(folder)

@@ -23,20 +23,15 @@ class SklearnLogistic(LinearModel):
 
     Parameters
     ----------
-    features : str
-        `onehot`, `quadratic` or `scaled`, see `FeatureMap.fit`.
-    ranges : dict, optional
-        Ranges of `scaled`, see `FeatureMap.fit`.
-    l2 : float
-    max_iter : int
-        Iterations of Newton-CG at most.
-    tol : float
+    features, ranges : str, dict
+        `onehot`, `quadratic` or `scaled`, and ranges of the last, see `FeatureMap.fit`.
+    l2, max_iter, tol : float, int, float
+        λ, and when Newton-CG ends.
     random_state : int, RandomState, Generator or None
         Not used, because the solution is unique.
     """
 
     observes = Records
-
     features: Features = "onehot"
     ranges: Ranges = None
     l2: Positive = 0.5
@@ -59,34 +54,21 @@ class LabelledGradientDescent(LinearModel):
     Parameters
     ----------
     solver : str
-        `minibatch` takes the whole gradient from one mini-batch, which is not private. `noise_per_step` takes all records
-        and adds fresh Gaussian noise to the label term at every step. All steps together then satisfy (ε, δ) for one label:
-        their sum is one Gaussian release of √T times the sensitivity. The noise is seeded, hence not private either.
-    epsilon : float, optional
-        ε of `noise_per_step`.
-    delta : float, optional
-        δ of `noise_per_step`. None takes 1/(10 N).
-    features : str
-        `onehot`, `quadratic` or `scaled`, see `FeatureMap.fit`.
-    ranges : dict, optional
-        Ranges of `scaled`, see `FeatureMap.fit`.
-    l2 : float
-        λ, see `WALRClassifier`.
-    noise_aware : bool
+        `minibatch` takes the whole gradient from one mini-batch, which is not private. `noise_per_step` takes all
+        records and adds fresh Gaussian noise to the label term at every step. All steps together satisfy (ε, δ) for one
+        label: their sum is one Gaussian release of √T times the sensitivity. The noise is seeded, hence not private
+        either.
+    epsilon, delta : float, optional
+        ε and δ of `noise_per_step`. None takes 1/(10 N) for δ.
+    features, ranges
+        As in `SklearnLogistic`.
+    l2, noise_aware, max_iter, batch_size, rate, traced
         As in `WALRClassifier`, with the variance of one release under the same budget.
-    max_iter : int
-    batch_size : int
-        Rows of a mini-batch.
-    rate : float, optional
-        Learning rate. None takes a safe one, see `agglearn.linear.descent.Descent`.
-    traced : int
-        Number of steps that are recorded.
     random_state : int, RandomState, Generator or None
         Seed of the mini-batches and the noise, or None for a fresh one.
     """
 
     observes = Records
-
     solver: Literal["minibatch", "noise_per_step"] = "minibatch"
     epsilon: Positive | None = None
     delta: Part | None = None
@@ -119,7 +101,7 @@ class LabelledGradientDescent(LinearModel):
         penalty = penalties(self.l2, x, np.ones(n), once if self.noise_aware else 0.0, mapped.intercept)
         small = self.solver == "minibatch"
         descent = Descent(
-            x, np.ones(n), penalty, label_term, self.batch_size if small else None, self.rate, self.max_iter, self.traced,
-            y if small else None, every**2,
+            x, np.ones(n), penalty, label_term, self.batch_size if small else None, self.rate, self.max_iter,
+            self.traced, y if small else None, every**2,
         )  # fmt: skip
         self._set_solution(mapped, *descent.run(rng))

@@ -1,7 +1,6 @@
 """Model choice without records: parameters are chosen by aggregates that were held out.
 
-The source of the maximum-entropy model tunes on held-out records, which its user would not have. A release of tables can be
-split by thinning its counts. A data holder can release two disjoint halves of the records instead.
+The source of the maximum-entropy model tunes on held-out records, which its user would not have.
 """
 
 from dataclasses import KW_ONLY, dataclass
@@ -28,35 +27,30 @@ from agglearn.settings import ParametersOf, Part
 class AggregateSearch(MetaEstimator, RecordClassifier):
     """A learner with one parameter chosen by aggregates alone, then fitted to the whole aggregate.
 
-    From `Halves` each value is fitted to the first half and scored on the second. `ContingencyTables` are split into halves by
-    thinning (`agglearn.observations.thinning`). Scores are mean log-likelihoods of labels given features (the learner's
-    `held_out_score`). They are exact for label sums, whose features are public. For tables, samples of the model replace the
-    features.
+    From `Halves` each value is fitted to the first half and scored on the second. `ContingencyTables` are split into
+    halves by thinning (`agglearn.observations.thinning`). Scores are mean log-likelihoods of labels given features (the
+    learner's `held_out_score`). They are exact for label sums, whose features are public. For tables, samples of the
+    model replace the features.
 
     Parameters
     ----------
     base : Estimator
         Learner with `held_out_score`: MaxEntClassifier (or a subclass) for tables, WALRClassifier for label sums.
-    parameter : str
-        Name of the parameter to choose.
-    values : list
+    parameter, values : str, list
+        Name of the parameter to choose, and what to choose from.
     random_state : int, RandomState, Generator or None
         Seed of the thinning, the samples and the learner, or None for a fresh one.
 
     Attributes
     ----------
-    value_ : object
-        The chosen value, the first of equally good ones.
-    scores_ : ndarray of shape (V,)
-        Score of each value.
+    value_, scores_ : object, ndarray of shape (V,)
+        The chosen value, the first of equally good ones, and the score of each value.
     model_ : Estimator
         The learner, fitted to the whole.
     classes_ : ndarray
-        [0, 1].
     """
 
     observes: ClassVar[type[Observation]] = Observation  # type: ignore[type-abstract]  # only compared with
-
     base: Estimator
     parameter: Annotated[str, ParametersOf("base")] = "l2_theta"
     values: list = (2.0, 8.0, 32.0, 128.0, 512.0)  # type: ignore[assignment]  # not mutable
@@ -88,7 +82,6 @@ class AggregateSearch(MetaEstimator, RecordClassifier):
         raise DataError(f"{type(observation).__name__} cannot be split; release halves (Halves)")
 
     def _learner(self, value: object, seed: int) -> Estimator:
-        """The learner with a value of the parameter."""
         if self.parameter not in self.base.get_params():
             raise ConfigError(f"parameter: {type(self.base).__name__} has no {self.parameter!r}")
         return clone(self.base).set_params(**{self.parameter: value, "random_state": seed})
@@ -109,31 +102,23 @@ class RecordSearch(AggregateSearch):
 
     Parameters
     ----------
-    base : Estimator
-        Learner from tables or label sums.
-    parameter : str
-        Name of the parameter to choose.
-    values : list
-    features : str
-        Coordinates of label sums, see `FeatureMap`.
-    validation : float
+    base, parameter, values
+        As in `AggregateSearch`. Any learner from tables or label sums.
+    features, validation : str, float
+        Coordinates of label sums, see `FeatureMap`, and fraction of the records that is held out.
     random_state : int, RandomState, Generator or None
         Seed of the held-out records and the learner, or None for a fresh one.
     """
 
     observes = Records
-
     features: Features = "onehot"
     validation: Part = 0.2
 
     def _fit(self, observation: Records) -> None:
         seed = draw_seed(self.random_state)
         validation = draw_generator(seed).random(len(observation.y)) < self.validation
-        training, frame, y = (
-            self._aggregate(observation, ~validation),
-            observation.frame[validation],
-            observation.y[validation],
-        )
+        training = self._aggregate(observation, ~validation)
+        frame, y = observation.frame[validation], observation.y[validation]
         models = [self._learner(value, seed).fit(training) for value in track(self.values, self.parameter)]
         self.scores_ = np.array([log_likelihood(y, model.predict_proba(frame)[:, 1]) for model in models])
         self._fit_best(self._aggregate(observation, np.ones(len(validation), bool)), seed)

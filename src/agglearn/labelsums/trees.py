@@ -43,10 +43,7 @@ def from_bytes(content: np.ndarray, n_features: int) -> HistGradientBoostingClas
 
 
 def _is_tree(predictor: "TreePredictor", categorical: np.ndarray) -> bool:
-    """Whether nodes refer to later nodes, and to features and sets of categories that exist. scikit-learn does not check.
-
-    `categorical` (D,) tells which features have categories.
-    """
+    """Whether nodes refer to later nodes, and existing features and categories, which scikit-learn does not check."""
     nodes, sets = predictor.nodes, predictor.raw_left_cat_bitsets
     position = np.flatnonzero(nodes["is_leaf"] == 0)
     inner = nodes[position]

@@ -1,7 +1,7 @@
 """Weighted aggregate logistic regression from features and one vector, exact or noisy.
 
-Source: the note on WALR (full-batch and "hybrid" mini-batch descent). The second-order solvers and the penalty from the noise
-are ours.
+Source: the note on WALR (full-batch and "hybrid" mini-batch descent). The second-order solvers and the penalty from the
+noise are ours.
 """
 
 from collections.abc import Iterator, Sequence
@@ -10,7 +10,6 @@ from typing import Literal
 
 import numpy as np
 import pandas as pd
-from scipy import sparse
 from scipy.special import expit
 
 from agglearn.encoding.design import FeatureMap
@@ -24,25 +23,7 @@ from agglearn.settings import Count, NonNegative, Positive, Whole
 
 
 class LinearModel(StagedClassifier):
-    """Prediction of a logistic model over a feature map.
-
-    Attributes
-    ----------
-    coef_ : np.ndarray
-        (k,) θ without the intercept.
-    intercept_ : float
-        Intercept, 0 if there is none.
-    coef_names_ : list
-        Names of the coordinates.
-    map_ : FeatureMap
-        Map from raw columns to coordinates.
-    classes_ : np.ndarray
-        [0, 1].
-    trace_ : list
-        (step, seconds, θ, error of the gradient) of recorded steps. It is not saved.
-    gradient_errors_ : np.ndarray
-        (T, 2) step, and root mean square error of the gradient there. It is empty if no steps were recorded.
-    """
+    """Prediction of a logistic model over a feature map."""
 
     def _set_solution(self, mapped: FeatureMap, theta: np.ndarray, trace: Sequence[Iterate] = ()) -> None:
         self.classes_, self.map_ = np.array([0, 1]), mapped
@@ -57,9 +38,6 @@ class LinearModel(StagedClassifier):
         """(D,) names of the columns of which the coordinates are made, in order."""
         return np.array(self.map_.inputs, dtype=object)
 
-    def _matrix(self, X: pd.DataFrame | np.ndarray) -> sparse.csr_array:
-        return self.map_.matrix(X)
-
     def _theta(self) -> np.ndarray:
         return np.append(self.coef_, self.intercept_) if self.map_.intercept else self.coef_
 
@@ -71,12 +49,12 @@ class LinearModel(StagedClassifier):
         return float((held_out.sums @ theta - (weights * np.logaddexp(0, z)).sum()) / weights.sum())
 
     def _predict_positive(self, X: pd.DataFrame | np.ndarray) -> np.ndarray:
-        return expit(self._matrix(X) @ self._theta())
+        return expit(self.map_.matrix(X) @ self._theta())
 
     def staged_predict_proba(self, X: pd.DataFrame | np.ndarray) -> Iterator[tuple[float, float, np.ndarray]]:
         if not self.trace_:
             raise NotAvailable("no steps were recorded; set traced")
-        x = self._matrix(X)
+        x = self.map_.matrix(X)
         for step, seconds, theta, _ in self.trace_:
             yield step, seconds, expit(x @ theta)
 
@@ -90,35 +68,35 @@ class WALRClassifier(LinearModel):
     solver : str
         `lbfgs`, `newton` (trust region), `full_batch`, or `hybrid` (the note's mini-batch in the model term only).
     l2 : float or str
-        λ, without a penalty on the intercept. With 0 and noise, F has no minimum in general (`LabelSums.infeasible_coordinates`).
-        `moments` takes 1/2τ², with τ² estimated from the sums, noisy or not (`prior_variance`).
+        λ, without a penalty on the intercept. With 0 and noise, F has no minimum in general
+        (`LabelSums.infeasible_coordinates`). `moments` takes 1/2τ², with τ² estimated from the sums, noisy or not
+        (`prior_variance`).
     noise_aware : bool
         Whether λ_j = λ(1 + σ²/h_j), from the variance that the release states and the features, see `penalties`.
-    max_iter : int
-        Number of iterations or steps.
-    tol : float
-        Tolerance of the scaled gradient, of `lbfgs` and `newton` only.
-    batch_size : int
-        Rows of a mini-batch of `hybrid`.
-    rate : float, optional
-        Learning rate of the descents. None takes safe ones, see `agglearn.linear.descent.Descent`.
-    traced : int
-        Number of steps that a descent records for curves.
+    max_iter, tol : int, float
+        Number of iterations or steps, and tolerance of the scaled gradient (`lbfgs` and `newton`).
+    batch_size, rate, traced : int, float, int
+        Rows of a mini-batch of `hybrid`. Learning rate of the descents, None for safe ones
+        (`agglearn.linear.descent.Descent`). Number of steps that a descent records for curves.
     random_state : int, RandomState, Generator or None
         Seed of the mini-batches, or None for a fresh one.
 
     Attributes
     ----------
-    coef_, intercept_, coef_names_, map_, classes_, trace_, gradient_errors_
-        See `LinearModel`.
+    coef_, intercept_ : ndarray of shape (k,), float
+        θ, and the intercept, 0 if there is none.
+    coef_names_, map_ : list, FeatureMap
+        Names of the coordinates, and the map from raw columns to them.
+    classes_ : ndarray
     penalty_ : ndarray of shape (k,)
-    l2_ : float
-    n_iter_ : int
-        Number of iterations or steps.
+    l2_, n_iter_ : float, int
+    trace_ : list
+        (step, seconds, θ, error of the gradient) of recorded steps. It is not saved.
+    gradient_errors_ : ndarray of shape (T, 2)
+        Step, and root mean square error of the gradient there. It is empty if no steps were recorded.
     """
 
     observes = LabelSums
-
     solver: Literal["lbfgs", "newton", "full_batch", "hybrid"] = "lbfgs"
     l2: Literal["moments"] | NonNegative = 0.5
     noise_aware: bool = True
@@ -149,12 +127,10 @@ class WALRClassifier(LinearModel):
             problem = Objective(x, weights, observation.sums, self.penalty_)
             theta, self.n_iter_ = problem.minimum(self.solver, self.max_iter, self.tol)
             return self._set_solution(observation.map, theta)
-        label_term = observation.sums / x.shape[0]
+        label_term, self.n_iter_ = observation.sums / x.shape[0], self.max_iter
         batch = self.batch_size if self.solver == "hybrid" else None
         descent = Descent(
             x, weights, self.penalty_, lambda step, rows: label_term, batch, self.rate, self.max_iter, self.traced,
             noise_variance=noise**2,
         )  # fmt: skip
-        theta, trace = descent.run(draw_generator(self.random_state))
-        self.n_iter_ = self.max_iter
-        return self._set_solution(observation.map, theta, trace)
+        return self._set_solution(observation.map, *descent.run(draw_generator(self.random_state)))

@@ -1,7 +1,7 @@
-"""Gradient descent of the note on WALR: the gradient's model term and its label term come from all records or a mini-batch.
+"""Gradient descent of the note on WALR.
 
-The "hybrid" descent takes the model term from a mini-batch and the label term from all records. The traditional one takes both
-from one mini-batch, which needs labels.
+The "hybrid" descent takes the gradient's model term from a mini-batch and its label term from all records. The traditional one
+takes both from one mini-batch, which needs labels.
 """
 
 import time
@@ -28,14 +28,15 @@ class Descent:
     batch_size: int | None  # rows of a mini-batch, drawn with replacement, None for all rows
     rate: float | None  # the note's learning rate, None for `_rates`
     steps: int
-    traced: int = 0  # number of steps whose θ is recorded
+    traced: int = 0  # number of steps whose θ is recorded, evenly spaced in their logarithm
     labels: np.ndarray | None = None  # (n,), if the label term comes from the mini-batch, for `gradient_error`
     noise_variance: float = 0.0  # of the noise in N times the label term, for `gradient_error`
 
     def run(self, rng: np.random.Generator) -> tuple[np.ndarray, list[Iterate]]:
-        """Return (k,) θ and the recorded iterates. With mini-batches θ is the mean over the second half of the steps."""
+        """(k,) θ and the recorded iterates. With mini-batches θ is the mean over the second half of the steps."""
         n, theta, mean = self.x.shape[0], np.zeros(self.x.shape[1]), None
-        rate, marks, trace = self._rates(), self._marks(), []
+        rate, trace = self._rates(), []
+        marks = set(np.geomspace(1, self.steps, self.traced).round().astype(int).tolist())
         started, half = time.perf_counter(), self.steps // 2
         for t in track(range(1, self.steps + 1), "descent"):
             rows, decay = None, 1.0
@@ -63,14 +64,8 @@ class Descent:
         bound = size.T @ (self.weights * np.asarray(size.sum(axis=1)).ravel()) / 4 + 2 * self.penalty
         return self.x.shape[0] / np.maximum(bound, 1e-12)
 
-    def _marks(self) -> set[int]:
-        """Steps to record, evenly spaced in their logarithm."""
-        if not self.traced:
-            return set()
-        return set(np.unique(np.round(np.geomspace(1, self.steps, self.traced)).astype(int)).tolist())
-
     def gradient_error(self, theta: np.ndarray) -> float:
-        """Return the root mean square distance of one step's gradient at θ from that of F/N with exact sums.
+        """Root mean square distance of one step's gradient at θ from that of F/N with exact sums.
 
         The mean is over mini-batches and noise: √((mean‖v‖² − ‖mean v‖²)/m + kσ²/N²), with v = w p X for hybrid steps and
         v = w (p − y) X for traditional ones.

@@ -1,8 +1,4 @@
-"""Numba kernels of linear scores over rows: sums over rows, softmax, its normalisers, the loss of sparse designs.
-
-Kernels compile when first called, not when imported. One thread adds up each fixed chunk of rows, so results do
-not depend on the number of threads.
-"""
+"""Numba kernels of linear scores over rows. One thread adds up each fixed chunk of rows, so results do not depend on their number."""
 
 import contextlib
 from collections.abc import Iterator
@@ -61,7 +57,7 @@ def bag_sums(x, weights, offsets):
 def softmax_sums(x, coef, intercept, weights, offsets):
     """(B,) sums Σ_i w_i log Σ_c exp(s_ic) and (B, K, d + 1) sums Σ_i w_i P(y_i = k) (x_i, 1) over every bag, in one pass.
 
-    s : scores of K classes, as of `scores`, and 0 of the first class. weights : (n,), or empty where all are 1.
+    `s` are the `scores` of K classes, and 0 of the first class. `weights` (n,) are empty where all are 1.
     """
     bags, d, classes = len(offsets) - 1, x.shape[1], len(coef)
     values, out = np.zeros(bags), np.zeros((bags, classes, d + 1))
@@ -91,13 +87,10 @@ def softmax_sums(x, coef, intercept, weights, offsets):
 
 @njit(cache=True)
 def rows_loss(index, counts, positives, weights, intercept, z, out):
-    """Negative log-likelihood of grouped rows and its gradient.
+    """Write the gradient of the negative log-likelihood of grouped rows, that of the intercept, and its value into `out` (m + 2,).
 
-    It reads two tables at a time: the weights of two tables stay in the first cache, those of all do not.
-
-    index : the active weight of each row in each table. counts, positives : (n,) records of the row, and those with
-    label 1. weights : (m,) weights of the cells. intercept : added to every row. z : (n,) scratch. out : (m + 2,)
-    overwritten: the gradient, then that of the intercept, then the loss.
+    `index` is as in `SparseLogistic`, `z` (n,) is scratch. Two tables are read at a time: their weights stay in the first cache,
+    those of all do not.
     """
     tables, n, m = index.shape[0], index.shape[1], weights.size
     z[:], out[:] = intercept, 0.0

@@ -23,15 +23,12 @@ def lbfgs(
     shortest: float = 1e-10,
     on_step: Callable[[np.ndarray], object] | None = None,
 ) -> np.ndarray:
-    """Return a point of low value (Nocedal and Wright 2006, algorithms 3.1 and 7.4). Values never rise.
+    """(n,) point of low value (Nocedal and Wright 2006, algorithms 3.1 and 7.4). Values never rise.
 
-    If a line search gives up, the pairs are dropped, and the next step goes along the scaled gradient.
-
-    objective : x ↦ (value, gradient). If the value is infinite, the gradient is not used. start : (n,) first point.
-    scale : (n,) positive numbers of the order of the Hessian's diagonal. max_iter : number of iterations at most.
-    memory : number of pairs of steps and gradient changes. gtol, ftol : the search stops at this largest entry of the
-    gradient, or at this relative decrease of the value. shortest : step below which a line search gives up. Without
-    pairs the whole search ends there. on_step : called with every point after the start.
+    `objective` gives value and gradient, which is not used where the value is infinite. `scale` (n,) is of the order of the
+    Hessian's diagonal. The search stops at a largest entry `gtol` of the gradient, or at a relative decrease `ftol` of the value.
+    A line search gives up at a step of `shortest`: the `memory` of pairs is dropped, and the next step goes along the scaled
+    gradient. Without pairs the search ends there. `on_step` gets every point after the start.
     """
     x, (value, gradient) = start, objective(start)
     pairs: Pairs = deque(maxlen=memory)

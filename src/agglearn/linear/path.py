@@ -21,11 +21,10 @@ def fit_path(
     previous: PathFit | None = None,
     stop: bool = True,
 ) -> list[PathFit]:
-    """Return the fits for values of λ, in order. Each fit starts from the solution of the last, the first from that of `previous`.
+    """Fits for values of λ in λ‖θ‖², in order. `solve` takes λ and the solution of the fit before, or None, `score` a solution.
 
-    l2s : values of λ in λ‖θ‖², which is added to a sum of losses. solve : (λ, solution to start from or None) →
-    solution. score : solution → held-out score, larger is better. previous : fit that the path goes on from. It is not
-    returned. stop : whether the first fit with a lower score than the fit before it is the last.
+    The path goes on from the fit `previous`, which is not returned. With `stop` it ends after the first fit with a lower score
+    than the fit before it.
     """
     fits: list[PathFit] = []
     for l2 in track(l2s, "penalties"):

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Self
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve, cholesky, solve_triangular
+from scipy.linalg import cholesky, solve_triangular
 from scipy.optimize import minimize
 from scipy.special import logsumexp
 
@@ -22,18 +22,13 @@ FEW = 1_000_000  # numbers in the covariates up to which their products are adde
 
 @dataclass
 class LogisticProblem:
-    """The fitting problem for fixed covariates.
+    """The fitting problem for fixed covariates."""
 
-    x : (n, d) float32 covariates. offsets : (B + 1,) bounds of the runs of rows that are added up together.
-    weights : (n,) weights of the rows. l2 : λ in λ‖θ‖², without the intercepts. gram : (d + 1, d + 1) Σ w (x, 1)(x,
-    1)ᵀ, computed once.
-    """
-
-    x: np.ndarray
-    offsets: np.ndarray
-    weights: np.ndarray | None = None
-    l2: float = 0.5
-    gram: np.ndarray = field(default=None, repr=False)  # type: ignore[arg-type]  # computed if it is not given
+    x: np.ndarray  # (n, d) float32 covariates
+    offsets: np.ndarray  # (B + 1,) bounds of the runs of rows that are added up together
+    weights: np.ndarray | None = None  # (n,), of the rows
+    l2: float = 0.5  # λ in λ‖θ‖², without the intercepts
+    gram: np.ndarray = field(default=None, repr=False)  # type: ignore[arg-type]  # (d + 1, d + 1) Σ w (x, 1)(x, 1)ᵀ, computed once
 
     def __post_init__(self) -> None:
         if self.gram is None:
@@ -44,27 +39,21 @@ class LogisticProblem:
 
     @classmethod
     def from_rows(cls, x: np.ndarray, weights: np.ndarray | None = None, l2: float = 0.5) -> Self:
-        """Return the problem with rows added up in chunks."""
-        n = len(x)
-        return cls(as_single(x), np.append(np.arange(0, n, CHUNK), n), weights, l2)
+        """The problem with rows added up in chunks."""
+        return cls(as_single(x), np.append(np.arange(0, len(x), CHUNK), len(x)), weights, l2)
 
     def with_l2(self, l2: float) -> Self:
-        """Return the same problem with another λ."""
         return replace(self, l2=l2)
 
     def moments(self, soft: np.ndarray) -> np.ndarray:
-        """Return (C − 1, d + 1) sufficient statistics of soft labels (n, C)."""
+        """(C − 1, d + 1) sufficient statistics of soft labels (n, C)."""
         labels = soft[:, 1:] if self.weights is None else soft[:, 1:] * self.weights[:, None]
         return bag_sums(self.x, labels, self.offsets).sum(axis=0)
 
     def minimise(
         self, moments: np.ndarray, start: np.ndarray | None = None, max_iter: int = 100, tol: float = 1e-6
     ) -> tuple[np.ndarray, float]:
-        """Return θ and the penalised loss there.
-
-        L-BFGS works in coordinates where the bound Σ (x, 1)(x, 1)ᵀ/4 + 2λ on the Hessian is the identity. It stops within
-        about `tol` nats per instance.
-        """
+        """θ and the penalised loss there, within about `tol` nats per instance, by L-BFGS where `bound` + 2λ is the identity."""
         shape = moments.shape
         root = cholesky(self.bound(shape[0]) + np.diag(2 * self.penalty()), lower=True)
         whiten = lambda g: solve_triangular(root, g.T, lower=True, check_finite=False).T  # noqa: E731
@@ -83,7 +72,7 @@ class LogisticProblem:
         return back(result.x.reshape(shape)), float(result.fun)
 
     def loss(self, theta: np.ndarray, moments: np.ndarray) -> tuple[float, np.ndarray]:
-        """Return the penalised negative log-likelihood, and its gradient."""
+        """The penalised negative log-likelihood, and its gradient."""
         weights = np.zeros(0) if self.weights is None else np.asarray(self.weights, float)
         with kernels.threads_for(self.x.size):
             normalisers, expected = kernels.softmax_sums(self.x, *_split(theta), weights, self.offsets)
@@ -92,21 +81,21 @@ class LogisticProblem:
         return value, expected.sum(axis=0) - moments + 2 * penalty
 
     def bound(self, scores: int) -> np.ndarray:
-        """Return (d + 1, d + 1) upper bound of the Hessian's diagonal blocks (Böhning 1992)."""
+        """(d + 1, d + 1) upper bound of the Hessian's diagonal blocks (Böhning 1992)."""
         return self.gram * (0.25 if scores == 1 else 0.5)
 
     def penalty(self) -> np.ndarray:
-        """Return (d + 1,) λ of each coefficient. The intercept's is 5e-7."""
+        """(d + 1,) λ of each coefficient. The intercept's is 5e-7."""
         return np.append(np.full(self.x.shape[1], self.l2), 5e-7)
 
 
 def as_single(x: np.ndarray) -> np.ndarray:
-    """Return covariates as the kernels take them: contiguous, in single precision."""
+    """Covariates as the kernels take them: contiguous, in single precision."""
     return np.ascontiguousarray(x, dtype=np.float32)
 
 
 def scores(x: np.ndarray, theta: np.ndarray) -> np.ndarray:
-    """Return (n, K) scores θ_k·(x_i, 1) for θ (K, d + 1)."""
+    """(n, K) scores θ_k·(x_i, 1) for θ (K, d + 1)."""
     with kernels.threads_for(x.size):
         return kernels.scores(x, *_split(theta))
 
@@ -117,29 +106,23 @@ def _split(theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def bag_sums(x: np.ndarray, weights: np.ndarray, offsets: np.ndarray) -> np.ndarray:
-    """Return (B, K, d + 1) sums Σ_i w_ik (x_i, 1) over bags, for weights (n, K)."""
+    """(B, K, d + 1) sums Σ_i w_ik (x_i, 1) over bags, for weights (n, K)."""
     with kernels.threads_for(x.size):
         return kernels.bag_sums(x, np.ascontiguousarray(weights), offsets)
 
 
-def softmax(score: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return (n, C) probabilities and (n,) log normalisers of scores (n, C − 1). The first class has the score 0."""
+def softmax(score: np.ndarray) -> np.ndarray:
+    """(n, C) probabilities of scores (n, C − 1). The first class has the score 0."""
     columns = np.ascontiguousarray(score.T)  # few classes, many rows: sums along rows would be slow
     top = np.maximum(columns.max(axis=0), 0)
     out = np.empty((len(columns) + 1, len(score)))
     np.exp(-top, out=out[0])
     np.exp(columns - top, out=out[1:])
-    total = out.sum(axis=0)
-    out /= total
-    return out.T, top + np.log(total)
+    out /= out.sum(axis=0)
+    return out.T
 
 
 def log_softmax(score: np.ndarray) -> np.ndarray:
-    """Return (n, C) log-probabilities of scores (n, C − 1). The first class has the score 0. None of them underflows."""
+    """(n, C) logarithms of `softmax`. None of them underflows."""
     scores = np.column_stack([np.zeros(len(score)), score])
     return scores - logsumexp(scores, axis=1, keepdims=True)
-
-
-def solve(matrix: np.ndarray, vector: np.ndarray) -> np.ndarray:
-    """Return the solution of a positive definite system."""
-    return cho_solve(cho_factor(matrix, lower=True), vector)

@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -13,24 +14,23 @@ DENSE = 1 << 20  # cells of a table up to which a lookup table replaces the bina
 Key = tuple[int, ...]
 
 
+@dataclass(eq=False)
 class Cells:
-    """Numbers the m cells that occur in some records: table after table, ascending within each.
+    """Numbers the m cells that occur in some records: table after table, ascending within each."""
 
-    sizes : (D,) modalities of each feature. keys : features of each table: (i,) and, for a quadratic design, (i, j)
-    with i < j. flat : (m,) int64 C-order index of each cell within its table. bounds : (tables + 1,) first cell of each
-    table. cross_buckets : pairs with more cells than this are hashed into as many buckets, which are then their cells.
-    """
-
-    def __init__(
-        self, sizes: np.ndarray, keys: list[Key], flat: np.ndarray, bounds: np.ndarray, cross_buckets: int | None = None
-    ) -> None:
-        self.sizes, self.keys, self.flat, self.bounds, self.cross_buckets = sizes, keys, flat, bounds, cross_buckets
+    sizes: np.ndarray  # (D,) modalities of each feature
+    keys: list[Key]  # features of each table: (i,) and, for a quadratic design, (i, j) with i < j
+    flat: np.ndarray  # (m,) int64 C-order index of each cell within its table
+    bounds: np.ndarray  # (tables + 1,) first cell of each table
+    cross_buckets: int | None = (
+        None  # pairs with more cells than this are hashed into as many buckets, then their cells
+    )
 
     @classmethod
     def from_codes(
         cls, codes: np.ndarray, sizes: np.ndarray, quadratic: bool = True, cross_buckets: int | None = None
     ) -> "Cells":
-        """Return the cells of (n, D) codes."""
+        """The cells of (n, D) codes."""
         keys = table_keys(len(sizes), quadratic)
         occurring = []
         for key in keys:
@@ -44,7 +44,7 @@ class Cells:
         return len(self.flat)
 
     def index(self, codes: np.ndarray) -> np.ndarray:
-        """Return (tables, n) int32 cell of each row in each table, m for a cell that never occurred."""
+        """(tables, n) int32 cell of each row in each table, m for a cell that never occurred."""
         out = np.empty((len(self.keys), len(codes)), dtype=np.int32)
         for t, key in enumerate(self.keys):
             occurring = self.flat[self.bounds[t] : self.bounds[t + 1]]
@@ -72,7 +72,7 @@ def _find(ascending: np.ndarray, flat: np.ndarray, first: int, absent: int) -> n
 
 
 def table_keys(n_features: int, quadratic: bool) -> list[Key]:
-    """Return the features of each table: singles, then pairs."""
+    """Features of each table: singles, then pairs."""
     singles: list[Key] = [(i,) for i in range(n_features)]
     return singles + (list(itertools.combinations(range(n_features), 2)) if quadratic else [])
 

@@ -7,10 +7,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from scipy import sparse
-from scipy.optimize import minimize
 from scipy.special import expit
 
-from agglearn.progress import steps
+from agglearn.linear.sparse_logistic import minimise_scaled
 from agglearn.seeds import draw_generator
 
 
@@ -25,14 +24,14 @@ class Objective:
     _row_curvature: tuple[np.ndarray, np.ndarray] | None = field(default=None, init=False, repr=False)
 
     def value_and_gradient(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
-        """Return F(θ) and (k,) ∇F(θ)."""
+        """F(θ) and (k,) ∇F(θ)."""
         z = self.x @ theta
         model_term = self.x.T @ (self.weights * expit(z))
         value = self.weights @ np.logaddexp(0, z) - self.sums @ theta + self.penalty @ theta**2
         return float(value), model_term - self.sums + 2 * self.penalty * theta
 
     def hessian_product(self, theta: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """Return (k,) ∇²F(θ)·v."""
+        """(k,) ∇²F(θ)·v."""
         return self.x.T @ (self._curvature_of_rows(theta) * (self.x @ v)) + 2 * self.penalty * v
 
     def _curvature_of_rows(self, theta: np.ndarray) -> np.ndarray:
@@ -48,39 +47,28 @@ class Objective:
         return curvature(self.x, self.weights) + 2 * self.penalty
 
     def minimum(self, solver: str, max_iter: int, tol: float) -> tuple[np.ndarray, int]:
-        """Return (k,) θ and the number of iterations, by L-BFGS or by Newton's method with a trust region.
+        """(k,) θ and the number of iterations, by L-BFGS or by Newton's method with a trust region.
 
         Variables are scaled by the curvature at 0. The search stops when the largest scaled gradient is below `tol`.
         """
         scale = 1 / np.sqrt(np.maximum(self.curvature, 1e-12))
-
-        def scaled(v: np.ndarray) -> tuple[float, np.ndarray]:
-            value, gradient = self.value_and_gradient(v * scale)
-            return value, gradient * scale
-
-        start = np.zeros(len(scale))
+        options, product = {"maxiter": max_iter, "gtol": tol}, None if solver == "lbfgs" else self.hessian_product
         if solver == "lbfgs":
-            options = {"maxiter": max_iter, "maxfun": 4 * max_iter, "ftol": 1e-15, "gtol": tol, "maxcor": 20}
-            method, product = "L-BFGS-B", None
-        else:
-            product = lambda v, d: self.hessian_product(v * scale, d * scale) * scale  # noqa: E731
-            method, options = "trust-ncg", {"maxiter": max_iter, "gtol": tol}
-        with steps(method, max_iter) as callback:
-            result = minimize(scaled, start, jac=True, hessp=product, method=method, options=options, callback=callback)
-        return result.x * scale, int(result.nit)
+            options |= {"maxfun": 4 * max_iter, "ftol": 1e-15, "maxcor": 20}
+        result = minimise_scaled(self.value_and_gradient, np.zeros(len(scale)), scale, options, product)
+        return result.x, int(result.nit)
 
 
 def curvature(x: sparse.csr_array, weights: np.ndarray) -> np.ndarray:
-    """Return (k,) ¼ Σ_i w_i x_ij²."""
+    """(k,) ¼ Σ_i w_i x_ij²."""
     return (x * x).T @ weights / 4
 
 
 def penalties(l2: float, x: sparse.csr_array, weights: np.ndarray, noise_scale: float, intercept: bool) -> np.ndarray:
-    """Return (k,) λ_j = λ·(1 + σ²/h_j), with h_j the curvature at 0. The intercept is free.
+    """(k,) λ_j = λ·(1 + σ²/h_j), with h_j the curvature at 0. The intercept is free. No labels are needed.
 
     Let θ_j have the prior variance 1/2λ, and s_j the variance h_j + σ² around its expectation. Of all diagonal quadratic
-    penalties this one then has the least expected excess of F, to second order and coordinate by coordinate. It needs
-    features and the noise's variance, no labels. With σ = 0 it is plain L2.
+    penalties this one then has the least expected excess of F, to second order and coordinate by coordinate.
     """
     h = np.maximum(curvature(x, weights), 1e-12)
     penalty = l2 * (1 + noise_scale**2 / h)
@@ -90,7 +78,7 @@ def penalties(l2: float, x: sparse.csr_array, weights: np.ndarray, noise_scale: 
 
 
 def prior_variance(x: sparse.csr_array, sums: np.ndarray, noise_scale: float, probes: int = 20) -> float:
-    """Return the variance τ² of the coefficients by moments of the (noisy) sums, which costs no privacy. It is at least 0.001.
+    """Variance τ² of the coefficients, at least 0.001, by moments of the (noisy) sums, which costs no privacy.
 
     Near the base rate r, g = s − r Σ X has E g_j² = τ² Σ_l H_jl² + H_jj + σ², H = r(1 − r) XᵀX. Coordinates are weighted by
     1/(H_jj + σ²). Random signs estimate Σ_l H_jl². The intercept must be last.

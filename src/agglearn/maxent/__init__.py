@@ -1,4 +1,4 @@
-"""Learning from contingency tables with a maximum-entropy model (Gilotte, Ben Yahmed, Rohde 2022), and its baselines."""
+"""Learning from contingency tables with a maximum-entropy model (Gilotte, Ben Yahmed, Rohde 2022), and baselines."""
 
 from agglearn.maxent.best_pair import BestPairClassifier
 from agglearn.maxent.exact import ExactMaxEntClassifier

@@ -24,35 +24,26 @@ class BestPairClassifier(StagedClassifier):
     """One logistic regression per pair table, on both features and their interaction, exactly from the table.
 
     The tables alone choose the pair for prediction: largest log-likelihood minus effective number of weights (Akaike's
-    criterion), Σ h/(h + 2λ/3) over cells with h = d·p·(1−p), as if each cell had three weights of its own. The paper took the
-    pair that is best on test data, for which `staged_predict_proba` serves.
+    criterion), Σ h/(h + 2λ/3) over cells with h = d·p·(1−p), as if each cell had three weights of its own. The paper
+    took the pair that is best on test data, for which `staged_predict_proba` serves.
 
     Parameters
     ----------
-    l2 : float
-        λ in λ‖θ‖², added to the negative log-likelihood of the records in a table.
-    max_iter : int
-        L-BFGS iterations per pair.
+    l2, max_iter : float, int
+        λ in λ‖θ‖², added to the negative log-likelihood of the records in a table, and L-BFGS iterations per pair.
     random_state : int, RandomState, Generator or None
         Not used. Every estimator has it.
 
     Attributes
     ----------
-    pairs_ : list
-        Names of the two features of each pair, in the order of the stages.
-    scores_ : ndarray of shape (P,)
-        Criterion of each pair.
-    best_ : int
-        Index of the chosen pair.
+    pairs_, scores_, best_ : list, ndarray of shape (P,), int
+        Names of the two features of each pair, its criterion, and the index of the chosen pair.
     coefs_ : list
         Per pair: weights of the first feature, of the second, occupied cells, their weights, and the intercept.
-    encoder_ : FrameEncoder
-    classes_ : ndarray
-        [0, 1].
+    encoder_, classes_ : FrameEncoder, ndarray
     """
 
     observes = ContingencyTables
-
     l2: NonNegative = 4.0
     max_iter: Count = 200
     random_state: RandomState = None

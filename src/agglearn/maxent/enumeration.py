@@ -11,6 +11,8 @@ from scipy.optimize import minimize
 from scipy.special import expit, logsumexp
 
 from agglearn.errors import DataError
+from agglearn.linear.sparse_logistic import log_odds
+from agglearn.maxent.model import Pair
 from agglearn.maxent.weight_index import WeightIndex
 from agglearn.observations import ContingencyTables
 from agglearn.progress import steps
@@ -22,6 +24,7 @@ MAX_STATES = 1_000_000
 class Enumeration:
     """Every state of the features, and its cells."""
 
+    index: WeightIndex
     states: np.ndarray  # (S, D) codes
     cells: np.ndarray  # (S, m) 0/1, φ of each state
     d: np.ndarray  # (m,) observed counts
@@ -37,28 +40,26 @@ class Enumeration:
         if n_states * len(index.rows) > 100 * MAX_STATES:
             raise DataError(f"{n_states} states are too many to enumerate")
         states = np.array(list(itertools.product(*map(range, index.sizes))))
-        modalities = states + index.offsets
         active = np.zeros((len(states), index.n_modalities), bool)
-        np.put_along_axis(active, modalities, True, axis=1)
+        np.put_along_axis(active, states + index.offsets, True, axis=1)
         cells = (active[:, index.rows] & active[:, index.columns]).astype(float)
-        rate = tables.positives / tables.total
-        return cls(states, cells, index.d, index.c, tables.total, float(np.log(rate / (1 - rate))))
-
-    def log_joint(self, mu: np.ndarray, theta: np.ndarray) -> np.ndarray:
-        """Return (S, 2) log π(x, y) of eq. 1."""
-        scores = self._scores(mu, theta)
-        return scores - logsumexp(scores)
+        return cls(index, states, cells, index.d, index.c, tables.total, log_odds(tables.positives, tables.total))
 
     def _scores(self, mu: np.ndarray, theta: np.ndarray) -> np.ndarray:
         """(S, 2) log π(x, y) up to a constant."""
         without = self.cells @ mu
         return np.column_stack([without, without + self.cells @ theta + self.intercept])
 
+    def log_joint(self, mu: np.ndarray, theta: np.ndarray) -> np.ndarray:
+        """Return (S, 2) log π(x, y) of eq. 1."""
+        scores = self._scores(mu, theta)
+        return scores - logsumexp(scores)
+
     def label_probability(self, theta: np.ndarray) -> np.ndarray:
         """Return (S,) P(Y=1|X) of every state (eq. 3)."""
         return expit(self.cells @ theta + self.intercept)
 
-    def compute_expectations(self, mu: np.ndarray, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def compute_expectations(self, mu: np.ndarray, theta: np.ndarray) -> Pair:
         """Return (m,) E[D] and E[C] on the scale of the records."""
         joint = np.exp(self.log_joint(mu, theta))
         return self.total * joint.sum(axis=1) @ self.cells, self.total * joint[:, 1] @ self.cells
@@ -66,16 +67,13 @@ class Enumeration:
     def objective(
         self, mu: np.ndarray, theta: np.ndarray, l2_mu: float, l2_theta: float
     ) -> tuple[float, np.ndarray, np.ndarray]:
-        """Return the penalised negative log-likelihood of all records, up to a constant, and its gradients (lemma 2)."""
-        scores = self._scores(mu, theta)
-        loss = self.total * logsumexp(scores) - self.d @ mu - self.c @ theta
+        """Return the penalised negative log-likelihood, up to a constant, and its gradients (lemma 2)."""
+        loss = self.total * logsumexp(self._scores(mu, theta)) - self.d @ mu - self.c @ theta
         d_hat, c_hat = self.compute_expectations(mu, theta)
         penalty = l2_mu * (mu @ mu) + l2_theta * (theta @ theta)
         return loss + penalty, d_hat - self.d + 2 * l2_mu * mu, c_hat - self.c + 2 * l2_theta * theta
 
-    def optimum(
-        self, l2_mu: float = 1.0, l2_theta: float = 16.0, start: tuple[np.ndarray, np.ndarray] | None = None
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def optimum(self, l2_mu: float = 1.0, l2_theta: float = 16.0, start: Pair | None = None) -> Pair:
         """Return (m,) μ* and θ* by L-BFGS, from (μ, θ) or from 0."""
         m = len(self.d)
         first = np.zeros(2 * m) if start is None else np.concatenate(start)

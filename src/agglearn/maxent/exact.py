@@ -8,7 +8,6 @@ import numpy as np
 from agglearn.maxent.enumeration import Enumeration
 from agglearn.maxent.model import PairwiseClassifier
 from agglearn.maxent.penalty import theta_penalty
-from agglearn.maxent.weight_index import WeightIndex
 from agglearn.observations import ContingencyTables
 from agglearn.seeds import RandomState
 from agglearn.settings import NonNegative
@@ -34,18 +33,15 @@ class ExactMaxEntClassifier(PairwiseClassifier):
     """
 
     observes = ContingencyTables
-
     l2_mu: NonNegative = 1.0
     l2_theta: Literal["moments"] | NonNegative = "moments"
     _: KW_ONLY
     random_state: RandomState = None
 
     def _fit(self, observation: ContingencyTables) -> None:
-        self.l2_theta_ = theta_penalty(self.l2_theta, observation)
-        model = Enumeration.from_tables(observation)
+        self.l2_theta_, model = theta_penalty(self.l2_theta, observation), Enumeration.from_tables(observation)
         self._set_model(model, observation, *model.optimum(self.l2_mu, self.l2_theta_))
 
     def _set_model(self, model: Enumeration, observation: ContingencyTables, mu: np.ndarray, theta: np.ndarray) -> None:
-        index = WeightIndex.from_tables(observation)
         self._set_encoder(observation.encoder)
-        self.mu_, self.theta_, self.intercept_ = index.matrix(mu), index.matrix(theta), model.intercept
+        self.mu_, self.theta_, self.intercept_ = model.index.matrix(mu), model.index.matrix(theta), model.intercept

@@ -18,6 +18,7 @@ from numba import njit, prange
 
 from agglearn.maxent.pcd_step import FAST
 from agglearn.maxent.simd import LANES, at_most, floor, larger, load, power_of_two, splat, store, store_transposed
+from agglearn.observations.kernels import mix
 
 CLOSED = np.float32(-1e30)
 WIDE_ROWS = 64  # columns from which a chain reads its rows one by one, not beside those of other chains
@@ -25,13 +26,15 @@ SHIFT = 43  # low bits: sums of up to 2^20 probabilities in units of 2^-23
 SEGMENT = 1 << 20  # chains that one accumulator can hold
 UNIT = float(1 << 23)
 
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-_MIX_A, _MIX_B = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
-_S27, _S30, _S31, _S40 = np.uint64(27), np.uint64(30), np.uint64(31), np.uint64(40)
+LOG2_E, LOWEST, HALF = np.float32(1.44269504), np.float32(-87.0), np.float32(0.5)
+# 2^f on [−1/2, 1/2]: polynomial of degree 5, relative error 9.2e-8
+C5, C4, C3 = np.float32(1.32647e-3), np.float32(9.67151e-3), np.float32(5.550734e-2)
+C2, C1, C0 = np.float32(2.4022242e-1), np.float32(6.9314698e-1), np.float32(1.0)
+_GOLDEN, _S40 = np.uint64(0x9E3779B97F4A7C15), np.uint64(40)
 
 
 class Space(NamedTuple):
-    """Positions of features and cells, as in `agglearn.maxent.weight_index.WeightIndex`."""
+    """See `agglearn.maxent.weight_index.WeightIndex`."""
 
     offsets: np.ndarray
     sizes: np.ndarray
@@ -41,10 +44,7 @@ class Space(NamedTuple):
 
 
 class Proposals(NamedTuple):
-    """Metropolis–Hastings within Gibbs.
-
-    `wide` (D,) tells for which features. `threshold`, `alias` and `log_q` (K,) are their alias table and log-probabilities.
-    """
+    """Metropolis–Hastings within Gibbs: (D,) for which features, (K,) their alias table and log-probabilities."""
 
     wide: np.ndarray
     threshold: np.ndarray
@@ -54,10 +54,8 @@ class Proposals(NamedTuple):
 
 @njit(cache=True, inline="always")
 def mix64(z):
-    """Return SplitMix64's finaliser, a bijection of 64-bit integers."""
-    z = (z ^ (z >> _S30)) * _MIX_A
-    z = (z ^ (z >> _S27)) * _MIX_B
-    return z ^ (z >> _S31)
+    """Return SplitMix64's finaliser, a bijection of 64-bit integers. `mix` makes a step before it."""
+    return mix(z - _GOLDEN)
 
 
 @njit(cache=True, inline="always")
@@ -73,18 +71,18 @@ def uniform(state):
 
 
 @njit(cache=True, inline="always")
+def polynomial(f, c5, c4, c3, c2, c1, c0):
+    """Return Σ cₖ fᵏ."""
+    return ((((c5 * f + c4) * f + c3) * f + c2) * f + c1) * f + c0
+
+
+@njit(cache=True, inline="always")
 def exp32(x):
-    """Return exp(x) for float32 x ≤ 0, with relative error below (5 + |x|)·1e-7, and 0 < result ≤ 2e-38 for x below −87."""
-    t = max(x, np.float32(-87.0)) * np.float32(1.44269504)
-    n = np.floor(t + np.float32(0.5))
-    f = t - n  # 2^f on [−1/2, 1/2]: polynomial of degree 5, relative error 9.2e-8
-    p = np.float32(1.32647e-3)
-    p = p * f + np.float32(9.67151e-3)
-    p = p * f + np.float32(5.550734e-2)
-    p = p * f + np.float32(2.4022242e-1)
-    p = p * f + np.float32(6.9314698e-1)
-    p = p * f + np.float32(1.0)
-    return p * np.int32((np.int32(n) + np.int32(127)) << np.int32(23)).view(np.float32)
+    """Return exp(x) for float32 x ≤ 0 with relative error below (5 + |x|)·1e-7, in (0, 2e-38] for x below −87."""
+    t = max(x, LOWEST) * LOG2_E
+    n = np.floor(t + HALF)
+    power = np.int32((np.int32(n) + np.int32(127)) << np.int32(23)).view(np.float32)
+    return polynomial(t - n, C5, C4, C3, C2, C1, C0) * power
 
 
 @njit(cache=True, inline="always")
@@ -108,24 +106,18 @@ def logit(x, theta, intercept):
 @njit(cache=True, inline="always")
 def exp_lanes(x):
     """Return `exp32` in every lane."""
-    t = larger(x, splat(np.float32(-87.0))) * splat(np.float32(1.44269504))
-    n = floor(t + splat(np.float32(0.5)))
-    f = t - n
-    p = splat(np.float32(1.32647e-3))
-    p = p * f + splat(np.float32(9.67151e-3))
-    p = p * f + splat(np.float32(5.550734e-2))
-    p = p * f + splat(np.float32(2.4022242e-1))
-    p = p * f + splat(np.float32(6.9314698e-1))
-    p = p * f + splat(np.float32(1.0))
+    t = larger(x, splat(LOWEST)) * splat(LOG2_E)
+    n = floor(t + splat(HALF))
+    p = polynomial(t - n, splat(C5), splat(C4), splat(C3), splat(C2), splat(C1), splat(C0))
     return p * power_of_two(n)
 
 
 @njit(cache=True)
 def conditional(weights, rows, first, width, scratch, out):
-    """Write the log-weights of `width` columns from `first` on, up to a constant, for the chains of a group.
+    """Write the log-weights of columns from `first` on, up to a constant, of a group's chains to `out` (width, LANES).
 
-    `weights` is flat. `rows` (D + 1, LANES) holds the start of each chain's rows in it: one for each of its modalities, whose
-    own block is 0, and the single weights. `scratch` is (width,), `out` (width, LANES), flat.
+    `rows` (D + 1, LANES) holds the start of each chain's rows in the flat `weights`: one for each of its modalities,
+    whose own block is 0, and the single weights.
     """
     if width >= WIDE_ROWS:
         for c in range(LANES):
@@ -149,10 +141,7 @@ def conditional(weights, rows, first, width, scratch, out):
 
 @njit(cache=True)
 def wide_conditional(weights, rows, first, width, out):
-    """Write `conditional` of one chain to `out` (width,), row after row, four at a time, for `rows` (D + 1,).
-
-    Weights of wide features are in no cache, and memory is fastest if it is read in long runs.
-    """
+    """Write `conditional` of one chain to `out` (width,). Long runs of reads are fastest where no cache helps."""
     out[:width] = np.float32(0.0)
     full = len(rows) // 4 * 4
     for r in range(0, full, 4):
@@ -168,10 +157,7 @@ def wide_conditional(weights, rows, first, width, out):
 
 @njit(cache=True)
 def draw(logits, width, size, u, drawn):
-    """Draw in every lane a column from softmax(logits[:size]) with one uniform number.
-
-    `logits` (width, LANES), flat, is padded with CLOSED and overwritten. `u` and `drawn` are (LANES,) float32.
-    """
+    """Draw in every lane a column from softmax(logits[:size]) by a uniform number. `logits` are overwritten."""
     top = load(logits, 0)
     for k in range(1, width):
         top = larger(top, load(logits, LANES * k))
@@ -194,7 +180,7 @@ def accept(gain, log_q_old, log_q_new, u):
 
 @njit(cache=True, fastmath=FAST)
 def log_weight(x, d, k, weights, padded):
-    """Return the log-weight of position k for feature d, given the other features: D numbers of one row of weights."""
+    """Return the log-weight of position k for feature d, given the other features."""
     row, total = weights[k], weights[-1, padded[k]]
     for e in range(x.size):
         if e != d:
@@ -206,7 +192,7 @@ def log_weight(x, d, k, weights, padded):
 def metropolis(chains, d, y, states, weights, space, proposals, n_proposals, new, now, then):
     """Move feature d of a group of chains by proposals from its alias table (Walker 1977).
 
-    All chains take a step before any takes the next: their reads of memory overlap. `new`, `now` and `then` are scratch.
+    All chains take a step before any takes the next: their reads of memory overlap.
     """
     size = np.int64(space.sizes[d])
     for c in range(len(chains)):
@@ -231,8 +217,8 @@ def metropolis(chains, d, y, states, weights, space, proposals, n_proposals, new
 def sweep(chains, y, states, weights, rows, space, proposals, n_proposals, scratch, out, u, drawn, new):
     """Sweep once over the features of a group of at most LANES chains, given their labels.
 
-    Draws are exact conditional ones (Gibbs). Wide features take Metropolis–Hastings steps: D reads for a proposal, in place of D
-    for each modality. `states` are those of the random streams. `rows`, `scratch`, `out`, `u`, `drawn` and `new` are scratch.
+    Draws are exact conditional ones (Gibbs). Wide features take Metropolis–Hastings steps: D reads for a proposal, in
+    place of D for each modality. `rows`, and what follows `n_proposals`, is scratch.
     """
     n, flat = len(chains), weights.reshape(-1)
     label, stride = weights[0].size, weights.shape[2]
@@ -258,7 +244,7 @@ def sweep(chains, y, states, weights, rows, space, proposals, n_proposals, scrat
 
 @njit(cache=True)
 def tally(x, p, offsets, sizes, cells, codes, acc):
-    """Add one chain to the packed statistics of the cells: 1 to the counts, p to the label sums. `codes` is scratch."""
+    """Add one chain to the packed statistics of the cells: 1 to the counts, p to the label sums."""
     packed = (np.int64(1) << SHIFT) + np.int64(p * np.float32(UNIT) + np.float32(0.5))
     for d in range(x.size):
         codes[d] = np.int64(x[d]) - offsets[d]
@@ -277,12 +263,9 @@ def gibbs(
 ):  # fmt: skip
     """Lines 2–7 of Algorithm 1: draw y, sweep x, count.
 
-    chains : (n, D) positions, changed in place. number : number of the first chain, which names its random stream.
-    weights : (2, K + 1, Kp) pair weights by label, columns padded. The last row holds single weights. theta : (K, K)
-    weights of P(Y|X). intercept : constant of P(Y|X). space, proposals, n_proposals : see `Space`, `Proposals`,
-    `metropolis`. seed, n_sweeps : seed of the iteration, and number of sweeps. marginalize : whether to add P(Y=1|X)
-    (line 7), or the drawn label. acc : (threads, m) packed statistics of all cells, to which it adds. Each row takes a
-    contiguous run of chains.
+    `number` of the first of the `chains` (n, D) names its random stream. `weights` (2, K + 1, Kp) are those of pairs by
+    label, and single ones in the last row, `theta` (K, K) those of P(Y|X). `marginalize` adds P(Y=1|X) (line 7), not
+    the drawn label. Each row of `acc` (threads, m), to which statistics are added, takes a contiguous run of chains.
     """
     runs, n = acc.shape[0], len(chains)
     for run in prange(runs):
@@ -318,10 +301,7 @@ def collect(acc, counts, sums):
 
 @njit(cache=True)
 def spread(mu, theta, rows, columns, padded, weights, theta32):
-    """Write the weights of all cells to the arrays that the sampler reads: both halves, both labels, single ones in the last row.
-
-    `padded` (K,) is the padded column of each position.
-    """
+    """Write all weights to the arrays of `gibbs`: both halves, both labels, single ones in the last row."""
     for k in range(rows.size):
         i, j = rows[k], columns[k]
         without, with_label, t = np.float32(mu[k]), np.float32(mu[k] + theta[k]), np.float32(theta[k])

@@ -21,7 +21,6 @@ from agglearn.estimator import RecordClassifier, StagedClassifier
 from agglearn.linear.sparse_logistic import log_odds
 from agglearn.maxent import kernels, pcd_step
 from agglearn.maxent.engines.numba_chains import Chains
-from agglearn.maxent.held_out import label_log_likelihood
 from agglearn.maxent.penalty import theta_penalty
 from agglearn.maxent.stopping import ROUNDS, DirectionMonitor, StoppingRule, effective_weights
 from agglearn.maxent.warming import tiny_tables
@@ -32,21 +31,20 @@ from agglearn.saving import expect
 from agglearn.seeds import RandomState, draw_seed
 from agglearn.settings import Count, NonNegative, Positive, Range, Share, Whole
 
-LARGEST_WEIGHT = 1000.0  # keeps any choice of steps finite: weights in practice stay below 20
-Pair = tuple[np.ndarray, np.ndarray]  # of μ and θ, or of d and c
 MOMENTUM = 0.8
+LARGEST_WEIGHT = 1000.0  # keeps any choice of steps finite: weights in practice stay below 20
+BURN_IN, SAMPLED = 30, 20  # sweeps before samples count, and sweeps that count
+Pair = tuple[np.ndarray, np.ndarray]  # of μ and θ, or of d and c
 
 
 class Sampler(Protocol):
-    """Persistent chains of an engine, see `agglearn.maxent.engines.numba_chains.Chains`."""
+    """Chains of an engine, see `agglearn.maxent.engines.numba_chains.Chains`."""
 
     n: int
 
-    def set_weights(self, mu: np.ndarray, theta: np.ndarray) -> None:
-        """Use these (w,) weights from now on."""
+    def set_weights(self, mu: np.ndarray, theta: np.ndarray) -> None: ...
 
-    def sweep(self, iteration: int, n_sweeps: int = 1, marginalize: bool = True) -> tuple[np.ndarray, np.ndarray]:
-        """Move all chains, and return (w,) sums of counts and label sums over chains."""
+    def sweep(self, iteration: int, n_sweeps: int = 1, marginalize: bool = True) -> Pair: ...
 
 
 class PairwiseClassifier(RecordClassifier):
@@ -69,41 +67,37 @@ class PairwiseClassifier(RecordClassifier):
 class MaxEntClassifier(PairwiseClassifier, StagedClassifier):
     """Pairwise Markov random field over features and label, fitted to contingency tables.
 
-    π(x, y) ∝ exp(φ(x)·(μ + y·θ) + y·b), with one weight per cell of every table (single features and pairs) and b fixed at the
-    log-odds of the label. P(Y=1|X=x) = σ(φ(x)·θ + b).
+    π(x, y) ∝ exp(φ(x)·(μ + y·θ) + y·b), with one weight per cell of every table (single features and pairs) and b fixed
+    at the log-odds of the label. P(Y=1|X=x) = σ(φ(x)·θ + b).
 
     Parameters
     ----------
     n_chains : int
         Gibbs chains (n′). About a tenth of the records is enough.
-    l2_mu : float
-        λ in λ‖μ‖², added to the negative log-likelihood of all records (eq. 5).
-    l2_theta : float or str
-        λ in λ‖θ‖², added likewise. `moments` chooses it from the tables: the weaker the label's dependence on the features
-        there, and the more tables, the larger (`agglearn.maxent.penalty`).
+    l2_mu, l2_theta : float, float or str
+        λ in λ‖μ‖² and in λ‖θ‖², added to the negative log-likelihood of all records (eq. 5). `moments` chooses that of
+        θ: the weaker the label's dependence on the features, and the more tables, the larger
+        (`agglearn.maxent.penalty`).
     max_iter : int
         Iterations of Algorithm 1 at most. `tol` usually ends it far sooner.
-    step_mu : float, optional
-        Step size on μ. None takes min(10/T, 0.2), with T the number of tables.
-    step_theta : float, optional
-        Step size on θ. None takes min(1.2/T, 0.1). If both step sizes are None, and directions fluctuate far more than the
-        chains' randomness explains, training starts anew with a third of the steps.
+    step_mu, step_theta : float, optional
+        Step sizes. None takes min(10/T, 0.2) on μ and min(1.2/T, 0.1) on θ, with T the number of tables. If both are
+        None, and directions fluctuate far more than the chains' randomness explains, training starts anew with a third
+        of the steps.
     momentum : float, optional
-        Fraction of the last step on θ that is added to the next. None takes 0.8, or 0 if `step_theta` is given. (Momentum on μ
-        would be unstable: chains follow μ with delay, while ĉ follows θ at once.)
+        Fraction of the last step on θ that is added to the next. None takes 0.8, or 0 if `step_theta` is given.
+        (Momentum on μ would be unstable: chains follow μ with delay, while ĉ follows θ at once.)
     n_sweeps : int
         Gibbs sweeps per iteration.
-    sampler : str
-        `gibbs`, or `mh` for Metropolis–Hastings within Gibbs, whose cost does not grow with a feature's modalities. `auto` takes
-        `mh` for features of 1,000 modalities and more.
-    n_proposals : int
-        Proposals of `mh` per feature and sweep.
+    sampler, n_proposals : str, int
+        `gibbs`, or `mh` for Metropolis–Hastings within Gibbs, with so many proposals per feature and sweep, whose cost
+        does not grow with a feature's modalities. `auto` takes `mh` for features of 1,000 modalities and more.
     gradient : str
-        `rescaled` (eq. 6) or `exact` (lemma 2) gradient on θ. Eq. 6 compares label sums at equal counts. If a large `l2_mu` keeps
-        d̂ away from d, its solution is not the optimum of eq. 5, to which the exact gradient leads.
+        `rescaled` (eq. 6, label sums at equal counts) or `exact` (lemma 2) gradient on θ. If a large `l2_mu` keeps d̂
+        away from d, only the exact one leads to the optimum of eq. 5.
     clip_ratio : bool
-        Whether rescaling only reduces: the larger of d and d̂ is scaled down to the smaller. False takes eq. 6 as printed, which
-        amplifies noise where d̂ is small.
+        Whether the larger of d and d̂ is scaled down to the smaller. False takes eq. 6 as printed, which amplifies
+        noise where d̂ is small.
     preconditioner : str
         `both` takes halves of observed and predicted counts, `predicted` takes predicted counts only, as printed.
     clip : float
@@ -115,18 +109,17 @@ class MaxEntClassifier(PairwiseClassifier, StagedClassifier):
     initial_chains : str
         `marginals` (independent features as in the tables) or `uniform`.
     missing : str
-        What to do with pairs of features without a table: `train` without weights for them and list them in `missing_`, or
-        `refuse` them with a DataError.
+        `train` without weights for pairs of features without a table, or `refuse` such tables with a DataError.
     trace_every : int
         Record every so many iterates for `staged_predict_proba`. 0 records none.
     tol : float
-        Training has settled when the mean direction over a window of iterations is below this many standard errors of the data
-        per weight, or below five times as many and no longer falling (rare cells drift for very long). Comparing windows separates
-        the mean from noise. Iterates are averaged from then on, for as long as `average` states, and until the number of samples is ten
-        times the number of records. 0 for never.
+        Training has settled when the mean direction over a window of iterations is below this many standard errors of
+        the data per weight, or below five times as many and no longer falling (rare cells drift for very long).
+        Iterates are averaged from then on, for as long as `average` states, and until there are ten times as many
+        samples as records. 0 for never.
     engine : str
-        `numba` (this machine) or `spark` (chains in the active Spark session, see `agglearn.spark`), which give the same weights to
-        the bit. `jax` (JAX's default device) gives the same to Monte-Carlo error.
+        `numba` (this machine) or `spark` (chains in the active Spark session, see `agglearn.spark`), which give the
+        same weights to the bit. `jax` (JAX's default device) gives the same to Monte-Carlo error.
     random_state : int, RandomState, Generator or None
         Seed, or None for a fresh one.
 
@@ -134,24 +127,20 @@ class MaxEntClassifier(PairwiseClassifier, StagedClassifier):
     ----------
     mu_, theta_ : ndarray of shape (K, K)
         Symmetric weights: blocks (i, j) of pairs, diagonal of single features, 0 without a table.
-    intercept_ : float
+    intercept_, l2_theta_ : float
     encoder_ : FrameEncoder
     classes_ : ndarray
-        [0, 1].
-    n_iter_ : int
-    settled_ : bool
-    l2_theta_ : float
+    n_iter_, settled_ : int, bool
     missing_ : list
         Pairs of features, by name, that had no table.
     misfit_ : ndarray of shape (n_iter_, 2)
         Σ|d̂ − d| / Σd and Σ|ĉ − c| / Σc of each iteration.
     trace_ : list
-        (step, seconds, θ of the cells in the order of the tables), not saved. Before averaging starts, θ is the iterate. From then on
-        it is the mean so far: the model at that step.
+        (step, seconds, θ of the cells in the order of the tables), not saved. θ is the iterate, and once averaging
+        starts, the mean.
     """
 
     observes = ContingencyTables
-
     n_chains: Count = 10_000
     l2_mu: NonNegative = 1.0
     l2_theta: Literal["moments"] | NonNegative = "moments"
@@ -176,7 +165,8 @@ class MaxEntClassifier(PairwiseClassifier, StagedClassifier):
     random_state: RandomState = None
 
     def _fit(self, observation: ContingencyTables) -> None:
-        self.missing_ = missing_pairs(observation)
+        names, pairs = observation.names, itertools.combinations(range(len(observation.names)), 2)
+        self.missing_ = [(names[i], names[j]) for i, j in pairs if (i, j) not in observation.tables]
         if self.missing_ and self.missing == "refuse":
             first, second = self.missing_[0]
             raise DataError(
@@ -191,43 +181,43 @@ class MaxEntClassifier(PairwiseClassifier, StagedClassifier):
         self.mu_, self.theta_, self._index = index.matrix(mu), index.matrix(theta), index
 
     def warm_up(self) -> None:
-        """Compile the kernels, or load them, so that the first fit of a process does not include it."""
+        """Compile or load the kernels, so that the time of a fit is that of learning."""
         if self.engine == "numba":
             clone(self).set_params(n_chains=8, max_iter=2).fit(tiny_tables())
 
     def _chains(self, index: WeightIndex, seed: int) -> Sampler:
-        """The chains of the engine."""
-        arguments = (index, int(self.n_chains), self.intercept_, seed)
-        options = (self.initial_chains, self.sampler, self.n_proposals)
+        size, start = int(self.n_chains), self.initial_chains
+        arguments = (index, size, self.intercept_, seed, start, self.sampler, self.n_proposals)
         if self.engine == "spark":
             from agglearn.maxent.engines.spark_chains import SparkChains  # PySpark is an optional extra
 
-            return SparkChains(*arguments, *options)
+            return SparkChains(*arguments)
         if self.engine == "jax":
             from agglearn.maxent.engines.jax_chains import JaxChains  # JAX is an optional extra
 
-            return JaxChains(*arguments, *options)
-        return Chains(*arguments, *options)
+            return JaxChains(*arguments)
+        return Chains(*arguments)
 
-    def _train(self, index: WeightIndex, chains: Sampler, total: float) -> tuple[np.ndarray, np.ndarray]:
-        """Run Algorithm 1, and return μ and θ, averaged, (w,) each."""
+    def _train(self, index: WeightIndex, chains: Sampler, total: float) -> Pair:
+        """(w,) averaged μ and θ of Algorithm 1."""
         mu, theta, scale = initial_mu(index), np.zeros(len(index.d)), total / chains.n
         rule = StoppingRule(self.max_iter, self.average, self.tol, math.ceil(ROUNDS * scale))
-        monitor, (steps, momenta) = self._monitor(index), self._steps(index.n_tables)
+        information = index.c * (1 - index.c / np.maximum(index.d, 1.0))
+        effective = effective_weights(index.d, self.l2_mu), effective_weights(information, self.l2_theta_)
+        monitor, (steps, momenta) = DirectionMonitor(effective, len(mu)), self._steps(index.n_tables)
         velocity, work = np.zeros((2, len(mu))), np.empty((2, 2, len(mu)))
-        clip, observed = float(self.clip), [np.abs(counts).sum() for counts in (index.d, index.c)]
+        clip, size_d, size_c = float(self.clip), np.abs(index.d).sum(), np.abs(index.c).sum()
         started, step, misfit, self.trace_ = time.perf_counter(), 0, [], []
         for step in track(rule.steps(), "training", self.max_iter):  # the last one is used
             chains.set_weights(mu, theta)
             d_hat, c_hat = (scale * s for s in chains.sweep(step, self.n_sweeps, self.marginalize_label))
             expected = d_hat, c_hat
-            distances = pcd_step.distance(d_hat, index.d), pcd_step.distance(c_hat, index.c)
-            misfit.append([distances[0] / observed[0], distances[1] / observed[1]])
+            misfit.append([pcd_step.distance(d_hat, index.d) / size_d, pcd_step.distance(c_hat, index.c) / size_c])
             gradients, curvatures = self._gradients(index, (mu, theta), expected, work)
             moved = [
                 pcd_step.advance(
-                    gradients[k], curvatures[k], expected[k], weights, velocity[k], steps[k], momenta[k], monitor.sum[k],
-                    clip, LARGEST_WEIGHT,
+                    gradients[k], curvatures[k], expected[k], weights, velocity[k], steps[k], momenta[k],
+                    monitor.sum[k], clip, LARGEST_WEIGHT,
                 )
                 for k, weights in enumerate((mu, theta))
             ]  # fmt: skip
@@ -242,16 +232,10 @@ class MaxEntClassifier(PairwiseClassifier, StagedClassifier):
             if self.trace_every and (step % self.trace_every == 0 or step >= rule.last):
                 self.trace_.append((step, time.perf_counter() - started, rule.result[1].copy()))
         self.n_iter_, self.misfit_, self.settled_ = step, np.array(misfit), rule.settled
-        mu, theta = rule.result
-        return mu, theta
+        return rule.result[0], rule.result[1]
 
-    def _monitor(self, index: WeightIndex) -> DirectionMonitor:
-        information = index.c * (1 - index.c / np.maximum(index.d, 1.0))
-        effective = effective_weights(index.d, self.l2_mu), effective_weights(information, self.l2_theta_)
-        return DirectionMonitor(effective, len(index.d))
-
-    def _steps(self, n_tables: int) -> tuple[np.ndarray, np.ndarray]:
-        """Step sizes and momenta of μ and θ, (2,) each."""
+    def _steps(self, n_tables: int) -> Pair:
+        """(2,) step sizes and momenta of μ and θ."""
         step_mu = min(10 / n_tables, 0.2) if self.step_mu is None else self.step_mu
         if self.step_theta is not None:
             return np.array([step_mu, self.step_theta], float), np.array([0.0, self.momentum or 0.0])
@@ -259,23 +243,36 @@ class MaxEntClassifier(PairwiseClassifier, StagedClassifier):
         return np.array([step_mu, min((1.2 if momentum else 2.0) / n_tables, 0.1)], float), np.array([0.0, momentum])
 
     def _gradients(self, index: WeightIndex, weights: Pair, expected: Pair, out: np.ndarray) -> np.ndarray:
-        """Gradients on μ and θ and their preconditioners, in `out` (2, 2, w), for the expected d̂ and ĉ of all records."""
+        """`out` (2, 2, w) with gradients on μ and θ, and their preconditioners, for expected d̂ and ĉ."""
         choices = self.gradient == "rescaled", bool(self.clip_ratio), self.preconditioner == "both"
         statistics, penalties = (index.d, index.c, *expected, *weights), (float(self.l2_mu), self.l2_theta_)
         pcd_step.gradients(*statistics, *penalties, *choices, *out)
         return out
 
     def held_out_score(self, held_out: ContingencyTables, seed: int = 1, n_chains: int = 2000) -> float:
-        """Return the mean log-likelihood of the labels behind held-out tables, by samples of the model that was just fitted.
+        """Return the mean log-likelihood of held-out labels, (Σ c·θ + n₁b)/n − E ln(1 + e^{φ(x)·θ + b}).
+
+        Tables do not have the distribution of x, so x is drawn from the model that was just fitted.
 
         Parameters
         ----------
         held_out : ContingencyTables
             Tables of other records.
-        seed : int
-        n_chains : int
+        seed, n_chains : int
+            Seed and number of the chains that draw x.
         """
-        return label_log_likelihood(self._index, self.mu_, self.theta_, self.intercept_, held_out, n_chains, seed)
+        held_out.refuse_hashed_pairs("the choice by held-out tables")
+        mu, theta = (matrix[self._index.rows, self._index.columns] for matrix in (self.mu_, self.theta_))
+        chains = Chains(self._index, n_chains, self.intercept_, seed)
+        chains.set_weights(mu, theta)
+        chains.sweep(1, BURN_IN)
+        normaliser = []
+        for iteration in range(2, 2 + SAMPLED):
+            chains.sweep(iteration)
+            logits = compute_logits(chains.positions.astype(np.int32), self.theta_, self.intercept_)
+            normaliser.append(np.logaddexp(0, logits).mean())
+        c = np.concatenate([held_out.dense(*k)[1].ravel() for k in held_out.tables])
+        return float((c @ theta + held_out.positives * self.intercept_) / held_out.total - np.mean(normaliser))
 
     def staged_predict_proba(self, X: pd.DataFrame | np.ndarray) -> Iterator[tuple[int, float, np.ndarray]]:
         check_is_fitted(self)
@@ -287,16 +284,15 @@ class MaxEntClassifier(PairwiseClassifier, StagedClassifier):
 
 
 def label_probability(rows: np.ndarray, theta: np.ndarray, intercept: float) -> np.ndarray:
-    """Return (n,) P(Y=1|X) of (n, D) positions (eq. 3). A position of −1 adds nothing."""
+    """Return (n,) P(Y=1|X) of (n, D) positions (eq. 3)."""
+    return expit(compute_logits(rows, theta, intercept))
+
+
+def compute_logits(rows: np.ndarray, theta: np.ndarray, intercept: float) -> np.ndarray:
+    """Return (n,) φ(x)·θ + intercept of (n, D) positions. A position of −1 adds nothing."""
     logits = np.empty(len(rows))
     kernels.predict_logits(rows, theta, intercept, logits)
-    return expit(logits)
-
-
-def missing_pairs(tables: ContingencyTables) -> list[tuple[str, str]]:
-    """Return the names of the features of every pair that has no table."""
-    pairs = itertools.combinations(range(len(tables.names)), 2)
-    return [(tables.names[i], tables.names[j]) for i, j in pairs if (i, j) not in tables.tables]
+    return logits
 
 
 def initial_mu(index: WeightIndex) -> np.ndarray:

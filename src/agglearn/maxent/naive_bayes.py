@@ -1,7 +1,7 @@
 """Naive Bayes from the contingency tables of single features, in the three kinds that the paper describes."""
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -17,7 +17,7 @@ from agglearn.linear.sparse_logistic import log_odds
 from agglearn.maxent.model import MaxEntClassifier
 from agglearn.maxent.warming import tiny_tables
 from agglearn.maxent.weight_index import positions
-from agglearn.observations import ContingencyTables, Table
+from agglearn.observations import ContingencyTables
 from agglearn.saving import expect
 from agglearn.seeds import RandomState
 from agglearn.settings import Count, NonNegative, Positive, Share, Whole
@@ -37,35 +37,22 @@ class NaiveBayesClassifier(StagedClassifier):
         `generative`: θ_i = log P(x_i|Y=1) − log P(x_i|Y=0), the maximum-entropy model of these tables.
         `pcd`: the same model trained like `MaxEntClassifier`, which the paper did, stopping early.
         `logistic`: one L2-regularised logistic regression per feature, one λ for all, and Σ of their log-odds − b.
-    smoothing : float
-        Records added to every modality of each label (`generative`).
-    l2 : float
-        λ of the logistic regressions (`logistic`).
-    n_chains, l2_mu, l2_theta, max_iter, step_mu, step_theta, average
+    smoothing, l2 : float
+        Records added to every modality of each label (`generative`). λ of the logistic regressions (`logistic`).
+    n_chains, l2_mu, l2_theta, max_iter, step_mu, step_theta, average, trace_every, random_state
         See `MaxEntClassifier` (`pcd`).
-    trace_every : int
-        Record every so many iterates (`pcd`).
-    random_state : int, RandomState, Generator or None
-        Seed (`pcd`), or None for a fresh one.
 
     Attributes
     ----------
-    theta_ : np.ndarray
-        (K,) weights in the encoder's order.
-    intercept_, encoder_, classes_
-        As in `MaxEntClassifier`.
-    n_iter_ : int
-        Number of iterations (`pcd`).
-    l2_grid_ : ndarray of shape (G,)
-        λs of a log2 grid, strong to weak (`logistic`).
-    theta_grid_ : ndarray of shape (G, K)
-        Weights at these λs (`logistic`).
-    trace_ : list
-        (step, seconds, (K,) weights), not saved (`pcd`).
+    theta_ : ndarray of shape (K,)
+        Weights in the encoder's order.
+    intercept_, encoder_, classes_, n_iter_, trace_
+        As in `MaxEntClassifier` (the last two of `pcd`).
+    l2_grid_, theta_grid_ : ndarray of shape (G,), (G, K)
+        λs of a log2 grid, strong to weak, and the weights at these (`logistic`).
     """
 
     observes = ContingencyTables
-
     kind: Literal["generative", "pcd", "logistic"] = "generative"
     smoothing: NonNegative = 1.0
     l2: NonNegative = 1.0
@@ -80,25 +67,22 @@ class NaiveBayesClassifier(StagedClassifier):
     random_state: RandomState = None
 
     def warm_up(self) -> None:
-        """Compile the kernels, or load them, so that the first fit of a process does not include it."""
+        """Compile or load the kernels, so that the time of a fit is that of learning."""
         clone(self).set_params(n_chains=8, max_iter=2).fit(tiny_tables())
 
     def _fit(self, observation: ContingencyTables) -> None:
-        singles: dict[tuple[int, ...], Table] = {k: t for k, t in observation.tables.items() if len(k) == 1}
-        absent = set(range(len(observation.names))) - {k[0] for k in singles}
+        absent = [name for i, name in enumerate(observation.names) if (i,) not in observation.tables]
         if absent:
-            raise DataError(
-                f"naive Bayes needs the table of every feature; {observation.names[min(absent)]!r} has none"
-            )
+            raise DataError(f"naive Bayes needs the table of every feature; {absent[0]!r} has none")
         self._set_encoder(observation.encoder)
         self.intercept_ = log_odds(observation.positives, observation.total)
-        tables = [observation.dense(i) for i in range(len(singles))]
+        tables = [observation.dense(i) for i in range(len(observation.names))]
         if self.kind == "generative":
             self.theta_ = np.concatenate([generative(d, c, self.smoothing) for d, c in tables])
         elif self.kind == "logistic":
             self._fit_logistic(tables)
         else:
-            self._fit_pcd(replace(observation, tables=singles))
+            self._fit_pcd(replace(observation, tables={k: t for k, t in observation.tables.items() if len(k) == 1}))
 
     def _fit_logistic(self, tables: list[tuple[np.ndarray, np.ndarray]]) -> None:
         started, self._seconds = time.perf_counter(), []
@@ -125,13 +109,11 @@ class NaiveBayesClassifier(StagedClassifier):
 
     def staged_predict_proba(self, X: pd.DataFrame | np.ndarray) -> Iterator[tuple[int, float, np.ndarray]]:
         check_is_fitted(self)
-        stages: Iterable[tuple[int, float, np.ndarray]]
+        stages = getattr(self, "trace_", [])
         if self.kind == "logistic":
             seconds = getattr(self, "_seconds", [float("nan")] * len(self.l2_grid_))
-            stages = zip(range(len(self.l2_grid_)), seconds, self.theta_grid_, strict=True)
-        elif getattr(self, "trace_", None):
-            stages = self.trace_
-        else:
+            stages = list(zip(range(len(self.l2_grid_)), seconds, self.theta_grid_, strict=True))
+        if not stages:
             raise NotAvailable(f"a naive Bayes of kind {self.kind!r} has no stages, or none that were saved")
         rows = positions(self.encoder_, X)
         for step, elapsed, theta in stages:
@@ -142,7 +124,7 @@ class NaiveBayesClassifier(StagedClassifier):
 
 
 def generative(d: np.ndarray, c: np.ndarray, smoothing: float) -> np.ndarray:
-    """Return (M,) log P(x|1) − log P(x|0) with `smoothing` added to each modality's count of either label, 0 for empty ones."""
+    """Return (M,) log P(x|1) − log P(x|0) with `smoothing` added to each count of either label, 0 for empty ones."""
     ones, zeros = np.maximum(c, 0) + smoothing, np.maximum(d - c, 0) + smoothing
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.log(ones / ones.sum()) - np.log(zeros / zeros.sum())
@@ -150,7 +132,7 @@ def generative(d: np.ndarray, c: np.ndarray, smoothing: float) -> np.ndarray:
 
 
 def discriminative(d: np.ndarray, c: np.ndarray, l2: float) -> np.ndarray:
-    """Return (M,) log-odds of the logistic regression of the label on one feature, from its table. The intercept is free.
+    """Return (M,) log-odds of the logistic regression on one feature, from its table. The intercept is free.
 
     Newton's method with halved steps. The Hessian is a diagonal with a border.
     """

@@ -1,9 +1,9 @@
 """Maximum entropy from noisy tables with latent true counts, which the paper leaves open.
 
-Given the model, the records of a cell with label 1 and with label 0 are Poisson numbers around its own expectations. Given them,
-released numbers are normal around their sums with the variance that the release states. Training alternates between the posterior
-mean of the true counts (E step) and one step of Algorithm 1 towards them (M step). This is the view of collective graphical models
-(Sheldon and Dietterich 2011), cell by cell.
+Given the model, the records of a cell with either label are Poisson numbers around its expectations. Given them,
+released numbers are normal around their sums with the variance that the release states. Training alternates between the
+posterior mean of the true counts (E step) and one step of Algorithm 1 towards them (M step), the view of Sheldon and
+Dietterich 2011, cell by cell.
 """
 
 from dataclasses import dataclass, replace
@@ -24,7 +24,7 @@ from agglearn.settings import Count, NonNegative
 
 SMOOTH = 0.05  # weight of the newest expectations in the average from which the gains are computed
 LEAST = 1e-9  # records expected in a cell
-SHARE = 0.3  # least fraction of its information that scales a weight's steps: with less, momentum builds up until it diverges
+SHARE = 0.3  # least fraction of a weight's information that scales its steps: with less, momentum diverges
 
 
 class Gains(NamedTuple):
@@ -44,9 +44,7 @@ def gains(d_hat: np.ndarray, c_hat: np.ndarray, var_d: np.ndarray, var_c: np.nda
     return Gains((a * b + var_c * (a + b)) / det, a * var_d / det, a * var_c / det, a * (b + var_d) / det)
 
 
-def posterior_means(
-    d: np.ndarray, c: np.ndarray, d_hat: np.ndarray, c_hat: np.ndarray, gain: Gains
-) -> tuple[np.ndarray, np.ndarray]:
+def posterior_means(d: np.ndarray, c: np.ndarray, d_hat: np.ndarray, c_hat: np.ndarray, gain: Gains) -> Pair:
     """Return (m,) d* ≥ 0 and 0 ≤ c* ≤ d* of the true counts given observed d, c and expected d̂, ĉ."""
     error_d, error_c = d - d_hat, c - c_hat
     d_star = np.maximum(d_hat + gain.dd * error_d + gain.dc * error_c, 0)
@@ -54,7 +52,7 @@ def posterior_means(
     return d_star, np.clip(c_star, 0, d_star)
 
 
-def variances(tables: ContingencyTables) -> tuple[np.ndarray, np.ndarray]:
+def variances(tables: ContingencyTables) -> Pair:
     """Return (m,) noise variances of counts and of label sums, cells in the order of `WeightIndex`."""
     by_table = noise_variances(tables)
     each = np.concatenate([np.full(int(np.prod(t.shape)), by_table[k]) for k, t in tables.tables.items()])
@@ -65,8 +63,8 @@ def variances(tables: ContingencyTables) -> tuple[np.ndarray, np.ndarray]:
 class NoiseAwareMaxEntClassifier(MaxEntClassifier):
     """`MaxEntClassifier` towards the posterior means of the true counts, for tables with noise.
 
-    Cells with few records under the model hardly follow noisy observations. Their weights are left to the penalty, as if λ were
-    λ(1 + σ²/d). Without noise it is the same as `MaxEntClassifier`, which describes the attributes.
+    Cells with few records under the model hardly follow noisy observations. Their weights are left to the penalty, as
+    if λ were λ(1 + σ²/d). Without noise it is the same as `MaxEntClassifier`, which describes the attributes.
 
     Parameters
     ----------
@@ -105,14 +103,9 @@ class ExactNoiseAwareMaxEntClassifier(ExactMaxEntClassifier):
 
     Parameters
     ----------
-    l2_mu, l2_theta
-        As in `MaxEntClassifier`.
-    max_iter : int
-        Alternations at most.
-    tol : float
-        Largest change of an expectation at the end, in records.
-    random_state : int, RandomState, Generator or None
-        Not used. Every estimator has it.
+    l2_mu, l2_theta, max_iter, tol, random_state
+        As in `ExactMaxEntClassifier`, with at most `max_iter` alternations, until no expectation changes by `tol`
+        records.
 
     Attributes
     ----------
@@ -128,9 +121,8 @@ class ExactNoiseAwareMaxEntClassifier(ExactMaxEntClassifier):
     tol: NonNegative = 1e-2
 
     def _fit(self, observation: ContingencyTables) -> None:
-        model = Enumeration.from_tables(observation)
+        self.l2_theta_, model = theta_penalty(self.l2_theta, observation), Enumeration.from_tables(observation)
         noise, d, c = variances(observation), model.d, model.c
-        self.l2_theta_ = theta_penalty(self.l2_theta, observation)
         mu, theta = np.zeros_like(model.d), np.zeros_like(model.c)
         expected = np.stack(model.compute_expectations(mu, theta))
         for step in track(range(1, self.max_iter + 1), "alternations"):

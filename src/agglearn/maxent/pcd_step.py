@@ -1,4 +1,4 @@
-"""Arithmetic of one iteration on all weights, each in one pass over memory. There can be hundreds of millions of weights."""
+"""Arithmetic of one iteration, each in one pass over memory: there can be hundreds of millions of weights."""
 
 from numba import njit
 
@@ -8,13 +8,11 @@ SMALLEST_CURVATURE = 1e-3  # records (noise can make half of an observed count n
 
 @njit(cache=True, fastmath=FAST)
 def gradients(d, c, d_hat, c_hat, mu, theta, l2_mu, l2_theta, rescaled, clip_ratio, both, gradient, curvature):
-    """Gradients on μ and θ and their preconditioners (Gilotte et al. 2022, Algorithm 1, lines 8–11).
+    """Write gradients on μ and θ and their preconditioners (Gilotte et al. 2022, Algorithm 1, lines 8–11), (2, w) each.
 
-    d, c : (w,) observed counts and label sums. d_hat, c_hat : (w,) the model's, on the scale of the records. mu,
-    theta : (w,) weights. l2_mu, l2_theta : λ. rescaled : whether ĉ is rescaled by the ratio of counts (eq. 6). False
-    takes the exact gradient (lemma 2). clip_ratio : whether the larger count is scaled down to the smaller.
-    both : whether curvature comes from observed and predicted counts. False takes predicted ones, as printed. gradient,
-    curvature : (2, w) overwritten, μ first.
+    d, c are observed, d̂, ĉ the model's on the scale of the records. `rescaled`: ĉ is rescaled by the ratio of counts
+    (eq. 6), else the gradient is exact (lemma 2). `clip_ratio`: the larger count is scaled down to the smaller. `both`:
+    curvature comes from observed and predicted counts, else from predicted ones, as printed.
     """
     for k in range(mu.size):
         gradient[0, k] = d_hat[k] - d[k] + 2 * l2_mu * mu[k]
@@ -35,12 +33,9 @@ def gradients(d, c, d_hat, c_hat, mu, theta, l2_mu, l2_theta, rescaled, clip_rat
 
 @njit(cache=True, fastmath=FAST)
 def advance(gradient, curvature, expected, weights, velocity, step, momentum, total, clip, largest):
-    """Move weights against v = g/h, clipped, with momentum (lines 10–13), and return Σ h v² and Σ expected/h.
+    """Move weights against v = g/h, at most `clip`, with momentum (lines 10–13), and add v to `total`.
 
-    gradient, curvature, expected : (w,) g, h, and the model's statistics. weights, velocity : (w,) changed in place.
-    step, momentum : step size, and fraction of the last step that is added. total : (w,) v is added to it. clip,
-    largest : limits of v and of a weight. Returns Σ h v², and Σ expected/h, its expectation by the randomness of one
-    chain per record alone.
+    Returns Σ h v², and Σ expected/h, its expectation by the randomness of one chain per record alone.
     """
     energy = noise = 0.0
     for k in range(weights.size):

@@ -20,10 +20,10 @@ def theta_penalty(l2_theta: Literal["moments"] | float, tables: ContingencyTable
 def moment_penalty(tables: ContingencyTables) -> float:
     """Return λ = T / 2s². The log-odds, sums of T weights each, then have the variance s² that the tables show.
 
-    Where the log-odds are linear in the single features, with variance s², g = c − r·d of their cells (r the base rate) has
-    E‖g‖² = v tr K + v²s²‖K‖²/D, v = r(1 − r), K = Σ (φ − φ̄)(φ − φ̄)ᵀ, whose entries are in the tables of pairs (pairs
-    without a table are taken for independent). The stated noise of tables is subtracted, and so is one standard error of s².
-    s² is at least 0.1, and λ at least 8.
+    Where the log-odds are linear in the single features, with variance s², g = c − r·d of their cells (r the base rate)
+    has E‖g‖² = v tr K + v²s²‖K‖²/D, v = r(1 − r), K = Σ (φ − φ̄)(φ − φ̄)ᵀ, whose entries are in the tables of pairs
+    (pairs without a table are taken for independent). The stated noise of tables is subtracted, and so is one standard
+    error of s².
     """
     rate = tables.positives / tables.total
     v, noise = rate * (1 - rate), noise_variances(tables)
@@ -40,7 +40,7 @@ def moment_penalty(tables: ContingencyTables) -> float:
 
 
 def _marginals(tables: ContingencyTables, noise: dict, i: int) -> tuple[np.ndarray, np.ndarray, float]:
-    """Counts and label sums of a feature's modalities, and the variance of their noise, from its single table or a pair's."""
+    """Counts and label sums of a feature's modalities, and their noise's variance, from its own table or a pair's."""
     if (i,) in tables.tables:
         return *tables.dense(i), noise[i,]
     for key in tables.pairs:

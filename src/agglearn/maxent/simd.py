@@ -1,7 +1,7 @@
 """Eight float32 numbers as one value in numba kernels: `LANES` chains move side by side in vector registers.
 
-Numba vectorises long loops only. The sampler's loops are as short as a feature has modalities. Here each operation is
-one LLVM vector instruction, for any processor. `load(array, i)` and `store(array, i, lanes)` go to array[i:i + 8].
+Numba vectorises long loops only, and the sampler's are as short as a feature has modalities. Each operation is one LLVM
+vector instruction, for any processor. `load(array, i)` and `store(array, i, lanes)` go to array[i:i + 8].
 """
 
 import operator
@@ -82,13 +82,8 @@ def splat(typing, value):
 
 def _operation(n_arguments: int, instruction):
     """A function of lanes whose code is instruction(builder, *arguments)."""
-
-    def type_call(typing, *arguments):
-        return lanes(*[lanes] * n_arguments), lambda context, builder, signature, args: instruction(builder, *args)
-
-    return intrinsic(
-        (lambda typing, a: type_call(typing, a)) if n_arguments == 1 else (lambda typing, a, b: type_call(typing))
-    )
+    typed = lanes(*[lanes] * n_arguments), lambda context, builder, signature, args: instruction(builder, *args)
+    return intrinsic((lambda typing, a: typed) if n_arguments == 1 else (lambda typing, a, b: typed))
 
 
 def _floor(builder, a):

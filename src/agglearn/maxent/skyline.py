@@ -30,31 +30,26 @@ class LogisticSkyline(RecordClassifier):
     quadratic : bool
         Whether there is a weight per pair of modalities besides one per modality.
     l2 : float or str
-        λ in λ‖θ‖², added to the negative log-likelihood of all records. `held_out` chooses it on a log2 grid, from λ = 2⁷ to
-        weaker ones and, if these are no better, to stronger ones. Each fit starts from the last. The path ends when the
-        likelihood of held-out records falls. Of equal values the first tried is taken.
-    max_iter : int
-        L-BFGS iterations per fit.
-    validation : float
-        Fraction of the records that is held out to choose λ. The model is then fitted to all of them.
-    tol : float
-        L-BFGS stops when an iteration gains less than this fraction of the loss.
+        λ in λ‖θ‖², added to the negative log-likelihood of all records. `held_out` chooses it on a log2 grid, from λ =
+        2⁷ to weaker ones and, if these are no better, to stronger ones. Each fit starts from the last. The path ends
+        when the likelihood of held-out records falls. Of equal values the first tried is taken.
+    max_iter, validation, tol : int, float, float
+        L-BFGS iterations per fit. Fraction of the records that is held out to choose λ, before the fit to all of them.
+        Fraction of the loss that an iteration gains at least, or else it is the last.
     random_state : int, RandomState, Generator or None
-        Seed of the choice of held-out records, or None for a fresh one.
+        Seed of the choice of held-out records.
 
     Attributes
     ----------
     l2_ : float
     path_ : ndarray of shape (λs, 2)
         Each λ of the path and its mean log-likelihood of held-out records. It is empty for a given λ.
-    coef_ : ndarray of shape (m,)
-        Weights of the cells that occur, or of the buckets if the pairs of the records are hashed.
-    cells_flat_ : ndarray of shape (m,)
-        The cells that occur, by number within their table.
+    coef_, cells_flat_ : ndarray of shape (m,)
+        Weights of the cells, or buckets, that occur, and their numbers within their tables.
     cells_bounds_ : ndarray of shape (tables + 1,)
         First cell of each table.
     cross_buckets_ : int or None
-        `cross_buckets` of the records.
+        As of the records.
     intercept_ : float
     encoder_ : FrameEncoder
     classes_ : ndarray
@@ -62,7 +57,6 @@ class LogisticSkyline(RecordClassifier):
     """
 
     observes = Records
-
     quadratic: bool = True
     l2: Literal["held_out"] | NonNegative = "held_out"
     max_iter: Count = 200
@@ -86,20 +80,16 @@ class LogisticSkyline(RecordClassifier):
         self.coef_, self.intercept_ = solution[:-1], float(solution[-1])
 
     def warm_up(self) -> None:
-        """Compile the kernels, or load them, so that the first fit of a process does not include it."""
+        """Compile or load the kernels, so that the time of a fit is that of learning."""
         clone(self).set_params(l2=1.0).fit(tiny_records())
-        index = np.zeros(
-            (WORTH_THREADS // BLOCKS + 1, BLOCKS), np.int32
-        )  # enough active weights for the threaded kernel
+        index = np.zeros((WORTH_THREADS // BLOCKS + 1, BLOCKS), np.int32)  # enough weights for the threaded kernel
         SparseLogistic(index, np.ones(BLOCKS), np.ones(BLOCKS), 1).objective(np.zeros(2), 1.0)
 
     def _choose(self, index: np.ndarray, row_of: np.ndarray, y: np.ndarray, size: int) -> np.ndarray:
         """Set `l2_` and `path_`, and return the solution at the chosen λ."""
         validation, training = split_validation(len(y), self.validation, draw_generator(self.random_state))
-        problem, rows = (
-            group_records(index, row_of[training], y[training], size),
-            index.take(row_of[validation], axis=1),
-        )
+        problem = group_records(index, row_of[training], y[training], size)
+        rows = index.take(row_of[validation], axis=1)
 
         def solve(l2: float, start: np.ndarray | None) -> np.ndarray:
             return problem.fit(l2, start, self.max_iter, tol=1e-5)
@@ -119,11 +109,8 @@ class LogisticSkyline(RecordClassifier):
         tables = len(table_keys(len(self.encoder_.sizes), self.quadratic))
         expect(self, cells_flat_=("i", (None,)), cells_bounds_=("i", (tables + 1,)), intercept_=float)
         expect(self, coef_=("f", self.cells_flat_.shape))
-        if (
-            self.cells_bounds_[0] != 0
-            or self.cells_bounds_[-1] != len(self.coef_)
-            or (np.diff(self.cells_bounds_) < 0).any()
-        ):
+        bounds = self.cells_bounds_
+        if bounds[0] != 0 or bounds[-1] != len(self.coef_) or (np.diff(bounds) < 0).any():
             raise ValueError(f"LogisticSkyline.cells_bounds_: must ascend from 0 to {len(self.coef_)}")
 
     def _predict_positive(self, X: pd.DataFrame | np.ndarray) -> np.ndarray:
@@ -134,7 +121,7 @@ class LogisticSkyline(RecordClassifier):
 
 
 def group_records(index: np.ndarray, row_of: np.ndarray, y: np.ndarray, size: int) -> SparseLogistic:
-    """Return the fitting problem of some records, for the (P, rows) index of all distinct rows and the row of each record."""
+    """Return the fitting problem of some records, for the (P, rows) index of distinct rows and each record's row."""
     counts = np.bincount(row_of, minlength=index.shape[1])
     positives, occurs = np.bincount(row_of, y, index.shape[1]), counts > 0
     index = index if occurs.all() else index.take(np.flatnonzero(occurs), axis=1)  # rows stay contiguous

@@ -17,33 +17,29 @@ ROUNDS = 10  # how often as many chains as records are averaged over, so that ch
 class DirectionMonitor:
     """Mean directions over successive windows of iterations, which separate the systematic part from noise.
 
-    Noise has no correlation between windows, so that Σ h·v̄·v̄′ over two of them estimates the systematic part of
-    v = g/h alone. Divided by the number of weights that the data determine, `effective`, it is in squared standard errors of the
-    data: a gradient of d has variance d ≈ h. The code that moves weights adds directions to `sum`, one row for each kind of weight.
-
-    effective : number of weights that the data determine, for each kind of weight. size : length of each direction.
-    sum : sum of directions since the window started, for each kind. The code that moves weights adds to it.
-    unstable : whether the steps are too large: in the last window directions fluctuated far more than the randomness of
-    the chains explains, and no less than before. Slow but steady progress is not fluctuation.
+    Noise has no correlation between windows, so that Σ h·v̄·v̄′ over two of them estimates the systematic part of v =
+    g/h alone. Divided by the number of weights that the data determine, `effective`, it is in squared standard errors
+    of the data: a gradient of d has variance d ≈ h. The code that moves weights adds directions to `sum`, one row for
+    each kind of weight. Steps are too large, `unstable`, where directions fluctuated in the last window far more than
+    the randomness of the chains explains, and no less than before. Slow but steady progress is not fluctuation.
     """
-
-    first: int
-    end: int
-    before: np.ndarray | None
-    unrest: float
 
     def __init__(self, effective: tuple[float, ...], size: int) -> None:
         self.effective = effective
         self.sum, self.energy = np.zeros((len(effective), size), np.float32), np.zeros((len(effective), 2))
         self.restart(0)
 
+    def restart(self, step: int) -> None:
+        """Drop all windows. The next one starts after this step."""
+        self.sum, self.energy = np.zeros_like(self.sum), np.zeros_like(self.energy)
+        self.before: np.ndarray | None = None
+        self.unrest, self.unstable = math.inf, False
+        self.first, self.end = step, step + WINDOW
+
     def add(
         self, step: int, curvatures: Sequence[np.ndarray], energy: Sequence[float], noise: Sequence[float]
     ) -> float | None:
-        """Return the largest systematic part plus one standard error of it at the end of a window, else None.
-
-        The directions v of this step are in `sum` already.
-        """
+        """Return the largest systematic part plus one standard error of it at the end of a window, else None."""
         self.energy += np.transpose([energy, noise])
         if step < self.end:
             return None
@@ -60,13 +56,6 @@ class DirectionMonitor:
         self.end = step + max(WINDOW, math.ceil(GROWTH * step))
         return systematic
 
-    def restart(self, step: int) -> None:
-        """Drop all windows. The next one starts after this step."""
-        self.sum, self.energy = np.zeros_like(self.sum), np.zeros_like(self.energy)
-        self.before = None
-        self.unrest, self.unstable = math.inf, False
-        self.first, self.end = step, step + WINDOW
-
     @staticmethod
     def _systematic(now: np.ndarray, before: np.ndarray, curvature: np.ndarray, effective: float) -> float:
         product = now * before * curvature
@@ -76,10 +65,7 @@ class DirectionMonitor:
 class StoppingRule:
     """The running mean `result` of (μ, θ) over the last `average` of the iterations, and the `last` iteration.
 
-    average : fraction of the iterations, at the end, over which the mean is taken. tol : training has settled when the
-    systematic part of the directions is below this many standard errors of the data, per weight, or below five times as
-    many and no longer falling. 0 for never. at_least : iterations to average over once settled. settled : whether
-    training has settled. result : μ and θ if training stopped now.
+    `MaxEntClassifier` describes `average` and `tol`. Once settled, means are over `at_least` so many iterations.
     """
 
     def __init__(self, max_iter: int, average: float, tol: float, at_least: int = 0) -> None:
@@ -126,6 +112,6 @@ class StoppingRule:
 
 
 def effective_weights(counts: np.ndarray, l2: float) -> float:
-    """Return the number of weights that the data determine, Σ h/(h + 2λ) over cells with information h. It is at least 1."""
+    """Return the number of weights that the data determine, Σ h/(h + 2λ) over cells with information h, at least 1."""
     h = np.maximum(counts, 0.0)
     return max(float(np.sum(h / (h + 2 * l2 + 1e-9))), 1.0)

@@ -21,13 +21,11 @@ class FeatureSubsets(MetaEstimator):
 
     Parameters
     ----------
-    base : Estimator
-    size : int
-        Features per subset.
+    base, size : Estimator, int
     most : int, optional
         Subsets at most, drawn at random without replacement, always the same ones. None takes all.
     random_state : int, RandomState, Generator or None
-        Seed of each learner, or None for a fresh one.
+        Seed of each learner.
 
     Attributes
     ----------
@@ -36,7 +34,6 @@ class FeatureSubsets(MetaEstimator):
     """
 
     observes = Observation
-
     base: Estimator
     size: Count = 3
     most: Count | None = None

@@ -1,6 +1,9 @@
 """Positions of modalities and table cells: the link between contingency tables and the arrays that kernels read.
 
-Each cell has a weight of its own, or, in tables of hashed crosses, that of its bucket. Chains work with cells only.
+Chains work with cells only. In tables of hashed crosses a cell has the weight of its bucket, and a bucket has the sum
+of its cells' counts: φ_H(x) = 𝓗·φ(x) takes the place of φ in eq. 1 (Gilotte et al. 2022, section 4.3, after Weinberger
+et al. 2009). The paper's 𝓗 is one space for all cells. Here each pair has a space of its own, and single features are
+not hashed.
 """
 
 from dataclasses import dataclass
@@ -12,10 +15,8 @@ from agglearn.encoding import FrameEncoder
 from agglearn.errors import DataError
 from agglearn.machine import memory_bytes
 from agglearn.maxent import kernels
-from agglearn.maxent.hashed_weights import CrossHash
 from agglearn.observations import ContingencyTables
-
-Key = tuple[int, ...]
+from agglearn.observations.counting import buckets_of
 
 MAX_MODALITIES = 65_535  # positions are 16-bit
 CELL_BYTES = 176  # of training, per cell of all tables: weights, tables, statistics of two threads, directions, means
@@ -24,7 +25,7 @@ PAIR_BYTES = 28  # per pair of modalities: the sampler's weights, the result
 
 @dataclass(frozen=True)
 class WeightIndex:
-    """Positions of features and of the m cells, and the observed statistics of their w weights (w = m without hashing)."""
+    """Positions of features and m cells, and the observed statistics of their w weights (w = m without hashing)."""
 
     offsets: np.ndarray  # (D,) first position of each feature
     sizes: np.ndarray  # (D,) number of modalities of each feature
@@ -36,7 +37,7 @@ class WeightIndex:
     d: np.ndarray  # (w,) observed counts (section 2), float64
     c: np.ndarray  # (w,) observed label sums
     marginals: list[np.ndarray]  # counts of each feature's modalities
-    buckets: CrossHash | None = None  # the weight of each cell, None if each has its own
+    weight_of: np.ndarray | None = None  # (m,) weight of each cell, None if each has its own
 
     @classmethod
     def from_tables(cls, tables: ContingencyTables) -> "WeightIndex":
@@ -54,8 +55,10 @@ class WeightIndex:
             cells[key[0], key[-1]] = first
         int32 = (np.ascontiguousarray(a, dtype=np.int32) for a in (offsets[:-1], sizes, rows, columns))
         offsets, sizes, rows, columns = int32
-        buckets = CrossHash.from_tables(tables) if tables.hashed_pairs else None
-        return cls(offsets, sizes, *_columns(sizes), cells, rows, columns, d, c, marginal_counts(tables), buckets)
+        starts = np.concatenate([[0], np.cumsum(-(-sizes // kernels.LANES) * kernels.LANES)]).astype(np.int32)
+        padded = np.arange(sizes.sum(), dtype=np.int32) + np.repeat(starts[:-1] - offsets, sizes)
+        weight_of = _weights_of_cells(tables) if tables.hashed_pairs else None
+        return cls(offsets, sizes, starts, padded, cells, rows, columns, d, c, marginal_counts(tables), weight_of)
 
     @property
     def space(self) -> kernels.Space:
@@ -78,12 +81,12 @@ class WeightIndex:
         return self.rows == self.columns
 
     def expand(self, weights: np.ndarray) -> np.ndarray:
-        """Return (m,) weights of the cells, for (w,) weights."""
-        return weights if self.buckets is None else self.buckets.expand(weights)
+        """Return (m,) weights of the cells, 𝓗ᵀ applied, for (w,) weights."""
+        return weights if self.weight_of is None else weights[self.weight_of]
 
     def fold(self, statistics: np.ndarray) -> np.ndarray:
-        """Return (w,) sums over the cells of each weight, for (m,) statistics of cells."""
-        return statistics if self.buckets is None else self.buckets.fold(statistics)
+        """Return (w,) sums over the cells of each weight, 𝓗 applied, for (m,) statistics of cells."""
+        return statistics if self.weight_of is None else np.bincount(self.weight_of, statistics, len(self.d))
 
     def matrix(self, weights: np.ndarray) -> np.ndarray:
         """Return (K, K) symmetric float64 matrix of the cells' weights, zero elsewhere."""
@@ -123,22 +126,21 @@ def marginal_counts(tables: ContingencyTables) -> list[np.ndarray]:
     return out
 
 
-def _columns(sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """`starts` and `padded` of an index."""
-    starts = np.concatenate([[0], np.cumsum(-(-sizes // kernels.LANES) * kernels.LANES)]).astype(np.int32)
-    return starts, np.concatenate([start + np.arange(size) for start, size in zip(starts, sizes, strict=False)]).astype(
-        np.int32
-    )
+def _weights_of_cells(tables: ContingencyTables) -> np.ndarray:
+    """(m,) int64 weight of each cell, tables in their order, cells of a table in C order."""
+    weights, size, hashed = [], 0, tables.hashed_pairs
+    for key in tables.tables:
+        cells = np.arange(np.prod(tables.encoder.sizes[list(key)]))
+        weights.append(size + (buckets_of(cells, hashed[key]) if key in hashed else cells))
+        size += hashed.get(key, len(cells))
+    return np.concatenate(weights)
 
 
-def _cells(tables: ContingencyTables, key: Key) -> tuple[np.ndarray, np.ndarray]:
+def _cells(tables: ContingencyTables, key: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
     """Rows and columns of every cell of one table, empty cells included."""
     offsets, sizes = tables.encoder.offsets, tables.encoder.sizes
-    first = (offsets[key[0]] + np.arange(sizes[key[0]])).astype(np.int32)
-    if len(key) == 1:
-        return first, first
-    rows, columns = np.meshgrid(first, (offsets[key[1]] + np.arange(sizes[key[1]])).astype(np.int32), indexing="ij")
-    return rows.ravel(), columns.ravel()
+    first, second = ((offsets[i] + np.arange(sizes[i])).astype(np.int32) for i in (key[0], key[-1]))
+    return (first, first) if len(key) == 1 else (np.repeat(first, len(second)), np.tile(second, len(first)))
 
 
 def positions(encoder: FrameEncoder, X: pd.DataFrame | np.ndarray) -> np.ndarray:

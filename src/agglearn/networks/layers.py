@@ -44,20 +44,12 @@ def perceptron(
     dropout: float = 0.0,
     key: "Array | None" = None,
 ) -> "Array":
-    """Return the output of all dense layers of a name, with an activation between them, for x (n, width).
-
-    With a key there is dropout before each layer.
-    """
+    """Return the output of all dense layers of a name for x (n, width). With a key there is dropout before each layer."""
     for k in range(sum(f"{name}.{i}.weight" in weights for i in range(len(weights)))):
         if k:
             x = ACTIVATIONS[activation](x)
         if dropout and key is not None:
-            x = _drop(x, dropout, jax.random.fold_in(key, k))
+            kept = jax.random.uniform(jax.random.fold_in(key, k), x.shape, jax.numpy.float32) >= dropout
+            x = jax.numpy.where(kept, x / (1 - dropout), 0)  # expectations stay
         x = dense(weights, f"{name}.{k}", x)
     return x
-
-
-def _drop(x: "Array", rate: float, key: "Array") -> "Array":
-    """x with a fraction of its entries set to 0, and the others scaled so that expectations stay."""
-    mask = jax.random.uniform(key, x.shape, jax.numpy.float32) >= rate
-    return jax.numpy.where(mask, x / (1 - rate), 0)

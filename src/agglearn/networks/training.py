@@ -2,7 +2,7 @@
 
 Everything is float32 by explicit types, so a program's own choice of 64 bits changes nothing. Gradients are compiled once per
 network and shape of a batch, Adam once per number of weights. Both treat the weights as one vector, because many small arrays
-take longer, above all to compile. Rates and limits are arguments, so that other settings need no new compilation.
+take longer. Rates and limits are arguments, so that other settings need no new compilation.
 """
 
 import contextlib
@@ -77,7 +77,7 @@ def train(
 ) -> tuple[Weights, list[float]]:
     """Train a network, and return the checkpoint with the least validation loss, and the validation losses of all checkpoints.
 
-    `batches` are (inputs, targets) of every step, `loss` is a key of `LOSSES`, `seed` that of dropout.
+    batches : (inputs, targets) of every step. loss : a key of `LOSSES`. seed : of dropout.
     """
     shapes = tuple((name, np.shape(weights[name])) for name in sorted(weights))
     vector = np.concatenate([np.ravel(weights[name]) for name, _ in shapes])
@@ -100,13 +100,11 @@ def train(
 
 def draw_batches(n: int, batch: int, steps: int, rng: np.random.Generator) -> Iterator[np.ndarray]:
     """Yield indices of the examples of every step. Each pass has a random order and leaves out the rest of a batch."""
-    done = 0
-    while done < steps:
-        order = rng.permutation(n)
-        for start in range(0, n - batch + 1, batch):
-            if done < steps:
-                yield order[start : start + batch]
-                done += 1
+    for k in range(steps):
+        start = k % (n // batch) * batch
+        if start == 0:
+            order = rng.permutation(n)
+        yield order[start : start + batch]
 
 
 @functools.partial(jax.jit, static_argnums=0)
@@ -138,7 +136,6 @@ def on_device(name: str) -> Iterator[None]:
 
 
 def _optimiser(numbers: "Array") -> "GradientTransformation":
-    """Adam for (rate, norm, L2)."""
     rate, norm, l2 = numbers
     steps = optax.clip_by_global_norm(norm), optax.add_decayed_weights(l2), optax.scale_by_adam()
     return optax.chain(*steps, optax.scale_by_learning_rate(rate))
@@ -160,13 +157,11 @@ def _adam(vector: "Array", state: "OptState", gradient: "Array", numbers: "Array
 def _gradient(
     network: Network, loss: str, shapes: Shapes, vector: "Array", x: "Array", y: "Array", key: "Array", step: "Array"
 ) -> "Array":
-    """Gradient of the loss with dropout, as one vector."""
     dropout = jax.random.fold_in(key, step)
     return jax.grad(lambda v: loss_of(loss, network(_by_name(v, shapes, jnp), x, dropout), y))(vector)
 
 
 def _by_name(vector: "np.ndarray | Array", shapes: Shapes, library: ModuleType) -> Weights:
-    """{name: array} of weights that lie in one vector, in the order of (name, shape)."""
     ends = np.cumsum([math.prod(shape) for _, shape in shapes])
     arrays = library.split(vector, ends[:-1])
     return {name: array.reshape(shape) for (name, shape), array in zip(shapes, arrays, strict=True)}

@@ -26,10 +26,8 @@ class Bags(Observation):
 
     Parameters
     ----------
-    X : ndarray of shape (n, d)
-        Covariates, bag after bag, floating point. The columns of a data frame give the names.
-    offsets : ndarray of shape (B + 1,)
-        Bag b holds rows offsets[b] to offsets[b + 1] − 1.
+    X, offsets : ndarray of shape (n, d), ndarray of shape (B + 1,)
+        Covariates, floating point: bag b holds rows offsets[b] to offsets[b + 1] − 1.
     counts : ndarray of shape (B, C) or None
         Whole numbers of instances of each class, adding up to the bag's size (with weights: any numbers that add up to
         its weight). (B,) numbers of positives become (size − positives, positives). None where there is a target.
@@ -37,10 +35,8 @@ class Bags(Observation):
         Finite weight of each instance, or None for 1. An instance of weight 0 counts for nothing.
     target : ndarray or None
         (B,) or (B, k) target of a bag, or None.
-    names : tuple[str, ...]
-        Of columns, for messages. By default their numbers.
-    bag_names : tuple[str, ...]
-        Of bags, as `names`.
+    names, bag_names : tuple[str, ...]
+        Of columns and of bags, for messages. By default the columns of a data frame, and numbers.
     noise : NoiseSpec or None
         How noise was added to the counts, or None.
     """
@@ -56,15 +52,14 @@ class Bags(Observation):
 
     def __post_init__(self) -> None:
         put = functools.partial(object.__setattr__, self)
-        put("names", self.names or tuple(getattr(self.X, "columns", ())))
+        put("names", tuple(map(str, self.names or getattr(self.X, "columns", ()))))
         x = np.ascontiguousarray(self.X)
         put("X", x if np.issubdtype(x.dtype, np.floating) else x.astype(float))
         put("offsets", np.asarray(self.offsets, dtype=np.int64))
-        put("names", tuple(map(str, self.names)))
         put("bag_names", tuple(map(str, self.bag_names)))
         self._check_instances()
         if self.weights is not None:
-            put("weights", self._check_weights(np.asarray(self.weights, dtype=float)))
+            put("weights", _check_weights(self.weights, len(x)))
         if self.counts is not None:
             put("counts", self._check_counts(np.asarray(self.counts)))
         if self.target is not None:
@@ -82,10 +77,8 @@ class Bags(Observation):
 
         Parameters
         ----------
-        X : DataFrame or ndarray of shape (n, d)
-            Covariates in any order.
-        bags : Sequence[Hashable] or ndarray of shape (n,) or Series
-            Bag of each instance.
+        X, bags : DataFrame or ndarray of shape (n, d), Sequence[Hashable] or ndarray of shape (n,) or Series
+            Covariates in any order, and the bag of each instance.
         counts : Values or None
             Bag → number of positives, or → count of every class: a mapping, a Series, or a data frame with a row per
             bag. Gives the order of the bags.
@@ -111,19 +104,17 @@ class Bags(Observation):
         by_bag = _map_bags(numbers, name)
         keys = list(by_bag)
         number = {k: i for i, k in enumerate(keys)}
-        without = [b for b in dict.fromkeys(labels.tolist()) if b not in number]
-        if without:
+        if without := [b for b in dict.fromkeys(labels.tolist()) if b not in number]:
             raise DataError(f"bags without {name}: {list_some(without)}; add their {name} or leave their instances out")
         bag = np.array([number[b] for b in labels.tolist()], dtype=np.int64)
         sizes = np.bincount(bag, minlength=len(keys))
         if empty := [keys[i] for i in np.flatnonzero(sizes == 0)]:
             raise DataError(f"{name} without instances: {list_some(empty)}; leave these bags out")
         order = np.argsort(bag, kind="stable")
-        weights = None if weights is None else np.asarray(weights, dtype=float)
         bare = cls(
             np.asarray(X)[order],
             np.append(0, np.cumsum(sizes)),
-            weights=None if weights is None else weights[order] if weights.shape == (len(X),) else weights,
+            weights=None if weights is None else _check_weights(weights, len(X))[order],
             names=tuple(names) or tuple(getattr(X, "columns", ())),
             bag_names=tuple(map(str, keys)),
         )
@@ -158,15 +149,12 @@ class Bags(Observation):
         Parameters
         ----------
         indices : ndarray or Sequence[int]
-            Numbers of these bags.
         """
         indices = np.asarray(indices, dtype=np.int64)
         sizes = self.sizes[indices]
         offsets = np.append(0, np.cumsum(sizes))
-        rows: np.ndarray | slice
-        if len(indices) and (indices == np.arange(len(indices))).all():
-            rows = slice(0, offsets[-1])  # a view
-        else:
+        rows: np.ndarray | slice = slice(0, offsets[-1])  # a view
+        if not len(indices) or (indices != np.arange(len(indices))).any():
             rows = np.repeat(self.offsets[indices] - offsets[:-1], sizes) + np.arange(offsets[-1])
         return replace(
             self,
@@ -181,13 +169,9 @@ class Bags(Observation):
     def drop_zero_weights(self) -> Self:
         """The bags without instances of weight 0, for methods that need whole instances.
 
-        Raises
-        ------
-        DataError
-            Weights other than 0 and 1, or counts that are not whole.
+        DataError for weights other than 0 and 1, or counts that are not whole.
         """
-        if self.counts is not None and (self.counts != np.round(self.counts)).any():
-            b = int(np.flatnonzero((self.counts != np.round(self.counts)).any(axis=1))[0])
+        if self.counts is not None and (b := _first(self.counts != np.round(self.counts))) is not None:
             raise DataError(f"bag {self._bag(b)}: counts are not whole; this method needs counts of instances")
         if self.weights is None:
             return self
@@ -203,27 +187,18 @@ class Bags(Observation):
         Parameters
         ----------
         names : Sequence[str]
-            Of the columns.
-
-        Raises
-        ------
-        DataError
-            A name that these bags do not have.
+            Of columns. DataError for one that these bags do not have.
         """
         return order_columns(self.X, self.names, names)
 
     def _counts_of(self, proportions: np.ndarray) -> np.ndarray:
         """(B, C) counts that have these proportions, of positives (B,) or of every class (B, C)."""
-        valid = ((proportions >= 0) & (proportions <= 1)).reshape(len(proportions), -1).all(axis=1)
-        if (bad := np.flatnonzero(~valid)).size:
-            b = bad[0]
-            raise DataError(
-                f"proportions: bag {self._bag(b)} has {proportions[b].tolist()}; shares lie between 0 and 1"
-            )
+        if (b := _first(~((proportions >= 0) & (proportions <= 1)))) is not None:
+            shares = proportions[b].tolist()
+            raise DataError(f"proportions: bag {self._bag(b)} has {shares}; shares lie between 0 and 1")
         if proportions.ndim == 1:
             proportions = np.column_stack([1 - proportions, proportions])
-        if (bad := np.flatnonzero(abs(proportions.sum(axis=1) - 1) > ROUNDED)).size:
-            b = bad[0]
+        if (b := _first(abs(proportions.sum(axis=1) - 1) > ROUNDED)) is not None:
             raise DataError(f"proportions: those of bag {self._bag(b)} add up to {proportions[b].sum():g}, not to 1")
         if self.weights is None or np.isin(self.weights, (0, 1)).all():
             return apportion(proportions, self.totals)
@@ -231,8 +206,7 @@ class Bags(Observation):
 
     # -- checking -----------------------------------------------------------------------------------------------
 
-    def _bag(self, b: int | np.integer) -> str:
-        """A bag in messages."""
+    def _bag(self, b: int) -> str:
         return repr(self.bag_names[b]) if self.bag_names else str(b)
 
     def _check_instances(self) -> None:
@@ -242,26 +216,17 @@ class Bags(Observation):
         if offsets.ndim != 1 or len(offsets) < 2 or offsets[0] != 0 or offsets[-1] != len(x):
             raise DataError(f"offsets: must go from 0 to the {len(x)} instances, got {offsets[:1]} … {offsets[-1:]}")
         if (np.diff(offsets) < 1).any():
-            empty = [self._bag(b) for b in np.flatnonzero(np.diff(offsets) < 1)]
+            empty = [self._bag(b) for b in np.flatnonzero(np.diff(offsets) < 1).tolist()]
             raise DataError(f"empty bags: {list_some(empty)}; leave them out")
         for names, number in ((self.names, x.shape[1]), (self.bag_names, len(self))):
             if names and len(names) != number:
                 raise DataError(f"{len(names)} names for {number} columns or bags")
         for start in range(0, len(x), CHUNK):  # x may be larger than memory
-            finite = np.isfinite(x[start : start + CHUNK])
-            if finite.all():
-                continue
-            i, j = np.argwhere(~finite)[0] + [start, 0]
-            column = repr(self.names[j]) if self.names else j
-            b = int(np.searchsorted(offsets, i, side="right") - 1)
-            raise DataError(f"X: column {column} is not a number in bag {self._bag(b)} (row {i}); fill or drop it")
-
-    def _check_weights(self, weights: np.ndarray) -> np.ndarray:
-        if weights.shape != (len(self.X),):
-            raise DataError(f"weights: must be ({len(self.X)},), got {weights.shape}")
-        if not ((weights >= 0) & np.isfinite(weights)).all():
-            raise DataError("weights: must be finite numbers ≥ 0")
-        return weights
+            if not (finite := np.isfinite(x[start : start + CHUNK])).all():
+                i, j = np.argwhere(~finite)[0] + [start, 0]
+                column = repr(self.names[j]) if self.names else j
+                bag = self._bag(int(np.searchsorted(offsets, i, side="right") - 1))
+                raise DataError(f"X: column {column} is not a number in bag {bag} (row {i}); fill or drop it")
 
     def _check_counts(self, counts: np.ndarray) -> np.ndarray:
         """(B, C) counts, from those or from (B,) numbers of positives."""
@@ -270,32 +235,27 @@ class Bags(Observation):
             raise DataError(f"counts: must have one row for each of the {len(self)} bags, got shape {counts.shape}")
         if not np.issubdtype(counts.dtype, np.number) or not np.isfinite(counts.astype(float)).all():
             raise DataError("counts: must be numbers")
-        if not weighted and (counts != np.round(counts)).any():
-            b = int(np.argwhere(counts != np.round(counts))[0][0])
+        if not weighted and (b := _first(counts != np.round(counts))) is not None:
             raise DataError(
                 f"bag {self._bag(b)}: counts {counts[b].tolist()} are not whole; for shares use "
                 "Bags.from_groups(X, bags, proportions=…)"
             )
         if counts.ndim == 1:
-            if (bad := np.flatnonzero((counts < 0) | (counts > sizes))).size:
-                b = bad[0]
+            if (b := _first((counts < 0) | (counts > sizes))) is not None:
                 raise DataError(f"bag {self._bag(b)}: {counts[b]} positives among {sizes[b]} instances")
             counts = np.column_stack([sizes - counts, counts])
-        if (bad := np.flatnonzero((counts < 0).any(axis=1))).size:
-            raise DataError(f"bag {self._bag(bad[0])}: negative count, {counts[bad[0]].tolist()}")
-        difference = abs(counts.sum(axis=1) - sizes)
-        if (bad := np.flatnonzero(difference > (1e-6 * np.maximum(sizes, 1) if weighted else 0))).size:
-            b = bad[0]
-            raise DataError(
-                f"bag {self._bag(b)}: counts {counts[b].tolist()} add up to {counts[b].sum()}, the bag has {sizes[b]}"
-            )
+        if (b := _first(counts < 0)) is not None:
+            raise DataError(f"bag {self._bag(b)}: negative count, {counts[b].tolist()}")
+        tolerance = 1e-6 * np.maximum(sizes, 1) if weighted else 0
+        if (b := _first(abs(counts.sum(axis=1) - sizes) > tolerance)) is not None:
+            added = f"{counts[b].tolist()} add up to {counts[b].sum()}"
+            raise DataError(f"bag {self._bag(b)}: counts {added}, the bag has {sizes[b]}")
         return counts
 
     def _check_target(self, target: np.ndarray) -> np.ndarray:
         if len(target) != len(self):
             raise DataError(f"target: {len(target)} values for {len(self)} bags")
-        if np.issubdtype(target.dtype, np.floating) and not np.isfinite(target).all():
-            b = int(np.argwhere(~np.isfinite(target))[0][0])
+        if np.issubdtype(target.dtype, np.floating) and (b := _first(~np.isfinite(target))) is not None:
             raise DataError(f"target: not a number for bag {self._bag(b)}")
         return target
 
@@ -306,10 +266,8 @@ class LabelledBags(Observation):
 
     Parameters
     ----------
-    bags : Bags
-        The bags without these labels.
-    y : ndarray of shape (n,)
-        Classes 0 … C − 1. They agree with the bags' counts, unless these have noise.
+    bags, y : Bags, ndarray of shape (n,)
+        The bags without labels, and classes 0 … C − 1 of their instances. They agree with the bags' counts, unless these have noise.
     """
 
     bags: Bags
@@ -323,12 +281,26 @@ class LabelledBags(Observation):
         cells = bags.bag_of * counts.shape[1] + y.astype(np.int64)
         labelled = np.bincount(cells, bags.weights, counts.size).reshape(counts.shape)
         wrong = abs(labelled - counts).max(axis=1) > 1e-6 * np.maximum(bags.totals, 1)
-        if (bad := np.flatnonzero(wrong)).size:
-            b = bad[0]
+        if (b := _first(wrong)) is not None:
+            by_labels, counted = labelled[b].tolist(), counts[b].tolist()
             raise DataError(
-                f"labels: bag {bags._bag(b)} has {labelled[b].tolist()} of each class by its labels, and counts "
-                f"{counts[b].tolist()}"
+                f"labels: bag {bags._bag(b)} has {by_labels} of each class by its labels, and counts {counted}"
             )
+
+
+def _first(wrong: np.ndarray) -> int | None:
+    """The first of (B, …) bags of which anything is wrong."""
+    rows = np.flatnonzero(wrong.any(axis=tuple(range(1, wrong.ndim))))
+    return int(rows[0]) if rows.size else None
+
+
+def _check_weights(weights: np.ndarray | Sequence[float], n: int) -> np.ndarray:
+    weights = np.asarray(weights, dtype=float)
+    if weights.shape != (n,):
+        raise DataError(f"weights: must be ({n},), got {weights.shape}")
+    if not ((weights >= 0) & np.isfinite(weights)).all():
+        raise DataError("weights: must be finite numbers ≥ 0")
+    return weights
 
 
 def order_columns(x: np.ndarray, names: Sequence[str], expected: Sequence[str]) -> np.ndarray:
@@ -350,7 +322,6 @@ def apportion(proportions: np.ndarray, sizes: int | np.ndarray) -> np.ndarray:
 
 
 def _map_bags(values: object, name: str) -> dict[Hashable, object]:
-    """{bag: value} from a mapping, a Series or a data frame with a row per bag."""
     if isinstance(values, pd.Series | pd.DataFrame):
         if not values.index.is_unique:
             raise DataError(f"{name}: bag {values.index[values.index.duplicated()][0]!r} occurs more than once")

@@ -1,7 +1,8 @@
 """All that a learner may be given. An observation is data in memory: it holds no path and no label it does not declare."""
 
 import math
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 
 from agglearn.saving import Packed, Saved
 
@@ -12,14 +13,10 @@ class NoiseSpec(Saved):
 
     Parameters
     ----------
-    mechanism : str
-        One of `agglearn.privacy.MECHANISMS`.
-    scale : float
-        Of the noise. Where tables have scales of their own, the largest.
-    epsilon, delta : float
-        Parameters of the guarantee.
-    adjacency : str
-        How neighbouring data sets differ: in one `record` or in one `label`.
+    mechanism, scale : str, float
+        One of `agglearn.privacy.MECHANISMS`, and its scale, the largest where tables have scales of their own.
+    epsilon, delta, adjacency : float, float, str
+        Parameters of the guarantee, and how neighbouring data sets differ: in one `record` or in one `label`.
     private : bool
         Whether OpenDP drew the noise without a seed. Seeded noise of experiments is not private, whatever its epsilon.
     scales : dict[str, float] or None
@@ -42,9 +39,8 @@ class NoiseSpec(Saved):
     postprocessing: str = "none"
     unprotected: str = ""
     stated_sensitivity: float = 0.0
-    meaning: str = field(
-        init=False, compare=False, repr=False
-    )  # the guarantee for a person who does not know what ε is
+    # the guarantee for a person who does not know what ε is
+    meaning: str = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "meaning", self._describe())
@@ -52,21 +48,24 @@ class NoiseSpec(Saved):
     def _describe(self) -> str:
         if not self.private:
             return f"Not private: {self.unprotected or 'this is the seeded noise of an experiment, which can be drawn again'}."
-        change = {
-            "record": "with any one record as without it",
-            "label": "with one label of a record as with the other",
-        }[self.adjacency]
+        by_label = self.adjacency == "label"
+        change = "with one label of a record as with the other" if by_label else "with any one record as without it"
         factor = math.exp(min(self.epsilon, 100))
         times = f"{factor:.3g}" if factor < 1000 else f"{factor:,.0f}" if factor < 1e15 else f"e^{self.epsilon:g}"
         but = f", but for a probability of {self.delta:g} (delta)" if self.delta else ""
         words = f"Whatever is learned from these numbers is at most {times} times as likely {change} (epsilon {self.epsilon:g}){but}."
-        if self.adjacency == "label":
+        if by_label:
             words += " Features are public and stand here as they are."
         if self.stated_sensitivity:
-            words += (
-                f" The sensitivity of {self.stated_sensitivity:g} was stated by the publisher, and no features show it."
-            )
+            stated = f"{self.stated_sensitivity:g} was stated by the publisher, and no features show it"
+            words += f" The sensitivity of {stated}."
         return words
+
+
+def map_scales(noise: NoiseSpec, change: Callable[[float], float]) -> NoiseSpec:
+    """The noise with other scales."""
+    scales = noise.scales and {name: change(scale) for name, scale in noise.scales.items()}
+    return replace(noise, scale=change(noise.scale), scales=scales)
 
 
 class Observation(Saved):

@@ -29,7 +29,7 @@ def clip_tables(tables: Tables) -> Tables:
     Parameters
     ----------
     tables : Tables
-        With noise. Others are returned as they are.
+        Exact ones are returned as they are.
     """
     if tables.noise is None:
         return tables
@@ -49,7 +49,7 @@ def project_tables(tables: Tables) -> Tables:
     Parameters
     ----------
     tables : Tables
-        With noise. Exact tables agree already and are returned as they are.
+        Exact ones agree already and are returned as they are.
     """
     if tables.noise is None:
         return tables
@@ -82,16 +82,15 @@ def noise_variances(tables: TableSet) -> dict[Key, float]:
     released = _released_variances(tables, tables.noise)
     if tables.noise.postprocessing != "projected":
         return {k: released[k] for k in tables.tables}
-    plain = [k for k in tables.tables if k not in tables.hashed_pairs]
-    total, effects = 1 / released[TOTALS], dict[int, float]()
-    for key in plain:
-        size = math.prod(tables.tables[key].shape)
+    shapes = {k: t.shape for k, t in tables.tables.items() if k not in tables.hashed_pairs}
+    total, effects = 1 / released[TOTALS], dict.fromkeys(range(len(tables.names)), 0.0)
+    for key, shape in shapes.items():
+        size = math.prod(shape)
         total += 1 / (released[key] * size)
         for i in key:
-            effects[i] = effects.get(i, 0.0) + tables.encoder.sizes[i] / (released[key] * size)
+            effects[i] += tables.encoder.sizes[i] / (released[key] * size)
     variances = {k: released[k] for k in tables.tables}
-    for key in plain:
-        shape = tables.tables[key].shape
+    for key, shape in shapes.items():
         size = math.prod(shape)
         pair = released[key] * math.prod(1 - 1 / n for n in shape) if len(key) == 2 else 0.0
         mains = sum((1 - 1 / n) / effects[i] / (size / n) ** 2 for i, n in zip(key, shape, strict=True))
@@ -101,9 +100,9 @@ def noise_variances(tables: TableSet) -> dict[Key, float]:
 
 def _released_variances(tables: TableSet, noise: NoiseSpec) -> dict[Key | str, float]:
     """{table, …, TOTALS: variance of the noise on each of its numbers} as released."""
-    scale = lambda key: (noise.scales or {}).get(table_name(tables, key), noise.scale)  # noqa: E731
     keys: list[Key | str] = [*tables.tables, TOTALS]
-    return {k: Mechanism(noise.mechanism, scale(k)).variance for k in keys}
+    scales = {k: (noise.scales or {}).get(table_name(tables, k), noise.scale) for k in keys}
+    return {k: Mechanism(noise.mechanism, scale).variance for k, scale in scales.items()}
 
 
 def _grand_totals(
@@ -134,10 +133,5 @@ def _assemble(key: Key, table: np.ndarray, totals: np.ndarray, effects: Mapping[
     rows, columns = table.shape[1:]
     first, second = table.mean(axis=2, keepdims=True), table.mean(axis=1, keepdims=True)
     interaction = table - first - second + table.mean(axis=(1, 2), keepdims=True)
-    i, j = key
-    return (
-        interaction
-        + totals[:, None, None] / (rows * columns)
-        + effects[i][:, :, None] / columns
-        + effects[j][:, None, :] / rows
-    )
+    mean = totals[:, None, None] / (rows * columns)
+    return interaction + mean + effects[key[0]][:, :, None] / columns + effects[key[1]][:, None, :] / rows

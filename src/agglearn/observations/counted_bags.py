@@ -20,23 +20,14 @@ class CountedBags(Observation):
 
     Parameters
     ----------
-    encoder : FrameEncoder
-        Modalities of the features.
-    frame : DataFrame
-        (n,) rows of raw features, in any order. Columns that the encoder does not name are left out.
-    rows : ndarray of shape (n,)
-        Rows of the frame, bag after bag. Some may be in no bag.
-    offsets : ndarray of shape (B + 1,)
-        Bag b holds rows[offsets[b]:offsets[b + 1]].
+    encoder, frame : FrameEncoder, DataFrame
+        Modalities of the features, and (n,) rows of raw features, in any order. Other columns are left out.
+    rows, offsets : ndarray of shape (n,), ndarray of shape (B + 1,)
+        Bag b holds rows[offsets[b]:offsets[b + 1]] of the frame. A record is in one bag at most.
     counts : ndarray of shape (B, 2)
-        Records with label 0 and with label 1.
+        Records with label 0 and with label 1, which add up to the sizes. DataError otherwise.
     noise : NoiseSpec or None
         How noise was added to the counts, or None.
-
-    Raises
-    ------
-    DataError
-        A record in several bags, or counts that do not add up to the sizes.
     """
 
     encoder: FrameEncoder
@@ -61,25 +52,10 @@ class CountedBags(Observation):
     def from_records(
         cls, encoder: FrameEncoder, frame: pd.DataFrame, y: np.ndarray, size: int, rng: np.random.Generator
     ) -> Self:
-        """Random bags of one size. Records that do not fill a bag are left out.
+        """Random bags of `size` records. Those that do not fill a bag are left out.
 
-        Parameters
-        ----------
-        encoder : FrameEncoder
-            Modalities of the features.
-        frame : DataFrame
-            (n,) rows of raw features.
-        y : ndarray of shape (n,)
-            Labels in {0, 1}.
-        size : int
-            Records per bag.
-        rng : Generator
-            Draws the bags.
-
-        Raises
-        ------
-        DataError
-            Fewer records than a bag takes, labels other than 0 and 1, a feature with the name of `y` (a Series).
+        `encoder` and `frame` are those of the class, `y` (n,) holds labels in {0, 1}, and `rng` draws the bags.
+        DataError for fewer records than a bag takes, other labels, or a feature with the name of `y` (a Series).
         """
         frame, y = public_features(frame, encoder.names, getattr(y, "name", None)), check_labels(y, len(frame))
         n = len(frame) // size * size if size >= 1 else 0

@@ -5,6 +5,7 @@ Source: Gilotte, Ben Yahmed, Rohde 2022, section 2 (d = Σ φ(x_i), c = Σ φ(x_
 """
 
 import contextlib
+import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
@@ -45,7 +46,8 @@ class Tally:
     def counts(self) -> dict[Key, Counts]:
         """Occupied cells of every table, with counts and label sums."""
         with _mapping(sum(map(len, self._tables.values()))) as each:  # largest first, as in counting
-            latest = dict(zip(reversed(self._tables), each(_counts, reversed(self._tables.values())), strict=True))
+            counted = each(operator.methodcaller("counts"), reversed(self._tables.values()))
+            latest = dict(zip(reversed(self._tables), counted, strict=True))
         if not self._earlier:
             return {key: latest[key] for key in self.keys}
         pairs = {key: zip(self._earlier[key], latest[key], strict=True) for key in self.keys}
@@ -95,10 +97,6 @@ def _mapping(work: int) -> Iterator[Map]:
             yield pool.map
 
 
-def _counts(table: "Dense | Sparse") -> Counts:
-    return table.counts()
-
-
 class Dense:
     """A table held whole."""
 
@@ -109,7 +107,7 @@ class Dense:
         return len(self.cells)
 
     def add(self, first: np.ndarray, second: np.ndarray, stride: int, buckets: int, labels: np.ndarray) -> None:
-        """Count records. Arguments as in `kernels.count_dense`."""
+        """Count records, see `kernels.count_dense`."""
         from agglearn.observations import kernels
 
         kernels.count_dense(first, second, stride, buckets, labels, self.cells)
@@ -130,7 +128,7 @@ class Sparse:
         return len(self.slots)
 
     def add(self, first: np.ndarray, second: np.ndarray, stride: int, buckets: int, labels: np.ndarray) -> None:
-        """Count records. Arguments as in `kernels.count_dense`."""
+        """Count records, see `kernels.count_dense`."""
         from agglearn.observations.kernels import count_sparse, move
 
         done = 0

@@ -25,7 +25,7 @@ class Released(Protocol):
 
 def certify(
     spec: NoiseSpec, observation: Released, draw: Draw, records: float, accept: bool, allow_large_epsilon: bool,
-    advice: str = "",
+    advice: str,
 ) -> NoiseSpec:  # fmt: skip
     """The noise of a release, `private` where OpenDP draws it and nothing else tells of records.
 
@@ -41,13 +41,13 @@ def certify(
             "random_state: the halves were drawn by coins of a known seed, so that one record more moves others from half to "
             "half; make them anew, and leave random_state out"
         )
-    facts = observation.exact_facts
-    if facts and not accept:
+    if not (facts := observation.exact_facts):
+        return replace(spec, private=True)
+    if not accept:
         raise ConfigError(
             f"{facts}, and stand beside the noisy numbers as they are; {advice}: nothing is then called private"
         )
-    words = f"{facts} and stand here as they are, while noise protects the numbers alone" if facts else ""
-    return replace(spec, private=not facts, unprotected=words)
+    return replace(spec, unprotected=f"{facts} and stand here as they are, while noise protects the numbers alone")
 
 
 def describe_learned(encoder: FrameEncoder | None, features_public: bool = False) -> str:

@@ -24,16 +24,13 @@ class FlowCounts(Observation):
 
     Parameters
     ----------
-    node_counts : ndarray or None
-        (N, L) or repeated (R, N, L), or one array per node. NaN where an entry was not observed. None: none.
-    edge_counts : ndarray or None
-        (E, L, L), (R, E, L, L) or one array per edge, in the order of the model's edges. None: none.
+    node_counts, edge_counts : ndarray or None
+        (N, L) or repeated (R, N, L), or one array per node. (E, L, L), (R, E, L, L) or one array per edge, in the order
+        of the model's edges. NaN where an entry was not observed. None: none.
     noise : str
         Distribution of an observed count given the true one: `exact`, `poisson`, `gaussian`, `laplace`.
-    rate : float
-        Detection rate of Poisson noise.
-    scale : float
-        σ of Gaussian, b of Laplace noise.
+    rate, scale : float
+        Detection rate of Poisson noise, and σ of Gaussian or b of Laplace noise.
     population_size : float or None
         M, where it is public.
     context : dict[str, ndarray]
@@ -77,36 +74,36 @@ class FlowCounts(Observation):
         return " and ".join(facts)
 
     def repeats(self, kind: Literal["node", "edge"]) -> np.ndarray:
-        """(R, N, L) node counts or (R, E, L, L) edge counts. R = 0 where there are none.
+        """(R, N, L) counts of kind `node` or (R, E, L, L) of kind `edge`. R = 0 where there are none.
 
         Parameters
         ----------
         kind : {'node', 'edge'}
-            `node` or `edge`.
         """
-        counts = self.node_counts if kind == "node" else self.edge_counts
+        counts, ndim = (self.node_counts, 3) if kind == "node" else (self.edge_counts, 4)
         if counts is None:
-            return np.zeros((0,) * (3 if kind == "node" else 4))
-        return counts if counts.ndim == (3 if kind == "node" else 4) else counts[None]
+            return np.zeros((0,) * ndim)
+        return counts if counts.ndim == ndim else counts[None]
 
     def _refuse_negative(self) -> None:
         for kind in KINDS:
             counts = self.repeats(kind)
             if (bad := np.argwhere(counts < 0)).size:
                 _, number, *cell = bad[0]
-                value = counts[tuple(bad[0])]
+                where = f"{kind} {number}, state {', '.join(map(str, cell))}"
                 raise DataError(
-                    f"{kind} {number}, state {', '.join(map(str, cell))}: negative count {value:g} under {self.noise} noise; "
-                    "use gaussian or laplace noise for counts that noise was added to"
+                    f"{where}: negative count {counts[tuple(bad[0])]:g} under {self.noise} noise; use gaussian or laplace "
+                    "noise for counts that noise was added to"
                 )
 
     def _check_totals(self) -> None:
-        totals = {}
-        for kind in KINDS:
-            for repeat in self.repeats(kind):
-                for number, table in enumerate(repeat):
-                    if table.size and not np.isnan(table).any():
-                        totals[f"{kind} {number}"] = table.sum()
+        totals = {
+            f"{kind} {number}": table.sum()
+            for kind in KINDS
+            for repeat in self.repeats(kind)
+            for number, table in enumerate(repeat)
+            if table.size and not np.isnan(table).any()
+        }
         for name, total in totals.items():
             first = next(iter(totals))
             if abs(total - totals[first]) > 1e-9 * max(1.0, total):
@@ -155,7 +152,6 @@ class FlowInstances(Observation):
     Parameters
     ----------
     instances : tuple[FlowCounts, ...]
-        One per population.
     """
 
     instances: tuple[FlowCounts, ...]

@@ -28,32 +28,25 @@ def with_gaussian_noise(
     Parameters
     ----------
     tables : ContingencyTables
-        Without noise.
-    sigma : float
-        Standard deviation, in records. 0 returns the tables as they are.
-    seed : int
-        Of the noise.
+        Without noise. DataError for others, or too many cells to hold.
+    sigma, seed : float, int
+        Standard deviation, in records (0 returns the tables as they are; ConfigError below 0), and seed of the noise.
     delta : float
         At which `noise.epsilon` is stated, the guarantee of the same noise if OpenDP had drawn it (`promised_epsilon`).
     merged : Sequence[ndarray] or None
         Of each feature, (modalities,) number of values in each modality, where the noise was added to tables of these
         values and their cells then summed. A cell's variance is σ² times the cells in it.
-
-    Raises
-    ------
-    ConfigError
-        Negative or infinite σ.
-    DataError
-        Tables that have noise already, or too many cells to hold.
     """
     if not 0 <= sigma < math.inf:
         raise ConfigError(f"sigma: must be a number of records from 0 on, got {sigma}")
     if sigma == 0 and tables.noise is None:
         return tables
-    noises: dict[Key | str, Mechanism] = {
-        k: Mechanism("gaussian", sigma * _root_of_merged(merged, k)) for k in tables.tables
-    }
-    noises[TOTALS] = Mechanism("gaussian", sigma)
+    noises: dict[Key | str, Mechanism] = {TOTALS: Mechanism("gaussian", sigma)}
+    for key in tables.tables:
+        root = 1.0  # of the number of noisy cells behind each cell, flat
+        if merged is not None:
+            root = np.sqrt(functools.reduce(np.multiply.outer, [merged[i] for i in key])).ravel()
+        noises[key] = Mechanism("gaussian", sigma * root)
     epsilon = promised_epsilon(sigma, len(tables.tables), delta)
     spec, draw = NoiseSpec("gaussian", float(sigma), epsilon, delta), draw_seeded(seed)
     return add_noise(tables, noises, draw, spec, draw_totals(tables, noises[TOTALS], draw, spec.adjacency))
@@ -66,10 +59,3 @@ def promised_epsilon(sigma: float, n_tables: int, delta: float) -> float:
     Gaussian mechanism (Balle and Wang 2018, theorem 8).
     """
     return gaussian_epsilon(sigma, math.sqrt(2 * (n_tables + 1)), delta)
-
-
-def _root_of_merged(merged: Sequence[np.ndarray] | None, key: Key) -> float | np.ndarray:
-    """Root of the number of noisy cells behind each cell of a table, flat. 1 where none were summed."""
-    if merged is None:
-        return 1.0
-    return np.sqrt(functools.reduce(np.multiply.outer, [merged[i] for i in key])).ravel()

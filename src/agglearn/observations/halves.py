@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from agglearn.errors import DataError
-from agglearn.observations.base import NoiseSpec, Observation
+from agglearn.observations.base import NoiseSpec, Observation, map_scales
 from agglearn.observations.label_sums import LabelSums
 from agglearn.observations.tables import ContingencyTables, Pairs, encode_records
 from agglearn.observations.workload import check_pairs, within_memory
@@ -31,7 +31,7 @@ class Halves(Observation):
 
     Parameters
     ----------
-    first, second : Half
+    first, second : ContingencyTables or LabelSums
         Both of one kind, over the same features, with the same noise.
     """
 
@@ -44,10 +44,11 @@ class Halves(Observation):
             raise DataError(f"halves: must be two of one kind, {' or '.join(KINDS)}, not {' and '.join(kinds)}")
         if self.first.names != self.second.names:
             raise DataError("halves: of other features, or in another order; make them with one encoder")
-        noises = [h.noise and replace(h.noise, scale=0.0, scales=None) for h in (self.first, self.second)]
+        halves = (self.first, self.second)
+        noises = [h.noise and replace(h.noise, scale=0.0, scales=None) for h in halves]
         if noises[0] != noises[1] and any(n is None or n.private for n in noises):  # scales follow each half's features
             raise DataError("halves: with other noise; release both at once (Halves.private)")
-        encoders, tables = ([getattr(h, k, None) for h in (self.first, self.second)] for k in ("encoder", "tables"))
+        encoders, tables = ([getattr(h, k, None) for h in halves] for k in ("encoder", "tables"))
         if encoders[0] != encoders[1] or set(tables[0] or ()) != set(tables[1] or ()):  # label sums have names for all
             raise DataError("halves: of other values, or of other pairs; make them with one encoder")
 
@@ -56,14 +57,10 @@ class Halves(Observation):
         cls, frame: pd.DataFrame, label: str | None = None, features: Iterable[str] | None = None, pairs: Pairs = "all",
         *, random_state: RandomState = None, **options: Any,
     ) -> Self:  # fmt: skip
-        """Tables of two random halves of records, each record in one by a coin of its own.
+        """Tables of two random halves of records, each record in one by a coin of its own, over one encoder.
 
-        Parameters
-        ----------
-        frame, label, features, pairs, **options
-            As in `ContingencyTables.from_records`. One encoder serves both halves.
-        random_state : RandomState
-            Seed of the coins. None for the system's randomness: a private release refuses any other.
+        `random_state` is the seed of the coins. None is for the system's randomness: a private release refuses any
+        other. The other parameters are as in `ContingencyTables.from_records`.
         """
         before = functools.partial(check_pairs, pairs, within_memory)
         encoder, x, y, label = encode_records(frame, label, features, before=before, **options)
@@ -79,8 +76,10 @@ class Halves(Observation):
         epsilon, delta, **options
             As in `ContingencyTables.private`.
         """
-        halves = (self.first, self.second)
-        return type(self)(*(half.private(epsilon, delta, draw=draw_private, **options) for half in halves))
+        release = functools.partial(
+            type(self.first).private, epsilon=epsilon, delta=delta, draw=draw_private, **options
+        )
+        return type(self)(release(self.first), release(self.second))
 
     @property
     def noise(self) -> NoiseSpec | None:
@@ -102,9 +101,8 @@ def toss_coins(n: int, rng: np.random.Generator) -> np.ndarray:
 
 def add_tables(a: ContingencyTables, b: ContingencyTables) -> ContingencyTables:
     """Tables of the records of both."""
-    tables = {key: table + b.tables[key] for key, table in a.tables.items()}
+    tables, noise = {key: table + b.tables[key] for key, table in a.tables.items()}, _double(a.noise)
     total, positives = a.total + b.total, a.positives + b.positives
-    noise = _double(a.noise)
     return replace(a, total=total, positives=positives, tables=tables, noise=noise, seeded_coins=False)
 
 
@@ -118,8 +116,4 @@ def add_sums(a: LabelSums, b: LabelSums) -> LabelSums:
 
 def _double(noise: NoiseSpec | None) -> NoiseSpec | None:
     """The noise of a sum of two independent draws: the same guarantee, √2 times the scale."""
-    if noise is None:
-        return None
-    root = math.sqrt(2)
-    scales = noise.scales and {k: root * s for k, s in noise.scales.items()}
-    return replace(noise, scale=root * noise.scale, scales=scales)
+    return noise and map_scales(noise, lambda scale: math.sqrt(2) * scale)

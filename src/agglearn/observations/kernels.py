@@ -44,15 +44,11 @@ def buckets_of(cells, buckets, out):
 
 @njit(cache=True, nogil=True)
 def count_dense(first, second, stride, buckets, labels, cells):
-    """Add records to a table that is held whole.
+    """Add records to a table that is held whole, `cells` (int64, packed counts and label sums).
 
-    Parameters
-    ----------
-    first, second : (n,) int32 codes of both features. A negative one is in no cell. Twice the same for one feature.
-    stride : modalities of the second feature. 0 for one feature.
-    buckets : cells are hashed into so many buckets. 0 for not at all.
-    labels : (n,) int8 in {0, 1}.
-    cells : (cells,) int64 packed counts and label sums.
+    `first`, `second`: (n,) int32 codes of both features, a negative one in no cell, twice the same for one feature. `stride`:
+    modalities of the second feature, 0 for one feature. `buckets` into which cells are hashed, 0 for not at all. `labels`:
+    (n,) int8 in {0, 1}.
     """
     for r in range(first.size):
         if first[r] >= 0 and second[r] >= 0:
@@ -73,13 +69,8 @@ def find_slot(slots, cell):
 def count_sparse(first, second, stride, buckets, labels, slots, used, start):
     """First record not added, after records from `start` on were added to a table of occupied cells only.
 
-    It is n, or less when the table is half full and must grow first.
-
-    Parameters
-    ----------
-    first, second, stride, buckets, labels : as in `count_dense`.
-    slots : (capacity, 2) int64, a power of two: cell + 1 (0: empty), packed counts and label sums.
-    used : (1,) int64 occupied slots.
+    It is n, or less when the table is half full and must grow first. `slots`: (capacity, 2) int64, capacity a power of two,
+    cell + 1 (0: empty) and packed counts and label sums. `used`: (1,) int64 occupied slots. The others as in `count_dense`.
     """
     for r in range(start, first.size):
         if first[r] >= 0 and second[r] >= 0:

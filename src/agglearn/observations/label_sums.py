@@ -33,14 +33,11 @@ class LabelSums(Observation):
 
     Parameters
     ----------
-    map : FeatureMap
-        From raw columns to k coordinates, an intercept of ones last where it has one.
-    frame : DataFrame
-        (n,) rows of raw features. Columns that the map does not name are left out.
-    names : Sequence[str]
-        (k,) names of the coordinates of `sums`. They must be those of the map, in its order.
-    sums : ndarray of shape (k,)
-        Σ w_i y_i X_i, exact or with noise.
+    map, frame : FeatureMap, DataFrame
+        From raw columns to k coordinates, an intercept of ones last where it has one, and (n,) rows of raw features.
+        Columns that the map does not name are left out.
+    names, sums : Sequence[str], ndarray of shape (k,)
+        Σ w_i y_i X_i, exact or with noise, and the names of its coordinates: those of the map, in its order.
     weights : ndarray of shape (n,) or None
         Public weights of the records, or None for 1.
     label : str
@@ -51,8 +48,7 @@ class LabelSums(Observation):
     Raises
     ------
     DataError
-        Sums of another length, or in another order than the map's coordinates, or weights that are none, or the label among
-        the features.
+        Sums of another length or order than the map's coordinates, weights that are none, the label among the features.
     """
 
     map: FeatureMap
@@ -64,13 +60,13 @@ class LabelSums(Observation):
     noise: NoiseSpec | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "sums", np.asarray(self.sums, dtype=float))
-        object.__setattr__(self, "names", list(self.names))
-        object.__setattr__(self, "frame", public_features(self.frame, self.map.inputs, self.label))
+        put = functools.partial(object.__setattr__, self)
+        put("sums", np.asarray(self.sums, dtype=float))
+        put("names", list(self.names))
+        put("frame", public_features(self.frame, self.map.inputs, self.label))
         _check_names(self.map.names, self.names, self.sums)
-        if not np.isfinite(self.sums).all():
-            bad = self.names[int(np.flatnonzero(~np.isfinite(self.sums))[0])]
-            raise DataError(f"sums: {bad!r} is no number")
+        if (bad := np.flatnonzero(~np.isfinite(self.sums))).size:
+            raise DataError(f"sums: {self.names[bad[0]]!r} is no number")
         if self.weights is not None:
             _check_weights(np.asarray(self.weights), len(self.frame))
 
@@ -85,10 +81,8 @@ class LabelSums(Observation):
 
         Parameters
         ----------
-        X : DataFrame or ndarray of shape (n, k)
-            Numeric columns. Those of an array are named x0, x1, …
-        y : ndarray of shape (n,) or Sequence[int]
-            Labels in {0, 1}.
+        X, y : DataFrame or ndarray of shape (n, k), ndarray of shape (n,) or Sequence[int]
+            Numeric columns (those of an array are named x0, x1, …), and labels in {0, 1}.
         bounds : Bounds or None
             (low, high) of all columns, or {column: (low, high)}: needed for `private`, unless its sensitivity is taken
             from the features. Values outside are refused.
@@ -114,16 +108,9 @@ class LabelSums(Observation):
         cls, mapped: FeatureMap, frame: pd.DataFrame, y: np.ndarray | Sequence[int], *,
         weights: np.ndarray | None = None, label: str = "label",
     ) -> Self:  # fmt: skip
-        """Sums over the coordinates that a map makes of raw columns.
+        """Sums over the coordinates that a map makes of (n,) rows of raw columns.
 
-        Parameters
-        ----------
-        mapped : FeatureMap
-            From raw columns to coordinates.
-        frame : DataFrame
-            (n,) rows of raw columns.
-        y, weights, label
-            As in `from_records`.
+        The other parameters are as in `from_records`.
         """
         frame, y = public_features(frame, mapped.inputs, getattr(y, "name", None)), np.asarray(y)
         if y.shape != (len(frame),):
@@ -146,16 +133,12 @@ class LabelSums(Observation):
 
         Parameters
         ----------
-        X : DataFrame or ndarray
+        X, **options
             As in `from_records`.
-        sums : Series or ndarray or Sequence[float]
+        sums, names : Series or ndarray or Sequence[float], Sequence[str] or None
             Series by coordinate name, or a vector with its `names`, in the matrix's order.
-        names : Sequence[str] or None
-            Of the coordinates, where `sums` is no Series.
         noise : NoiseSpec or None
             Of the release, None where it is exact.
-        **options : Any
-            `bounds`, `weights`, `intercept`, `label`, as in `from_records`.
         """
         if isinstance(sums, pd.Series):
             sums, names = sums.to_numpy(), list(sums.index)
@@ -186,8 +169,7 @@ class LabelSums(Observation):
         Raises
         ------
         ConfigError
-            `declared` or `coordinates` where no bounds, or wider ones, were declared, a number below that of the features,
-            `features` where there are none, or an unknown `of`.
+            No bounds, or wider ones than this needs, a number below that of the features, no features, an unknown `of`.
         DataError
             `declared` or `coordinates` where a value lies outside its declared bounds.
         """
@@ -257,23 +239,21 @@ class LabelSums(Observation):
     ) -> Self:  # fmt: skip
         """The sums with noise that protects every single label, drawn once, through OpenDP.
 
-        The features are public, so neighbouring data sets differ in one label (`adjacency` label). Training on the result
-        spends no further budget.
+        The features are public, so neighbouring data sets differ in one label (`adjacency` label). Training on the
+        result spends no further budget.
 
         Parameters
         ----------
-        epsilon, delta
-            Parameters of the guarantee. Laplace noise takes no delta.
-        mechanism : str
-            `gaussian`, `laplace`, and where sums are whole `discrete_gaussian`, `discrete_laplace`.
+        epsilon, delta, mechanism
+            Parameters of the guarantee, and `gaussian`, `laplace`, or where sums are whole `discrete_gaussian`,
+            `discrete_laplace`. Laplace noise takes no delta.
         calibration : str or None
             See `calibrate`. `classic` is the note's, which holds for ε < 1 only.
         sensitivity : str or float
             See `sensitivity`.
-        allow_large_epsilon : bool
-            Accept ε above 20 in a private release.
-        accept_learned_schema : bool
-            Accept features that were encoded by labels. The release is then not called private.
+        allow_large_epsilon, accept_learned_schema : bool
+            Accept ε above 20 in a private release, and features that were encoded by labels. The release is then not
+            called private.
         draw : Draw
             `draw_seeded(seed)` for reproducible noise that is not private.
 
@@ -283,7 +263,8 @@ class LabelSums(Observation):
             ε, δ or bounds that give no guarantee. In a private release also δ from 1/N on, ε above 20, and the classic
             calibration from ε = 1 on.
         DataError
-            Sums that have noise already. In a private release also discrete noise where features or weights are not whole.
+            Sums that have noise already. In a private release also discrete noise where features or weights are not
+            whole.
         """
         if self.noise is not None:
             raise DataError(f"the sums have {self.noise.mechanism} noise already")
@@ -326,17 +307,16 @@ class LabelSums(Observation):
 def _bounds(bounds: Bounds | None, columns: list[str]) -> dict[str, tuple[float, float]]:
     if bounds is None:
         return {}
-    if not isinstance(bounds, Mapping):
-        low, high = bounds
-        bounds = dict.fromkeys(columns, (low, high))
-    bounds = {str(name): span for name, span in bounds.items()}
+    by_name = bounds if isinstance(bounds, Mapping) else dict.fromkeys(columns, bounds)
+    by_name, ranges = {str(name): span for name, span in by_name.items()}, {}
     for name in columns:
-        if name not in bounds:
+        if name not in by_name:
             raise ConfigError(f"bounds: none for column {name!r}; declare (low, high) for it")
-        low, high = bounds[name]
+        low, high = by_name[name]
         if not -math.inf < low <= high < math.inf:
             raise ConfigError(f"bounds: {name}: ({low}, {high}) is no range")
-    return {name: (float(bounds[name][0]), float(bounds[name][1])) for name in columns}
+        ranges[name] = float(low), float(high)
+    return ranges
 
 
 def _check_names(expected: list[str], names: Sequence[str], sums: np.ndarray) -> None:

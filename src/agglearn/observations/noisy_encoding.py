@@ -28,21 +28,14 @@ def tables_with_noisy_encoding(
 
     Parameters
     ----------
-    encoder : FrameEncoder
-        Of the raw values.
-    codes : ndarray of shape (n, D)
-        Of the records.
-    y : ndarray of shape (n,)
-        Labels in {0, 1}.
+    encoder, codes, y : FrameEncoder, ndarray of shape (n, D), ndarray of shape (n,)
+        Of the raw values, codes of the records, and labels in {0, 1}.
     sigma, seed
         Of the noise, see `with_gaussian_noise`. Single tables have the noise of that function.
-    above : int
-        Categorical features of more values are encoded, by count and label rate in their noisy single table.
-    modalities : int
-        Exclusive upper bound of the resulting modalities (`TargetEncoder`).
-    label : str
-        Name of the label.
-    pairs : Pairs
+    above, modalities : int
+        Categorical features of more values than `above` are encoded, by count and label rate in their noisy single
+        table, as fewer than `modalities` (`TargetEncoder`).
+    label, pairs
         As in `ContingencyTables.from_records`.
     """
     raw = with_gaussian_noise(ContingencyTables.from_codes(encoder, codes, y, label, "none"), sigma, seed)
@@ -51,10 +44,10 @@ def tables_with_noisy_encoding(
     tables = ContingencyTables.from_codes(FrameEncoder(features), new, y, label, pairs)
     merged = [np.bincount(recoding, minlength=f.size) for f, recoding in zip(features, recodings, strict=True)]
     noisy = with_gaussian_noise(tables, sigma, seed, merged=merged)
-    singles: dict[Key, Table] = {}
-    for i, (feature, recoding) in enumerate(zip(features, recodings, strict=True)):
-        table = raw.tables[i,]
-        singles[i,] = table.merge_cells(recoding[table.cells], (feature.size,))
+    singles: dict[Key, Table] = {
+        (i,): raw.tables[i,].merge_cells(recoding[raw.tables[i,].cells], (features[i].size,))
+        for i, recoding in enumerate(recodings)
+    }
     return replace(noisy, tables=noisy.tables | singles)
 
 

@@ -20,12 +20,8 @@ class Records(Observation):
 
     Parameters
     ----------
-    encoder : FrameEncoder
-        The same modalities that tables of these records have.
-    frame : DataFrame
-        Raw features, one row per record.
-    y : ndarray of shape (n,)
-        Int8 labels in {0, 1}.
+    encoder, frame, y : FrameEncoder, DataFrame, ndarray of shape (n,)
+        The modalities that tables of these records have, (n,) rows of raw features, and int8 labels in {0, 1}.
     label : str
         Name of the label.
     cross_buckets : int or None
@@ -45,20 +41,12 @@ class Records(Observation):
 
     @classmethod
     def from_records(
-        cls,
-        frame: pd.DataFrame,
-        label: str | None = None,
-        features: Iterable[str] | None = None,
-        **options: Any,
+        cls, frame: pd.DataFrame, label: str | None = None, features: Iterable[str] | None = None, **options: Any
     ) -> Self:
         """Records from raw columns.
 
-        Parameters
-        ----------
-        frame, label, features
-            As in `ContingencyTables.from_records`.
-        **options : Any
-            `schema`, `binning`, `categorical`, `positive`, `hashed`, `hash_above`, as there.
+        `options` are `schema`, `binning`, `categorical`, `positive`, `hashed` and `hash_above` of
+        `ContingencyTables.from_records`.
         """
         encoder, x, y, label = encode_records(frame, label, features, **options)
         return cls(encoder, x.reset_index(drop=True), y, label)
@@ -74,7 +62,6 @@ class Records(Observation):
         Parameters
         ----------
         names : Iterable[str]
-            Of these features.
         """
         requested = set(map(str, names))
         names = [n for n in self.encoder.names if n in requested]

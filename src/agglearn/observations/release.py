@@ -44,23 +44,17 @@ def release_tables(
     ----------
     tables : Tables
         Without noise.
-    epsilon, delta
-        Parameters of the guarantee. Laplace noise takes no delta.
-    mechanism : str
-        One of `agglearn.privacy.MECHANISMS`.
-    split : str
-        Of the budget over tables, see `budget_shares`.
-    adjacency : str
-        `record`, one record more or less. `label`, one label exchanged: then counts are public and exact, and label
-        sums alone have noise.
+    epsilon, delta, mechanism
+        Parameters of the guarantee, and one of `agglearn.privacy.MECHANISMS`. Laplace noise takes no delta.
+    split, adjacency : str
+        The budget over tables, see `budget_shares`, and what a neighbour differs in: one `record` more or less, or one
+        `label` exchanged. Then counts are public and exact, and label sums alone have noise.
     postprocessing : str
-        `none`, `clip` (counts from 0 on, label sums within them), or `project` (tables that agree with one another). It
-        costs no privacy.
-    allow_large_epsilon : bool
-        Accept ε above 20 in a private release.
-    accept_learned_schema : bool
-        Accept that bins and categories were learned from the records. Noise on counts does not hide them, so the
-        release is then not called private.
+        `none`, `clip` (counts from 0 on, label sums within them), or `project` (tables that agree). It costs no
+        privacy.
+    allow_large_epsilon, accept_learned_schema : bool
+        Accept ε above 20 in a private release, and bins and categories that were learned from the records. Noise on
+        counts does not hide these, so the release is then not called private.
     draw : Draw
         `draw_private` draws through OpenDP. `draw_seeded(seed)` from the same distribution, reproducible and not
         private.
@@ -79,9 +73,8 @@ def release_tables(
     cells = {k: math.prod(t.shape) for k, t in tables.tables.items()}
     noises = mechanisms(cells, mechanism, epsilon, delta, split, adjacency)
     scales = {table_name(tables, k): float(noise.scale) for k, noise in noises.items()}
-    spec = NoiseSpec(
-        mechanism, max(scales.values()), epsilon, delta, adjacency, scales=scales if split == "cells" else None
-    )
+    stated = scales if split == "cells" else None
+    spec = NoiseSpec(mechanism, max(scales.values()), epsilon, delta, adjacency, scales=stated)
     totals = draw_totals(tables, noises[TOTALS], draw, adjacency)
     # whether δ is refused must not depend on more than the release shows
     margin = 0.0 if adjacency == "label" else DEVIATIONS * math.sqrt(noises[TOTALS].variance)
@@ -107,9 +100,8 @@ def add_noise(
     """
     cells = sum(math.prod(t.shape) for t in tables.tables.values())
     if cells > MAX_CELLS:
-        raise DataError(
-            f"noise on all {cells:,} cells needs too much memory; use fewer pairs, or hash the largest features"
-        )
+        advice = "use fewer pairs, or hash the largest features"
+        raise DataError(f"noise on all {cells:,} cells needs too much memory; {advice}")
     first, names = 1 if spec.adjacency == "label" else 0, tables.names  # counts are public where labels alone are not
 
     def draw_table(key: Key, table: Table) -> Table:
@@ -132,16 +124,9 @@ def release_bag_counts(
     Parameters
     ----------
     bags : Bags or CountedBags
-        Of two classes, without weights, target and noise.
+        Of two classes, without weights, target and noise. DataError for others.
     epsilon, delta, mechanism, allow_large_epsilon, accept_learned_schema, draw
-        As in `release_tables`.
-
-    Raises
-    ------
-    DataError
-        Other bags.
-    ConfigError
-        See `release_tables`.
+        As in `release_tables`, with its errors.
     """
     if bags.counts is None or bags.counts.shape[1] != 2 or bags.weights is not None:
         raise DataError("noise on bag counts needs bags of two classes without weights")
@@ -163,32 +148,25 @@ def release_flow_counts(
 ) -> FlowCounts:  # fmt: skip
     """Flow counts with noise on every entry that was observed.
 
-    One person more or less is in one cell of every node's and every edge's table. The budget is split over these tables, all
-    with the same scale.
+    One person more or less is in one cell of every node's and every edge's table. The budget is split over these
+    tables, all with the same scale.
 
     Parameters
     ----------
     flows : FlowCounts
-        Exact counts, each once.
+        Exact counts, each once. DataError for others.
     epsilon, delta, mechanism, allow_large_epsilon
-        As in `release_tables`.
+        As in `release_tables`, with its errors.
     accept_exact_facts : bool
-        Accept that which counts are missing, and the context, stand beside the noisy counts as they are. The release is then
-        not called private. What is public can be left out here and put beside the release: `replace(noisy, context=…)`.
+        Accept that which counts are missing, and the context, stand beside the noisy counts as they are. The release is
+        then not called private. What is public can be left out and put beside the release: `replace(noisy, context=…)`.
     draw : Draw
         As in `release_tables`.
-
-    Raises
-    ------
-    DataError
-        Counts that are not exact, or repeated.
-    ConfigError
-        See `release_tables`.
     """
     if flows.noise != "exact":
         raise DataError(f"the counts have {flows.noise} noise already")
     counts = {k: getattr(flows, k) for k in ("node_counts", "edge_counts") if getattr(flows, k) is not None}
-    if any(v.ndim != n for k, v in counts.items() for n in [2 if k == "node_counts" else 3]):
+    if any(v.ndim != (2 if k == "node_counts" else 3) for k, v in counts.items()):
         raise DataError("repeated exact counts: give each once")
     n = sum(len(v) for v in counts.values())
     epsilon, delta = check_promise(epsilon, delta, mechanism)
@@ -197,10 +175,8 @@ def release_flow_counts(
         observed = ~np.isnan(values)
         counts[name] = values.copy()
         counts[name][observed] = draw(noise, values[observed], name)
-    spec, records = (
-        NoiseSpec(noise.kind, float(noise.scale), epsilon, delta),
-        _largest_population(counts.values(), noise),
-    )
+    spec = NoiseSpec(noise.kind, float(noise.scale), epsilon, delta)
+    records = _largest_population(counts.values(), noise)
     spec = certify(spec, flows, draw, records, accept_exact_facts, allow_large_epsilon, FLOWS_ADVICE)
     kind = "gaussian" if noise.gaussian else "laplace"
     return replace(flows, **counts, noise=kind, scale=float(noise.scale), population_size=None, privacy=spec)

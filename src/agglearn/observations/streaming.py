@@ -11,8 +11,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from agglearn.encoding import BinnedEncoder, Binning, FrameEncoder
+from agglearn.encoding import binning as binning_of
 from agglearn.encoding.codes import one_warning
 from agglearn.encoding.columns import LOOKS_NUMERIC, present, with_missing
+from agglearn.encoding.frame import fit_column
 from agglearn.errors import DataError
 
 BATCH = 1 << 19  # records read at a time
@@ -53,21 +55,19 @@ class ParquetRecords:
         binning: str | Binning,
         categorical: Iterable[str],
         hashed: Mapping[str, int] | None,
-        hash_above: tuple[int, int] | None = None,
+        hash_above: tuple[int, int] | None,
     ) -> FrameEncoder:
         """The encoder of all columns. Memory holds one column, of categories the distinct values only."""
         categories, hashed = set(present(categorical, self.columns)), {str(c): n for c, n in (hashed or {}).items()}
         present(hashed, self.columns)
+        bins = binning_of(binning)
         features = []
         with one_warning():
             for c in self.columns:
                 few = c in categories or c in hashed or self._is_mostly_text(c)
                 frame = pd.DataFrame({c: self._distinct(c)}) if few else as_columns(self.file.read(columns=[c]))
-                buckets = {c: hashed[c]} if c in hashed else None
-                encoder = FrameEncoder.fit(
-                    with_missing(frame, self.missing), binning, categories & {c}, buckets, hash_above
-                )
-                features.append(encoder.features[0])
+                column = with_missing(frame, self.missing)[c]
+                features.append(fit_column(column, bins, c in categories, hashed.get(c), hash_above))
         return FrameEncoder(tuple(features))
 
     def batches(self, encoder: FrameEncoder, labels: LabelsOf) -> Iterator[tuple[np.ndarray, np.ndarray]]:
@@ -89,8 +89,7 @@ class ParquetRecords:
         return [f.name for f in encoder.features if not isinstance(f, BinnedEncoder) and self._is_text(f.name)]
 
     def _is_text(self, name: str) -> bool:
-        kind = self.file.schema_arrow.field(name).type
-        return pa.types.is_string(kind) or pa.types.is_large_string(kind)
+        return self.file.schema_arrow.field(name).type in (pa.string(), pa.large_string())
 
     def _chunks(self, name: str) -> Iterator[pa.Array]:
         for batch in self.file.iter_batches(BATCH, columns=[name]):

@@ -1,6 +1,6 @@
 """One contingency table, and the fields of several that noise and agreement work on."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -19,10 +19,8 @@ class Table:
     ----------
     shape : tuple[int, ...]
         Modalities of each feature. (H,) for a pair whose cells are hashed into H buckets.
-    cells : ndarray of shape (m,)
-        Int64, flat C-order index of the occupied cells, ascending.
-    counts, label_sums : ndarray of shape (m,)
-        Records, and records with label 1, in each cell.
+    cells, counts, label_sums : ndarray of shape (m,)
+        Int64, flat C-order index of the occupied cells, ascending, with their records, and those with label 1.
     """
 
     shape: tuple[int, ...]
@@ -41,10 +39,8 @@ class Table:
 
         Parameters
         ----------
-        cells : ndarray of shape (m,)
-            New cell of each occupied cell.
-        shape : tuple[int, ...]
-            Shape of the new table.
+        cells, shape : ndarray of shape (m,), tuple[int, ...]
+            New cell of each occupied cell, and shape of the new table.
         """
         return Table(shape, *sum_cells(cells, self.counts, self.label_sums))
 
@@ -63,7 +59,7 @@ class TableSet:
     total: float
     positives: float
     tables: dict[Key, Table]
-    noise: NoiseSpec | None = field(default=None)
+    noise: NoiseSpec | None = None
     seeded_coins: bool = False
 
     @property

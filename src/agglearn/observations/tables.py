@@ -14,13 +14,13 @@ import numpy as np
 import pandas as pd
 
 from agglearn.encoding import Binning, FrameEncoder, Schema
-from agglearn.encoding.columns import as_frame, present
-from agglearn.encoding.labels import label_all, require_label, take_label
+from agglearn.encoding.columns import as_frame, first_repeated, present
+from agglearn.encoding.labels import binary_label, require_label, take_label
 from agglearn.errors import DataError
 from agglearn.observations.base import Observation
 from agglearn.observations.counting import Counts, Key, Tally
 from agglearn.observations.release import release_tables
-from agglearn.observations.streaming import LabelsOf, ParquetRecords
+from agglearn.observations.streaming import ParquetRecords
 from agglearn.observations.table import Table, TableSet
 from agglearn.observations.workload import Check, check_pairs, within_memory, workload_of
 
@@ -33,25 +33,22 @@ class ContingencyTables(TableSet, Observation):
 
     Parameters
     ----------
-    encoder
-        The raw values of each modality, as public as the tables themselves.
-    label
-        Name of the label.
-    total, positives
+    encoder, label : FrameEncoder, str
+        The raw values of each modality, as public as the tables themselves, and the name of the label.
+    total, positives : float
         Records, and records with label 1.
-    tables
+    tables : dict[Key, Table]
         {(i,): Table, (i, j): Table}, features by position in the encoder, i < j. A pair's table may be hashed
         (Weinberger et al. 2009): its cells are then buckets, see `hashed_pairs`.
-    noise
+    noise : NoiseSpec or None
         How noise was added, or None. Without noise, counts must be whole and consistent.
-    seeded_coins
+    seeded_coins : bool
         Whether the records are a random half of others, by coins of a known seed. A private release refuses it.
     """
 
     def __post_init__(self) -> None:
-        names = self.encoder.names
-        if len(set(names)) < len(names):
-            raise DataError(f"feature {next(n for n in names if names.count(n) > 1)!r} is named twice")
+        if (name := first_repeated(self.encoder.names)) is not None:
+            raise DataError(f"feature {name!r} is named twice")
         if self.noise is None:
             _check(self)
 
@@ -79,12 +76,11 @@ class ContingencyTables(TableSet, Observation):
         Parameters
         ----------
         frame : DataFrame or ndarray
-            One row per record, raw columns. Numbers are binned, the rest are categories. Columns are matched by the text
-            of their names, here and wherever a setting names them. Those of an array are x0, x1, …
-        label : str or None
-            Column with the binary label. A schema names it, too.
-        features : Sequence[str] or None
-            Columns to use. By default all but the label, or all of the schema.
+            One row per record, raw columns. Numbers are binned, the rest are categories. Columns are matched by the
+            text of their names, here and wherever a setting names them. Those of an array are x0, x1, …
+        label, features : str or None, Sequence[str] or None
+            Column with the binary label, which a schema names, too, and columns to use: by default all others, or all
+            of the schema.
         pairs : Pairs
             `all` pairs of features, `none`, or a list of pairs of names.
         schema : Schema or None
@@ -97,8 +93,7 @@ class ContingencyTables(TableSet, Observation):
         cross_buckets : int or None
             Tables of pairs with more cells than this are hashed into so many. None for none.
         before_counting : Check
-            Called with the `Workload` before counting starts. The default refuses work that needs more memory than this
-            machine has.
+            Called with the `Workload` before counting. The default refuses what needs more memory than there is.
 
         Raises
         ------
@@ -118,18 +113,9 @@ class ContingencyTables(TableSet, Observation):
         cls, encoder: FrameEncoder, codes: np.ndarray, y: np.ndarray, label: str = "label", pairs: Pairs = "all",
         cross_buckets: int | None = None, before_counting: Check = within_memory,
     ) -> Self:  # fmt: skip
-        """Aggregate encoded records.
+        """Aggregate encoded records: int32 codes (n, D) of an encoder, and labels y (n,) in {0, 1}.
 
-        Parameters
-        ----------
-        encoder : FrameEncoder
-            Of the codes.
-        codes : ndarray of shape (n, D)
-            Int32.
-        y : ndarray of shape (n,)
-            Labels in {0, 1}.
-        label, pairs, cross_buckets, before_counting
-            As in `from_records`.
+        The other parameters are as in `from_records`.
         """
         return cls.from_batches(encoder, [(codes, y)], label, pairs, cross_buckets, len(y), before_counting)
 
@@ -138,18 +124,10 @@ class ContingencyTables(TableSet, Observation):
         cls, encoder: FrameEncoder, batches: Iterable[tuple[np.ndarray, np.ndarray]], label: str = "label",
         pairs: Pairs = "all", cross_buckets: int | None = None, records: int = 0, before_counting: Check = within_memory,
     ) -> Self:  # fmt: skip
-        """Add up tables over batches. Memory holds one batch and the tables.
+        """Add up tables over batches, pairs (codes, y) as in `from_codes`. Memory holds one batch and the tables.
 
-        Parameters
-        ----------
-        encoder : FrameEncoder
-            Of the codes.
-        batches : Iterable[tuple[ndarray, ndarray]]
-            Pairs of codes and labels, as in `from_codes`.
-        records : int
-            Number of records, 0 where it is unknown. See `workload_of`.
-        label, pairs, cross_buckets, before_counting
-            As in `from_records`.
+        `records` is their number, 0 where it is unknown, see `workload_of`. The other parameters are as in
+        `from_records`.
         """
         tally = start_tally(encoder, pairs, cross_buckets, records, before_counting)
         for codes, y in batches:
@@ -160,18 +138,9 @@ class ContingencyTables(TableSet, Observation):
     def from_counts(
         cls, encoder: FrameEncoder, counts: Mapping[Key, Counts], tally: Tally, label: str = "label"
     ) -> Self:
-        """Tables of counted cells.
+        """Tables of counted cells: cells, counts and label sums of each, over codes of the encoder.
 
-        Parameters
-        ----------
-        encoder : FrameEncoder
-            Of the codes that were counted.
-        counts : Mapping[Key, Counts]
-            Cells, counts and label sums of each table.
-        tally : Tally
-            Holds the totals, and the buckets of hashed tables.
-        label : str
-            Name of the label.
+        The tally holds the totals, and the buckets of hashed tables.
         """
         sizes, hashed = encoder.sizes, tally.hashed
         shapes = {k: (hashed[k],) if k in hashed else tuple(int(sizes[i]) for i in k) for k in counts}
@@ -198,30 +167,19 @@ class ContingencyTables(TableSet, Observation):
     ) -> Self:
         """Aggregate a Parquet file too large for memory: column by column to fit the encoder, batch by batch to count.
 
-        Parameters
-        ----------
-        path : str or Path
-            Parquet file, one row per record.
-        missing : Iterable[str]
-            Spellings of a missing value besides null.
-        label, features, pairs, schema, binning, categorical, positive, hashed, hash_above, cross_buckets, before_counting
-            As in `from_records`.
+        `missing` are spellings of a missing value besides null. The other parameters are as in `from_records`.
         """
-        labels: LabelsOf
-        if schema is None:
-            records = ParquetRecords(path, require_label(label), features, list(missing))
+        learned = {"binning": binning, "categorical": categorical, "hashed": hashed, "hash_above": hash_above}
+        encoder, label = _read_schema(schema, label, features, positive=positive, **learned)
+        records = ParquetRecords(path, label, encoder.names if encoder else features, list(missing))
+        if encoder is None:
             check_pairs(pairs, before_counting, len(records.columns))
             encoder = records.fit(binning or "deciles", categorical, hashed, hash_above)
-            labels = functools.partial(label_all, positive=positive)
-        else:
-            schema.refuse(
-                label, positive=positive, binning=binning, categorical=categorical, hashed=hashed, hash_above=hash_above
-            )
-            encoder = select_features(schema.encoder, features)
-            records = ParquetRecords(path, schema.label, encoder.names, list(missing))
-            labels = schema.labels
+        labels = (
+            schema.labels if schema else lambda column: (binary_label(column, positive), np.ones(len(column), bool))
+        )
         n, batches = records.file.metadata.num_rows, records.batches(encoder, labels)
-        return cls.from_batches(encoder, batches, records.label, pairs, cross_buckets, n, before_counting)
+        return cls.from_batches(encoder, batches, label, pairs, cross_buckets, n, before_counting)
 
     # -- using --------------------------------------------------------------------------------------------------
 
@@ -240,21 +198,13 @@ class ContingencyTables(TableSet, Observation):
 
         Parameters
         ----------
-        epsilon, delta
-            Parameters of the guarantee.
-        **options : Any
+        epsilon, delta, **options
             See `agglearn.observations.release.release_tables`.
         """
         return release_tables(self, epsilon, delta, **options)
 
     def check_labels(self) -> None:
-        """Refuse tables of a single label.
-
-        Raises
-        ------
-        DataError
-            Not both labels occur.
-        """
+        """Raise DataError where not both labels occur."""
         if not 0 < self.positives < self.total:
             raise DataError(
                 f"label {self.label!r}: all {self.total:g} records have the same label; nothing can be learned"
@@ -266,13 +216,9 @@ class ContingencyTables(TableSet, Observation):
         Parameters
         ----------
         names : Iterable[str]
-            Of these features.
         """
         selected = set(present(names, self.names))
-        rank: dict[int, int] = {}
-        for i, name in enumerate(self.names):
-            if name in selected:
-                rank[i] = len(rank)
+        rank = {i: r for r, i in enumerate(i for i, name in enumerate(self.names) if name in selected)}
         tables = {tuple(rank[i] for i in key): t for key, t in self.tables.items() if rank.keys() >= set(key)}
         encoder = self.encoder.select([self.names[i] for i in rank])
         return replace(self, encoder=encoder, tables=tables)
@@ -296,17 +242,12 @@ class ContingencyTables(TableSet, Observation):
         return d, c
 
     def refuse_hashed_pairs(self, use: str) -> None:
-        """Refuse hashed tables.
+        """Raise DataError where a pair's table is hashed.
 
         Parameters
         ----------
         use : str
             The computation that needs the cells themselves.
-
-        Raises
-        ------
-        DataError
-            A pair's table is hashed.
         """
         for i, j in self.hashed_pairs:
             raise DataError(
@@ -322,29 +263,19 @@ class ContingencyTables(TableSet, Observation):
 
     def _parameters(self) -> dict[str, Any]:
         """The fields. `tables` is one data frame (feature_a, feature_b, code_a, code_b, count, label_sum)."""
-        hashed = [[*key, buckets] for key, buckets in self.hashed_pairs.items()]
-        return {
-            **super()._parameters(),
-            "keys": [list(key) for key in self.tables],
-            "hashed": hashed,
-            "tables": self._rows(),
-        }
+        keys, hashed = [list(key) for key in self.tables], [[*key, n] for key, n in self.hashed_pairs.items()]
+        return {**super()._parameters(), "keys": keys, "hashed": hashed, "tables": self._rows()}
 
     def _rows(self) -> pd.DataFrame:
         """The cells of all tables, table after table. A table of one feature has −1 for the second feature and code."""
         if not self.tables:
             return pd.DataFrame(columns=COLUMNS)
-        tables, sizes = list(self.tables.values()), [len(t.cells) for t in self.tables.values()]
+        tables, sizes = self.tables.values(), [len(t.cells) for t in self.tables.values()]
         codes = [np.unravel_index(t.cells, t.shape) for t in tables]
-        none = [np.full(n, -1) for n in sizes]
-        columns = (
-            np.repeat([key[0] for key in self.tables], sizes).astype(np.int32),
-            np.repeat([key[1] if len(key) == 2 else -1 for key in self.tables], sizes).astype(np.int32),
-            np.concatenate([c[0] for c in codes]).astype(np.int32),
-            np.concatenate([c[1] if len(c) == 2 else n for c, n in zip(codes, none, strict=True)]).astype(np.int32),
-            np.concatenate([t.counts for t in tables]),
-            np.concatenate([t.label_sums for t in tables]),
-        )
+        features = (np.repeat([(*key, -1)[i] for key in self.tables], sizes) for i in (0, 1))
+        cells = (np.concatenate([(*c, np.full(len(c[0]), -1))[i] for c in codes]) for i in (0, 1))
+        numbers = (np.concatenate([getattr(t, name) for t in tables]) for name in ("counts", "label_sums"))
+        columns = [*(column.astype(np.int32) for column in (*features, *cells)), *numbers]
         return pd.DataFrame(dict(zip(COLUMNS, columns, strict=True)))
 
     @classmethod
@@ -369,30 +300,36 @@ def encode_records(
     frame: pd.DataFrame, label: str | None, features: Iterable[str] | None, schema: Schema | None = None, *,
     binning: str | Binning | None = None, categorical: Iterable[str] = (), positive: object = None,
     hashed: Mapping[str, int] | None = None, hash_above: tuple[int, int] | None = None,
-    before: Callable[[int], object] | None = None,
+    before: Callable[[int], object] = lambda features: None,
 ) -> tuple[FrameEncoder, pd.DataFrame, np.ndarray, str]:  # fmt: skip
     """(encoder, features, labels, name of the label) of records: by a declared schema, or learned from them.
 
     `before` is called with the number of features before the work on their values.
     """
-    if schema is not None:
-        schema.refuse(
-            label, positive=positive, binning=binning, categorical=categorical, hashed=hashed, hash_above=hash_above
-        )
-        encoder, frame = select_features(schema.encoder, features), as_frame(frame)
-        present([schema.label, *encoder.names], frame.columns)
-        if before:
-            before(len(encoder.names))
-        y, labelled = schema.labels(frame[schema.label])
-        return encoder, frame.loc[labelled, encoder.names], y, schema.label
-    label = require_label(label)
+    learned = {"binning": binning, "categorical": categorical, "hashed": hashed, "hash_above": hash_above}
+    encoder, label = _read_schema(schema, label, features, positive=positive, **learned)
+    if schema is not None and encoder is not None:
+        frame = as_frame(frame)
+        present([label, *encoder.names], frame.columns)
+        before(len(encoder.names))
+        y, labelled = schema.labels(frame[label])
+        return encoder, frame.loc[labelled, encoder.names], y, label
     x, y = take_label(frame, label, positive)
     x = x if features is None else x[present(features, x.columns)]
     if x.empty:
         raise DataError("there are no records to aggregate")
-    if before:
-        before(x.shape[1])
+    before(x.shape[1])
     return FrameEncoder.fit(x, binning or "deciles", categorical, hashed, hash_above), x, y, label
+
+
+def _read_schema(
+    schema: Schema | None, label: str | None, features: Iterable[str] | None, **settings: object
+) -> tuple[FrameEncoder | None, str]:
+    """The encoder that a schema declares, None without a schema, and the label. The settings may then not be given."""
+    if schema is None:
+        return None, require_label(label)
+    schema.refuse(label, **settings)
+    return select_features(schema.encoder, features), schema.label
 
 
 def select_features(encoder: FrameEncoder, features: Iterable[str] | None) -> FrameEncoder:
@@ -446,7 +383,7 @@ def start_tally(
 
 
 def _check(tables: ContingencyTables) -> None:
-    """Refuse tables of no records: cells distinct, counts whole and non-negative, label sums within counts, tables within totals."""
+    """DataError unless cells are distinct, counts whole from 0 on, label sums within counts, tables within totals."""
     names = tables.names
     for key, table in tables.tables.items():
         title = "table " + " × ".join(repr(names[i]) for i in key)

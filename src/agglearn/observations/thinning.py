@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from agglearn.observations import ContingencyTables, Table
-from agglearn.observations.base import NoiseSpec
+from agglearn.observations.base import NoiseSpec, map_scales
 from agglearn.observations.consistency import noise_variances
 
 
@@ -19,8 +19,7 @@ def thin_tables(tables: ContingencyTables, rng: np.random.Generator) -> tuple[Co
     variance = noise_variances(tables)
     halves = {key: thin_table(t, variance[key], tables.noise, rng) for key, t in tables.tables.items()}
     noise = tables.noise or NoiseSpec("gaussian", np.sqrt(2), np.inf)  # equal weights of the tables in a projection
-    scales = noise.scales and {k: s / np.sqrt(2) for k, s in noise.scales.items()}
-    noise = replace(noise, scale=noise.scale / np.sqrt(2), scales=scales)
+    noise = map_scales(noise, lambda scale: scale / np.sqrt(2))
     half = replace(tables, total=tables.total / 2, positives=tables.positives / 2, noise=noise)
     first, second = ({key: pair[i] for key, pair in halves.items()} for i in (0, 1))
     return replace(half, tables=first), replace(half, tables=second)

@@ -31,9 +31,8 @@ class Workload(NamedTuple):
     def refuse_beyond(self, limit: int) -> None:
         """DataError where the memory is beyond a limit in bytes."""
         if self.bytes > limit:
-            raise DataError(
-                f"{self}, more than the {bytes_text(limit)} that are allowed; use fewer features, fewer pairs, fewer or hashed values"
-            )
+            advice = "use fewer features, fewer pairs, fewer or hashed values"
+            raise DataError(f"{self}, more than the {bytes_text(limit)} that are allowed; {advice}")
 
 
 Check = Callable[[Workload], None]
@@ -70,9 +69,8 @@ def check_pairs(pairs: str | Iterable, before_counting: Check, features: int) ->
 def _cells(sizes: np.ndarray, pairs: str | Iterable[Key], max_cells: float) -> Iterator[np.ndarray]:
     """Cells of the tables, some tables at a time."""
     yield sizes
-    if isinstance(pairs, str):
-        if pairs == "all":
-            yield from (np.minimum(sizes[i] * sizes[i + 1 :], max_cells) for i in range(len(sizes)))
-    else:
+    if pairs == "all":
+        yield from (np.minimum(sizes[i] * sizes[i + 1 :], max_cells) for i in range(len(sizes)))
+    elif not isinstance(pairs, str):
         first, second = np.array(list(pairs), dtype=int).reshape(-1, 2).T
         yield np.minimum(sizes[first] * sizes[second], max_cells)

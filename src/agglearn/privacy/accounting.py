@@ -26,13 +26,12 @@ def discrete_gaussian_delta(
 
     Parameters
     ----------
-    sigmas : Sequence[float] or ndarray of shape (m,)
-        σ of the noise on each number.
-    changes : Sequence[int] or ndarray of shape (m,)
-        Largest change of each number by a neighbour, whole.
+    sigmas, changes : Sequence[float] or ndarray of shape (m,)
+        σ of the noise on each number, and its largest change by a neighbour, whole.
     epsilon : float
     """
-    groups = [(float(s), int(v), n) for (s, v), n in _count_pairs(sigmas, changes) if v]
+    pairs, counts = np.unique(np.stack([sigmas, np.abs(changes)], axis=1), axis=0, return_counts=True)
+    groups = [(s, int(v), int(n)) for (s, v), n in zip(pairs.tolist(), counts, strict=True) if v]
     variance = sum(n * (v / s) ** 2 for s, v, n in groups)
     spread = math.sqrt(variance)
     tilt = max(epsilon / variance - 0.5, 0.0)
@@ -51,16 +50,8 @@ def discrete_gaussian_delta(
     return float(mass[points[above] % GRID] @ weights)
 
 
-def _count_pairs(
-    sigmas: Sequence[float] | np.ndarray, changes: Sequence[int] | np.ndarray
-) -> list[tuple[tuple[float, float], int]]:
-    """((σ, change), number of numbers that have them)."""
-    pairs, counts = np.unique(np.stack([sigmas, np.abs(changes)], axis=1), axis=0, return_counts=True)
-    return [((sigma, change), int(n)) for (sigma, change), n in zip(pairs.tolist(), counts, strict=True)]
-
-
 def _tilt_loss(sigma: float, change: int, step: float, tilt: float) -> tuple[np.ndarray, float]:
-    """(GRID,) probabilities of one number's loss, in circles of the grid, times e^(tilt · loss) and scaled to 1, and the log of their sum."""
+    """(GRID,) probabilities of one number's loss, around the grid, times e^(tilt · loss) and scaled to 1, and the log of their sum."""
     support, p = discrete_gaussian(sigma)
     loss = (2 * change * support + change**2) / (2 * sigma**2)
     below = np.floor(loss / step)

@@ -5,7 +5,7 @@ distances between their exact releases.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from numbers import Real
 
@@ -35,16 +35,13 @@ def check_promise(
     if known_mechanism(mechanism).endswith("laplace"):
         if checked_delta:
             raise ConfigError(f"delta: {mechanism} noise promises epsilon alone; leave delta out")
-    elif not 0 < checked_delta < 1:
+        return checked_epsilon, checked_delta
+    if not 0 < checked_delta < 1:
         raise ConfigError(f"delta: {mechanism} noise needs a delta between 0 and 1, got {delta}")
-    elif checked_delta < LEAST_DELTA:
-        raise ConfigError(
-            f"delta: {checked_delta:g} is below {LEAST_DELTA:g}, too small to compute with; use laplace noise"
-        )
-    elif checked_epsilon < LEAST_EPSILON:
-        raise ConfigError(
-            f"epsilon: {checked_epsilon:g} is below {LEAST_EPSILON:g}, too small to compute with; use laplace noise"
-        )
+    least = {"delta": (checked_delta, LEAST_DELTA), "epsilon": (checked_epsilon, LEAST_EPSILON)}
+    for name, (value, bound) in least.items():
+        if value < bound:
+            raise ConfigError(f"{name}: {value:g} is below {bound:g}, too small to compute with; use laplace noise")
     return checked_epsilon, checked_delta
 
 
@@ -61,22 +58,16 @@ def calibrate(
 
     Parameters
     ----------
-    mechanism : str
-        One of `MECHANISMS`.
-    epsilon, delta
-        Parameters of the guarantee. Laplace noise takes no delta.
+    mechanism, epsilon, delta
+        One of `MECHANISMS`, and parameters of the guarantee. Laplace noise takes no delta.
     l1, l2 : float
         Sensitivities, of which Laplace noise uses the first and Gaussian noise the second.
     calibration : str or None
         Of a Gaussian: `analytic` (Balle and Wang 2018, the least noise, the default), `zcdp`, or `classic` (for ε < 1
         only). Of a discrete Gaussian: `exact`, the least noise by `accounting`, where `changes` are given, else `zcdp`.
+        ConfigError for a calibration that the mechanism does not have.
     changes : Sequence[int] or ndarray or None
         Largest change of each number by a neighbour, whole, of norm `l2`.
-
-    Raises
-    ------
-    ConfigError
-        No guarantee, or a calibration that the mechanism does not have.
     """
     epsilon, delta = check_promise(epsilon, delta, mechanism)
     if mechanism.endswith("laplace"):
@@ -105,9 +96,8 @@ def classic_gaussian_scale(sensitivity: float, epsilon: float, delta: float) -> 
 
     Parameters
     ----------
-    sensitivity : float
-        L2.
-    epsilon, delta : float
+    sensitivity, epsilon, delta : float
+        The first is an L2 distance, here and in the next functions.
     """
     return sensitivity * math.sqrt(2 * math.log(1.25 / delta)) / epsilon
 
@@ -117,11 +107,8 @@ def gaussian_delta(sigma: float, sensitivity: float, epsilon: float) -> float:
 
     Parameters
     ----------
-    sigma : float
-        Standard deviation of the noise.
-    sensitivity : float
-        L2.
-    epsilon : float
+    sigma, sensitivity, epsilon : float
+        The first is the standard deviation of the noise.
     """
     half, far = sensitivity / (2 * sigma), epsilon * sigma / sensitivity
     first, second = log_ndtr(half - far), epsilon + log_ndtr(-half - far)
@@ -134,18 +121,9 @@ def analytic_gaussian_scale(sensitivity: float, epsilon: float, delta: float) ->
     Parameters
     ----------
     sensitivity, epsilon, delta : float
-        As in `classic_gaussian_scale`.
     """
-    excess = lambda log_ratio: math.log(max(gaussian_delta(math.exp(log_ratio), 1.0, epsilon), 1e-300) / delta)  # noqa: E731
-    low, high = -1.0, 1.0
-    while excess(low) < 0:
-        low -= 1
-    while excess(high) > 0:
-        high += 1
-    ratio = math.exp(brentq(excess, low, high, xtol=1e-13))
-    while gaussian_delta(ratio, 1.0, epsilon) > delta:
-        ratio *= 1 + 1e-12
-    return sensitivity * ratio
+    delta_of = lambda sigma: gaussian_delta(sigma, 1.0, epsilon)  # noqa: E731
+    return sensitivity * _least_factor(delta_of, delta, range(1, 700), 1e-13, 1e-12)
 
 
 def gaussian_epsilon(sigma: float, sensitivity: float, delta: float) -> float:
@@ -153,9 +131,7 @@ def gaussian_epsilon(sigma: float, sensitivity: float, delta: float) -> float:
 
     Parameters
     ----------
-    sigma, sensitivity : float
-        As in `gaussian_delta`.
-    delta : float
+    sigma, sensitivity, delta : float
     """
     if gaussian_delta(sigma, sensitivity, 0.0) <= delta:
         return 0.0
@@ -170,28 +146,31 @@ def discrete_gaussian_scales(
 
     Parameters
     ----------
-    ratios : Sequence[float] or ndarray of shape (m,)
-        σ of each number up to a common factor.
-    changes : Sequence[int] or ndarray of shape (m,)
-        Largest change of each number by a neighbour, whole.
+    ratios, changes : Sequence[float] or ndarray of shape (m,)
+        σ of each number up to a common factor, and its largest change by a neighbour, whole.
     epsilon, delta : float
     """
     ratios, changes = np.asarray(ratios, float), np.asarray(changes)
     start = analytic_gaussian_scale(math.sqrt(np.sum((changes / ratios) ** 2)), epsilon, delta)
 
-    def excess(log_factor: float) -> float:
-        bound = discrete_gaussian_delta(start * math.exp(log_factor) * ratios, changes, epsilon)
-        return math.log(max(bound, 1e-300) / delta)
-
-    low, high = -0.01, 0.01
-    while excess(low) < 0:
-        low *= 2
-    while excess(high) > 0:
-        high *= 2
-    factor = math.exp(brentq(excess, low, high, xtol=1e-6))
-    while discrete_gaussian_delta(start * factor * ratios, changes, epsilon) > delta:
-        factor *= 1 + 1e-6
+    delta_of = lambda factor: discrete_gaussian_delta(start * factor * ratios, changes, epsilon)  # noqa: E731
+    factor = _least_factor(delta_of, delta, [0.01 * 2**k for k in range(17)], 1e-6, 1e-6)
     return start * factor * ratios
+
+
+def _least_factor(
+    delta_of: Callable[[float], float], delta: float, ends: Sequence[float], tolerance: float, growth: float
+) -> float:
+    """The least factor of a scale that gives δ, from above. `ends` of an interval around 0 are tried for its logarithm."""
+
+    def excess(log_factor: float) -> float:
+        return math.log(max(delta_of(math.exp(log_factor)), 1e-300) / delta)
+
+    low, high = next(-end for end in ends if excess(-end) >= 0), next(end for end in ends if excess(end) <= 0)
+    factor = math.exp(brentq(excess, low, high, xtol=tolerance))
+    while delta_of(factor) > delta:
+        factor *= 1 + growth
+    return factor
 
 
 def zcdp_budget(epsilon: float, delta: float) -> float:
@@ -210,7 +189,6 @@ def approximate_epsilon(rho: float, delta: float) -> float:
 
     Parameters
     ----------
-    rho : float
-    delta : float
+    rho, delta : float
     """
     return rho + 2 * math.sqrt(rho * math.log(1 / delta))

@@ -16,14 +16,12 @@ def check_epsilon(epsilon: float, allow_large_epsilon: bool) -> None:
             "by allow_large_epsilon (--allow-large-epsilon)"
         )
     if epsilon > LARGE_EPSILON:
-        warnings.warn(
-            f"epsilon {epsilon:g} is above {LARGE_EPSILON}: that protects little", PrivacyWarning, stacklevel=3
-        )
+        weak = f"epsilon {epsilon:g} is above {LARGE_EPSILON}: that protects little"
+        warnings.warn(weak, PrivacyWarning, stacklevel=3)
 
 
 def check_delta(delta: float | None, records: float) -> None:
     """Raise ConfigError for δ from 1/N on: the publication of one record in N, drawn at random, would satisfy it."""
     if delta and delta * records >= 1:
-        raise ConfigError(
-            f"delta: {delta:g} is not below one over the number of records; choose one far below, for example 1/N²"
-        )
+        advice = "choose one far below, for example 1/N²"
+        raise ConfigError(f"delta: {delta:g} is not below one over the number of records; {advice}")

@@ -25,10 +25,8 @@ class Mechanism:
 
     Parameters
     ----------
-    kind : str
-        One of `MECHANISMS`.
-    scale : float or ndarray
-        σ of a Gaussian, b of a Laplace distribution. An array gives every number its own (continuous, seeded noise
+    kind, scale : str, float or ndarray
+        One of `MECHANISMS`, and σ of a Gaussian, b of a Laplace distribution. An array gives every number its own (continuous, seeded noise
         only).
     """
 
@@ -62,12 +60,11 @@ class Mechanism:
         return scale**2 * (1 if self.gaussian else 2)
 
     def noise(self, rng: np.random.Generator, shape: int | tuple[int, ...]) -> np.ndarray:
-        """Seeded noise.
+        """Seeded noise of a shape.
 
         Parameters
         ----------
-        rng : Generator
-        shape : int or tuple[int, ...]
+        rng, shape : Generator, int or tuple[int, ...]
         """
         if self.kind == "gaussian":
             return rng.normal(0, self.scale, shape)
@@ -119,21 +116,15 @@ def draw_seeded(seed: int) -> Draw:
 
 
 def draw_private(mechanism: Mechanism, values: np.ndarray, *names: object) -> np.ndarray:
-    """The values with noise that OpenDP draws from the system's secret randomness, which satisfies the stated guarantee.
+    """The values with noise that OpenDP draws from the system's secret randomness, which satisfies the stated
+    guarantee.
 
     Parameters
     ----------
-    mechanism : Mechanism
-    values : ndarray
+    mechanism, values : Mechanism, ndarray
+        DataError for values that are not finite, or not whole under discrete noise.
     *names : object
         Unused here. They name the streams of `draw_seeded`.
-
-    Raises
-    ------
-    DataError
-        Values that are not finite, or not whole under discrete noise.
-    NotAvailable
-        OpenDP is not installed.
     """
     dp = require("opendp.prelude", "privacy")
     dp.enable_features("contrib")
@@ -141,9 +132,8 @@ def draw_private(mechanism: Mechanism, values: np.ndarray, *names: object) -> np
     kind = "i64" if discrete else "f64"
     flat = np.ravel(np.asarray(values))
     if not np.isfinite(flat).all() or (discrete and (flat != np.round(flat)).any()):
-        raise DataError(
-            f"{mechanism.kind} noise needs {'whole' if discrete else 'finite'} numbers; use another mechanism"
-        )
+        needed = "whole" if discrete else "finite"
+        raise DataError(f"{mechanism.kind} noise needs {needed} numbers; use another mechanism")
     domain = dp.vector_domain(dp.atom_domain(T=kind) if discrete else dp.atom_domain(T=kind, nan=False))
     if mechanism.gaussian:
         measurement = dp.m.make_gaussian(domain, dp.l2_distance(T="f64"), scale=float(mechanism.scale))

@@ -8,7 +8,6 @@ import numpy as np
 from agglearn.linear.softmax import LogisticProblem, as_single, scores
 from agglearn.observations import Bags
 from agglearn.progress import track
-from agglearn.proportions import kernels
 from agglearn.proportions.base import (
     BagClassifier,
     Penalty,
@@ -18,6 +17,7 @@ from agglearn.proportions.base import (
     one_vs_rest_counts,
     validation_likelihood,
 )
+from agglearn.proportions.kernels import label_highest
 from agglearn.proportions.means import mean_embedding, mean_map_solver
 from agglearn.seeds import RandomState
 from agglearn.settings import Count, NonNegative
@@ -34,17 +34,15 @@ class AlternatingMeanMapClassifier(BagClassifier):
     Parameters
     ----------
     labels : {'min', 'max'}
-        `min` takes the labels of least loss: the z instances of highest score in a bag are positive. `max` takes those
-        of greatest loss.
+        Labels of least loss (the instances of highest score in a bag are positive), or of greatest loss.
     start : {'mean_embedding', 'mean_map', 'zero'}
         Initial weights. The thesis starts from the mean embedding.
     l2 : float or 'held_out'
-        λ in λ‖θ‖², added to the sum of losses. `held_out` chooses it by the likelihood of held-out bags' counts.
+        As in `CardinalityClassifier`.
     max_iter : int
         Largest number of rounds.
     tol : float
-        A round that changes no more than this fraction of the labels is the last. The weights of least loss are
-        returned.
+        A round that changes no more than this fraction of the labels is the last. The weights of least loss win.
     n_bags, random_state
         As in `MeanEmbeddingClassifier`.
 
@@ -68,7 +66,7 @@ class AlternatingMeanMapClassifier(BagClassifier):
         super().warm_up()
         label_highest(np.zeros(2), np.array([0, 2]), np.array([1]))
 
-    def _learn(self, bags: Bags) -> None:
+    def _learn(self, bags: Bags) -> np.ndarray:
         bags = bags.drop_zero_weights()
         x = as_single(bags.X)
         rows, self.losses_, self.l2_ = [], [], []
@@ -86,7 +84,7 @@ class AlternatingMeanMapClassifier(BagClassifier):
             rows.append(theta)
             self.losses_.append(np.array(losses))
             self.l2_.append(l2)
-        self._set(np.concatenate(rows))
+        return np.concatenate(rows)
 
     def _start(self, bags: Bags) -> np.ndarray:
         if self.start == "mean_embedding":
@@ -102,20 +100,12 @@ class AlternatingMeanMapClassifier(BagClassifier):
         sign = 1.0 if self.labels == "min" else -1.0
         best, losses, before = theta, [], None
         for _ in track(range(self.max_iter), "alternations"):
-            score = sign * scores(problem.x, theta)[:, 0]
-            y = label_highest(score, problem.offsets, totals)
+            y = label_highest(sign * scores(problem.x, theta)[:, 0], problem.offsets, totals)
             if before is not None and (y != before).mean() <= self.tol:
                 break
             moments = problem.moments(np.column_stack([1.0 - y, y]))
             theta, loss = problem.minimise(moments, theta, SHORT)
             losses.append(loss)
-            best = theta if losses[-1] == min(losses) else best
+            best = theta if loss == min(losses) else best
             before = y
         return problem.minimise(moments, best)[0] if losses[-1] == min(losses) else best, losses
-
-
-def label_highest(score: np.ndarray, offsets: np.ndarray, totals: np.ndarray) -> np.ndarray:
-    """(n,) 1.0 for the z highest scores of every bag, else 0.0. Ties go to the earlier instance."""
-    y = np.empty(len(score))
-    kernels.label_highest(score, offsets, np.asarray(totals, np.int64), y)
-    return y

@@ -7,10 +7,9 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit
-from sklearn.base import ClassifierMixin
 
 from agglearn.errors import ConfigError, DataError
-from agglearn.estimator import Estimator, check_labels, choose_best
+from agglearn.estimator import Classifier, choose_best
 from agglearn.linear.path import fit_path
 from agglearn.linear.softmax import LogisticProblem, as_single, bag_sums, scores, softmax
 from agglearn.observations import Bags, Observation
@@ -27,12 +26,12 @@ Penalty = Literal["held_out"] | Positive
 Solver = Callable[[float, np.ndarray | None], np.ndarray]  # (λ, start) → θ
 
 
-class BagClassifier(ClassifierMixin, Estimator):
+class BagClassifier(Classifier):
     """A classifier of instances that learns from bags.
 
-    Subclasses write `_learn(bags)`, which sets `coef_` (K, d) and `intercept_` (K,), for bags of whole instances with
-    float32 covariates. With K = C − 1 the classes have probabilities softmax(0, scores). With K = C, one against the
-    rest, the K logistic probabilities are divided by their sum.
+    Subclasses write `_learn(bags)`, which returns θ (K, d + 1), the intercepts last. With K = C − 1 the classes have
+    probabilities softmax(0, scores). With K = C, one against the rest, the K logistic probabilities are divided by their
+    sum.
 
     Attributes
     ----------
@@ -55,7 +54,10 @@ class BagClassifier(ClassifierMixin, Estimator):
         if len(self.classes_) < 2:
             raise DataError("the bags have counts of one class only; two classes are needed")
         self.feature_names_in_ = list(bags.names)
-        self._learn(bags)
+        self._set(self._learn(bags))
+
+    def _set(self, theta: np.ndarray) -> None:
+        self.coef_, self.intercept_ = theta[:, :-1].copy(), theta[:, -1].copy()
 
     def _first_bags(self, bags: Bags) -> Bags:
         """The first `n_bags` bags."""
@@ -65,7 +67,7 @@ class BagClassifier(ClassifierMixin, Estimator):
             raise ConfigError(f"n_bags: must be between 1 and the {len(bags)} bags there are, got {self.n_bags}")
         return bags.take(np.arange(self.n_bags))
 
-    def _learn(self, bags: Bags) -> None:
+    def _learn(self, bags: Bags) -> np.ndarray:
         raise NotImplementedError
 
     def _check_state(self) -> None:
@@ -76,16 +78,13 @@ class BagClassifier(ClassifierMixin, Estimator):
         if classes < 2 or len(self.coef_) not in rows or self.classes_.tolist() != list(range(classes)):
             raise ValueError(f"{type(self).__name__}: coef_ and classes_ do not fit together")
 
-    def _set(self, theta: np.ndarray) -> None:
-        self.coef_, self.intercept_ = theta[:, :-1].copy(), theta[:, -1].copy()
-
     def warm_up(self) -> None:
         """Compile or load the kernels, so that the time of a first fit is that of learning."""
-        x = np.linspace(-1, 1, 8).reshape(8, 1).astype(np.float32)
+        x, offsets = np.linspace(-1, 1, 8).reshape(8, 1).astype(np.float32), np.array([0, 4, 8])
         scores(x, np.ones((1, 2)))
-        bag_sums(x, np.ones((8, 1)), np.array([0, 4, 8]))
-        LogisticProblem(x, np.array([0, 4, 8])).loss(np.ones((1, 2)), np.zeros((1, 2)))
-        binary_posteriors(x[:, 0], [0, 4, 8], [1, 2])
+        bag_sums(x, np.ones((8, 1)), offsets)
+        LogisticProblem(x, offsets).loss(np.ones((1, 2)), np.zeros((1, 2)))
+        binary_posteriors(x[:, 0], offsets, [1, 2])
 
     def predict_proba(self, X: ArrayLike) -> np.ndarray:
         """Class probabilities (n, C) of instances.
@@ -103,35 +102,6 @@ class BagClassifier(ClassifierMixin, Estimator):
     def _ordered(self, X: ArrayLike) -> np.ndarray:
         """(n, d) covariates in the order of the fit."""
         return order_columns(np.asarray(X), getattr(X, "columns", ()), self.feature_names_in_)
-
-    def predict(self, X: ArrayLike) -> np.ndarray:
-        """Most probable classes (n,).
-
-        Parameters
-        ----------
-        X : array-like of shape (n, d)
-            Covariates, as in `predict_proba`.
-        """
-        return self.classes_[self.predict_proba(X).argmax(axis=1)]
-
-    def score(self, X: ArrayLike, y: Sequence | np.ndarray, sample_weight: ArrayLike | None = None) -> float:
-        """Accuracy on instances.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, d)
-            Covariates, as in `predict_proba`.
-        y : array-like of shape (n,)
-            Their classes.
-        sample_weight : array-like of shape (n,) or None
-            Weights of the instances.
-
-        Raises
-        ------
-        DataError
-            A class of y was not learned.
-        """
-        return super().score(X, check_labels(y, self.classes_), sample_weight)
 
     @property
     def n_features_in_(self) -> int:
@@ -154,7 +124,7 @@ class BagClassifier(ClassifierMixin, Estimator):
 def probabilities(score: np.ndarray, classes: int) -> np.ndarray:
     """(n, C) probabilities from C − 1 softmax scores or from C scores of one against the rest."""
     if score.shape[1] == classes - 1:
-        return softmax(score)[0]
+        return softmax(score)
     p = expit(score)
     return p / np.maximum(p.sum(axis=1, keepdims=True), 1e-300)
 
@@ -173,16 +143,13 @@ def one_vs_rest_counts(bags: Bags, c: int) -> np.ndarray:
 
 
 def validation_likelihood(bags: Bags, theta: np.ndarray) -> float:
-    """Mean over bags of Σ_c log P(count of class c) under θ, see `counts_likelihood`."""
+    """`counts_likelihood` of the bags' counts under θ."""
     counts = counts_of(bags)
     return counts_likelihood(probabilities(scores(as_single(bags.X), theta), counts.shape[1]), bags.offsets, counts)
 
 
 def counts_likelihood(p: np.ndarray, offsets: np.ndarray, counts: np.ndarray) -> float:
-    """Mean over bags of Σ_c log P(count of class c). For two classes it is the likelihood of the counts.
-
-    With more classes it is a composite likelihood: exact for every class by itself, and cheap.
-    """
+    """Mean over bags of Σ_c log P(count of class c): the likelihood for two classes, a cheap composite one for more."""
     total = 0.0
     for c in range(counts.shape[1]) if counts.shape[1] > 2 else [1]:
         with np.errstate(divide="ignore"):
@@ -199,12 +166,10 @@ def choose_l2(
     random_state: RandomState,
     path: Sequence[float] | None = None,
 ) -> tuple[float, np.ndarray | None]:
-    """(λ, solution near there or None) for `l2` a number, or `held_out`: chosen by cross-validation over bags.
+    """(λ, a solution near there or None): a number `l2` as it is, or the λ of the largest score by cross-validation over bags.
 
-    l2 : a number is returned as it is. bags : they are divided into five random folds. solver_on : (bags) → solver of
-    (λ, start) on these bags. score : (held-out bags, θ) → mean score over bags. The λ of the largest sum of scores is
-    taken, of equal ones the largest λ. random_state : seed of the folds. path : values of λ from strong to weak. None:
-    `PATH`. A single bag takes the middle one.
+    `solver_on` gives the solver on some bags, `score` (held-out bags, θ) the mean score over bags. Of equal scores the largest
+    λ wins. A single bag takes the middle of the path, which goes from strong to weak (None: `PATH`).
     """
     if not isinstance(l2, str):
         return float(l2), None

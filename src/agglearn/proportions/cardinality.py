@@ -75,47 +75,42 @@ class CardinalityClassifier(BagClassifier):
     n_bags: Count | None = None
     random_state: RandomState = None
 
-    def _learn(self, bags: Bags) -> None:
+    def _learn(self, bags: Bags) -> np.ndarray:
         bags = bags.drop_zero_weights()
         self.log_likelihoods_: list[np.ndarray] = []
         if self.classifier is not None:
             return self._learn_other(bags)
         classes = len(self.classes_)
         if classes == 2 or self.multiclass == "exact":
-            start = mean_embedding(bags)
-            theta, self.l2_ = self._climb(bags, counts_of(bags).astype(np.int64), start)
-        else:
-            starts = mean_embedding(bags, "ovr")
-            solutions = [self._climb(bags, one_vs_rest_counts(bags, c), starts[c : c + 1]) for c in range(classes)]
-            theta, self.l2_ = np.concatenate([t for t, _ in solutions]), [l2 for _, l2 in solutions]
-        self._set(theta)
+            theta, self.l2_ = self._climb(bags, counts_of(bags).astype(np.int64), mean_embedding(bags))
+            return theta
+        starts = mean_embedding(bags, "ovr")
+        solutions = [self._climb(bags, one_vs_rest_counts(bags, c), starts[c : c + 1]) for c in range(classes)]
+        self.l2_ = [l2 for _, l2 in solutions]
+        return np.concatenate([theta for theta, _ in solutions])
 
     def _climb(self, bags: Bags, counts: np.ndarray, start: np.ndarray) -> tuple[np.ndarray, float]:
         """(θ, λ) of one problem with these counts."""
 
         def likelihood_of(subset: Bags) -> CountLikelihood:
-            return CountLikelihood(
-                LogisticProblem(as_single(subset.X), subset.offsets), counts_of(subset), type(self).infer
-            )
+            return CountLikelihood(LogisticProblem(as_single(subset.X), subset.offsets), counts_of(subset), self.infer)
+
+        def run(climb: CountLikelihood, start: np.ndarray, tol: float) -> np.ndarray:
+            return getattr(climb, self.solver)(start, self.max_iter, tol)
 
         def solver_on(subset: Bags) -> Solver:
             climb = likelihood_of(subset)
-            return lambda l2, last: self._run(climb.with_l2(l2), start if last is None else last, COARSE * self.tol)
+            return lambda l2, last: run(climb.with_l2(l2), start if last is None else last, COARSE * self.tol)
 
         problem = Bags(bags.X, bags.offsets, counts)
         l2, near = choose_l2(self.l2, problem, solver_on, validation_likelihood, self.random_state)
         climb = likelihood_of(problem).with_l2(l2)
-        theta = self._run(climb, start if near is None else near, self.tol)
+        theta = run(climb, start if near is None else near, self.tol)
         self.log_likelihoods_.append(np.array(climb.trace))
         return theta, l2
 
-    def _run(self, climb: CountLikelihood, start: np.ndarray, tol: float) -> np.ndarray:
-        return getattr(climb, self.solver)(start, self.max_iter, tol)
-
-    # -- any classifier in the M step ---------------------------------------------------------------------------
-
-    def _learn_other(self, bags: Bags) -> None:
-        """EM with one fit of the classifier per M step, from the mean embedding's probabilities."""
+    def _learn_other(self, bags: Bags) -> np.ndarray:
+        """EM with one fit of the classifier per M step, from the mean embedding's probabilities. θ is the mean embedding's."""
         theta = mean_embedding(bags)
         x, classes = bags.X, len(self.classes_)
         p = probabilities(scores(as_single(x), theta), classes)
@@ -132,7 +127,7 @@ class CardinalityClassifier(BagClassifier):
             p /= p.sum(axis=1, keepdims=True)
         self.log_likelihoods_ = [np.array(trace)]
         self.l2_ = None
-        self._set(theta)
+        return theta
 
     def predict_proba(self, X: ArrayLike) -> np.ndarray:
         if getattr(self, "_classifier", None) is not None:
@@ -145,7 +140,7 @@ class CardinalityClassifier(BagClassifier):
         Parameters
         ----------
         folder : path
-            Folder of the model.
+            Existing or new folder.
 
         Raises
         ------

@@ -1,9 +1,8 @@
 """The thesis's message passing: sums in a binary tree, each message a convolution (Sun 2019, 3.4.2, Figure 3.4).
 
-O(n log² n) for two classes, O(n^{C−1} log² n) for C. Large messages are convolved by the FFT, whose error is relative
-to the largest entry. Small messages drown in it, which the thesis reports as underflow in large trees. Totals so
-improbable are refused. The tree serves for comparison: `kernels` and `multiclass` have neither the error nor the
-logarithms.
+O(n log² n) for two classes, O(n^{C−1} log² n) for C. Large messages are convolved by the FFT, whose error is relative to the
+largest entry. Small messages drown in it, which the thesis reports as underflow in large trees. Totals so improbable are
+refused. The tree serves for comparison: `kernels` and `multiclass` have neither the error nor the logarithms.
 """
 
 import numpy as np
@@ -16,17 +15,14 @@ DROWNED = 1e-8  # probability of the counts below which the FFT's errors of some
 
 
 def tree_posterior(probabilities: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, float]:
-    """(posteriors (n, C), log P(counts)) of one bag for probabilities (n, C) and counts (C,).
-
-    The last class is left out of the messages: entries are [0 … m]^{C−1}.
-    """
+    """(posteriors (n, C), log P(counts)) of one bag. The last class is left out of the messages: entries are [0 … m]^{C−1}."""
     free = probabilities.shape[1] - 1
+    entries = [tuple(row) for row in np.eye(free + 1, free, dtype=int)]  # of a leaf, for each class
     leaves = []
     for row in probabilities:
         leaf = np.zeros((2,) * free)
-        leaf[(0,) * free] = row[free]
-        for c in range(free):
-            leaf[tuple(int(a == c) for a in range(free))] = row[c]
+        for entry, p in zip(entries, row, strict=True):
+            leaf[entry] = p
         leaves.append(leaf)
     levels = pass_up(leaves)
     root = levels[-1][0]
@@ -39,14 +35,9 @@ def tree_posterior(probabilities: np.ndarray, counts: np.ndarray) -> tuple[np.nd
             f"total: {np.asarray(counts).tolist()} is impossible or too improbable for the tree's rounding errors; use "
             "method='fourier'"
         )
-    posteriors = np.empty_like(probabilities)
-    for i, (leaf, message) in enumerate(zip(leaves, pass_down(levels, beta), strict=True)):
-        joint = leaf * message
-        posteriors[i, free] = joint[(0,) * free]
-        for c in range(free):
-            posteriors[i, c] = joint[tuple(int(a == c) for a in range(free))]
-        posteriors[i] /= posteriors[i].sum()
-    return posteriors, float(np.log(probability))
+    joint = [leaf * message for leaf, message in zip(leaves, pass_down(levels, beta), strict=True)]
+    posteriors = np.array([[cells[entry] for entry in entries] for cells in joint])
+    return posteriors / posteriors.sum(axis=1, keepdims=True), float(np.log(probability))
 
 
 def pass_up(leaves: list[np.ndarray]) -> list[list[np.ndarray]]:
@@ -71,11 +62,9 @@ def pass_down(levels: list[list[np.ndarray]], beta: np.ndarray) -> list[np.ndarr
     return above
 
 
-def _convolve(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    return convolve(a, b, method="direct" if min(a.size, b.size) < DIRECT_BELOW else "fft")
+def _convolve(a: np.ndarray, b: np.ndarray, mode: str = "full") -> np.ndarray:
+    return convolve(a, b, mode, "direct" if min(a.size, b.size) < DIRECT_BELOW else "fft")
 
 
 def _correlate(message: np.ndarray, sibling: np.ndarray) -> np.ndarray:
-    reversed_ = sibling[(slice(None, None, -1),) * sibling.ndim]
-    method = "direct" if sibling.size < DIRECT_BELOW else "fft"
-    return np.maximum(convolve(message, reversed_, mode="valid", method=method), 0)
+    return np.maximum(_convolve(message, np.flip(sibling), "valid"), 0)

@@ -1,10 +1,10 @@
 """Maximum likelihood of the counts themselves: ℓ(θ) = Σ_b log P(z_b | x_b, θ) (Sun 2019, section 3.4.1), two ways.
 
-`em` is the thesis's: posteriors q, then a logistic regression on them. It converges slowly in large bags. `scoring`
-climbs the same ℓ. The gradient of ℓ is Σ (q_i − p_i)(x_i, 1), from the same E step. With G_b = Σ_i Cov(y_i)(x_i, 1) and
-V_b = Σ_i Cov(y_i), the expected information is about Σ_b G_bᵀ V_b⁻¹ G_b. Steps are damped towards the matrix Σ (x,
-1)(x, 1)ᵀ/4, which bounds the complete-data information. A fully damped step is one of EM with the M step replaced by
-its quadratic bound, which never lowers ℓ. So ℓ never falls, and some ten E steps do instead of hundreds.
+`em` is the thesis's: posteriors q, then a logistic regression on them. It converges slowly in large bags. `scoring` climbs the
+same ℓ. Its gradient is Σ (q_i − p_i)(x_i, 1), from the same E step. With G_b = Σ_i Cov(y_i)(x_i, 1) and V_b = Σ_i Cov(y_i), the
+expected information is about Σ_b G_bᵀ V_b⁻¹ G_b. Steps are damped towards Σ (x, 1)(x, 1)ᵀ/4, which bounds the complete-data
+information. A fully damped step is one of EM with the M step replaced by its quadratic bound, which never lowers ℓ. So ℓ never
+falls, and some ten E steps do instead of hundreds.
 """
 
 from collections.abc import Callable
@@ -12,8 +12,9 @@ from dataclasses import dataclass, field, replace
 from typing import Self
 
 import numpy as np
+from scipy.linalg import cho_factor, cho_solve
 
-from agglearn.linear.softmax import LogisticProblem, bag_sums, log_softmax, scores, softmax, solve
+from agglearn.linear.softmax import LogisticProblem, bag_sums, log_softmax, scores, softmax
 from agglearn.progress import track
 from agglearn.proportions.posterior import binary_posteriors, class_posteriors
 
@@ -50,16 +51,12 @@ def normal_posteriors(
 
 @dataclass
 class CountLikelihood:
-    """Climbs ℓ from a start.
+    """Climbs ℓ from a start."""
 
-    problem : covariates and λ. Its offsets are the bags. infer : E step, `exact_posteriors` or `normal_posteriors`.
-    trace : ℓ, unpenalised, at every step.
-    """
-
-    problem: LogisticProblem
-    counts: np.ndarray
-    infer: Infer = exact_posteriors
-    trace: list[float] = field(default_factory=list)
+    problem: LogisticProblem  # covariates, bags and λ
+    counts: np.ndarray  # (B, C)
+    infer: Infer = exact_posteriors  # the E step
+    trace: list[float] = field(default_factory=list)  # ℓ, unpenalised, at every step
 
     def with_l2(self, l2: float) -> Self:
         """The same with another λ and an empty trace."""
@@ -68,12 +65,11 @@ class CountLikelihood:
     def e_step(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
         """(probabilities, posteriors, ℓ) at θ."""
         score = scores(self.problem.x, theta)
-        p = softmax(score)[0]
+        p = softmax(score)
         q, likelihoods = self.infer(score, p, self.problem.offsets, self.counts)
         return p, q, float(likelihoods.sum())
 
     def penalised(self, likelihood: float, theta: np.ndarray) -> float:
-        """ℓ less the penalty at θ."""
         return likelihood - float((self.problem.penalty() * theta**2).sum())
 
     def em(self, theta: np.ndarray, max_iter: int, tol: float) -> np.ndarray:
@@ -101,7 +97,8 @@ class CountLikelihood:
             gradient = self.problem.moments(q - p).ravel() - ridge * theta.ravel()
             information = self.information(p) + np.diag(ridge)
             while True:
-                step = solve(information + damping * bound, gradient).reshape(theta.shape)
+                factor = cho_factor(information + damping * bound, lower=True)
+                step = cho_solve(factor, gradient).reshape(theta.shape)
                 p, q, likelihood = self.e_step(theta + step)
                 gain = self.penalised(likelihood, theta + step) - current
                 if gain >= 0 or damping > 4:

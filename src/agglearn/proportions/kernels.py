@@ -1,19 +1,17 @@
 """Numba kernels of exact inference under a known sum: the posterior of every label given how many labels are 1.
 
-One bag has independent labels y_i with odds o_i, and Σ y_i = z. A factor τ on all odds does not change the distribution
-of y given its sum. τ is chosen such that the expected sum is z: then nothing underflows, whatever z. Two algorithms
-follow:
+A bag has independent labels y_i with odds o_i, and Σ y_i = z. A factor τ on all odds does not change the distribution of y given
+its sum. With the τ for which the expected sum is z nothing underflows. Two algorithms follow:
 
 * `fourier`: with S the sum, σ² its variance, φ_i(t) = 1 + p_i(e^{it} − 1) and φ = Π φ_i,
-  P(S = z) = (1/N) Σ_k e^{−i t_k z} φ(t_k) at t_k = 2πk/N, and for the sum without i the same with φ/φ_i. The error of
-  the trapezoid sum is P(|S − z| ≥ N) (Bernstein's inequality), that of omitting a frequency at most exp(−2(σ²−¼)
-  sin²(t/2)). Both stay below e^−40. Some 15 to 30 frequencies are left, whatever n: O(n).
+  P(S = z) = (1/N) Σ_k e^{−i t_k z} φ(t_k) at t_k = 2πk/N, and for the sum without i the same with φ/φ_i. The error of the
+  trapezoid sum is P(|S − z| ≥ N) (Bernstein's inequality), that of omitting a frequency at most exp(−2(σ²−¼) sin²(t/2)). Both
+  stay below e^−40. Some 15 to 30 frequencies are left, whatever n: O(n).
 * `direct`: prefix and suffix distributions of the sum, all terms positive, so that small posteriors keep their relative
-  precision. Labels that are nearly sure to be 1 are counted from n downwards, so that for σ² < 4 the distributions have
-  a width of at most 129 whatever n. Prefixes are recomputed from checkpoints. O(n) there, O(n²) for small bags.
+  precision. Labels that are nearly sure to be 1 are counted from n downwards, so that for σ² < 4 the distributions have a width
+  of at most 129. Prefixes are recomputed from checkpoints. O(n) there, O(n²) for small bags.
 
-Kernels compile when first called, not when imported. Bags are spread over threads. Each is computed by one, so results
-do not depend on their number.
+Each bag is computed by one thread, so results do not depend on their number.
 """
 
 import numpy as np
@@ -238,8 +236,9 @@ def posteriors(odds, offsets, totals, method):
 
 
 @njit(cache=True, error_model="numpy")
-def label_highest(score, offsets, totals, out):
-    """Write 1.0 into `out` (n,) for the z highest scores of every bag, else 0.0. Ties go to the earlier instance."""
+def label_highest(score, offsets, totals):
+    """(n,) 1.0 for the z highest scores of every bag, else 0.0. Ties go to the earlier instance."""
+    out = np.empty(len(score))
     for b in range(len(totals)):
         low, high, left = offsets[b], offsets[b + 1], totals[b]
         bag = score[low:high]
@@ -251,3 +250,4 @@ def label_highest(score, offsets, totals, out):
             tie = score[i] == threshold and left > 0
             left -= tie
             out[i] = 1.0 if tie or score[i] > threshold else 0.0
+    return out

@@ -33,7 +33,8 @@ class MeanEmbeddingClassifier(BagClassifier):
     Parameters
     ----------
     l2 : float or 'held_out'
-        λ in λ‖θ‖², added to a sum of one loss per bag. `held_out` chooses it by the likelihood of held-out bags' proportions.
+        λ in λ‖θ‖², added to a sum of one loss per bag. `held_out` chooses it by the likelihood of held-out bags'
+        proportions.
     multiclass : {'softmax', 'ovr'}
         `ovr` fits one logistic regression per class.
     n_bags : int or None
@@ -47,7 +48,7 @@ class MeanEmbeddingClassifier(BagClassifier):
     n_bags: Count | None = None
     random_state: RandomState = None
 
-    def _learn(self, bags: Bags) -> None:
+    def _learn(self, bags: Bags) -> np.ndarray:
         means = Bags(bag_means(bags), np.arange(len(bags) + 1), target=proportions_of(bags))
 
         def solver_on(subset: Bags) -> Solver:
@@ -55,7 +56,7 @@ class MeanEmbeddingClassifier(BagClassifier):
             return lambda l2, start: self._solve(problem.with_l2(l2), np.asarray(subset.target), start)
 
         self.l2_, _ = choose_l2(self.l2, means, solver_on, _soft_likelihood, self.random_state, PATH_OF_MEANS)
-        self._set(solver_on(means)(self.l2_, None))
+        return solver_on(means)(self.l2_, None)
 
     def _solve(self, problem: LogisticProblem, proportions: np.ndarray, start: np.ndarray | None) -> np.ndarray:
         if self.multiclass == "softmax" or proportions.shape[1] == 2:
@@ -69,7 +70,7 @@ class MeanMapClassifier(BagClassifier):
     """Logistic regression from estimated class means (Quadrianto et al. 2009).
 
     Bag means are mixtures of class means, with the proportions as weights. The least-squares estimates of the class
-    means replace labels in the sufficient statistics. Assumes that a class has the same distribution in every bag.
+    means replace labels in the sufficient statistics. A class is assumed to have the same distribution in every bag.
 
     Parameters
     ----------
@@ -83,10 +84,10 @@ class MeanMapClassifier(BagClassifier):
     n_bags: Count | None = None
     random_state: RandomState = None
 
-    def _learn(self, bags: Bags) -> None:
+    def _learn(self, bags: Bags) -> np.ndarray:
         bags = bags.drop_zero_weights()
         self.l2_, _ = choose_l2(self.l2, bags, mean_map_solver, validation_likelihood, self.random_state)
-        self._set(mean_map_solver(bags)(self.l2_, None))
+        return mean_map_solver(bags)(self.l2_, None)
 
 
 @dataclass(eq=False, repr=False)
@@ -108,7 +109,7 @@ class InverseCalibrationClassifier(BagClassifier):
     n_bags: Count | None = None
     random_state: RandomState = None
 
-    def _learn(self, bags: Bags) -> None:
+    def _learn(self, bags: Bags) -> np.ndarray:
         from sklearn.svm import LinearSVR
 
         means, proportions = bag_means(bags), proportions_of(bags)
@@ -121,7 +122,7 @@ class InverseCalibrationClassifier(BagClassifier):
             svr.fit((means - centre) / scale, np.log(p) - np.log1p(-p))
             coef = svr.coef_ / scale
             rows.append(np.append(coef, float(np.squeeze(svr.intercept_)) - coef @ centre))
-        self._set(np.array(rows))
+        return np.array(rows)
 
 
 def bag_means(bags: Bags) -> np.ndarray:
@@ -140,7 +141,7 @@ def proportions_of(bags: Bags) -> np.ndarray:
 
 
 def mean_map_solver(bags: Bags) -> Solver:
-    """Solver of the logistic regression with the estimated class means in place of labels."""
+    """The logistic regression with the estimated class means in place of labels."""
     proportions, means, counts = proportions_of(bags), bag_means(bags), counts_of(bags)
     class_means = np.linalg.lstsq(proportions, np.column_stack([means, np.ones(len(means))]), rcond=None)[0]
     problem = LogisticProblem.from_rows(bags.X)
@@ -151,8 +152,7 @@ def mean_map_solver(bags: Bags) -> Solver:
 
 def mean_embedding(bags: Bags, multiclass: Literal["softmax", "ovr"] = "softmax") -> np.ndarray:
     """θ of the mean embedding with λ = ½, the start of other methods."""
-    model = MeanEmbeddingClassifier(l2=0.5, multiclass=multiclass).fit(bags)
-    return np.column_stack([model.coef_, model.intercept_])
+    return np.ascontiguousarray(MeanEmbeddingClassifier(l2=0.5, multiclass=multiclass)._learn(bags))
 
 
 def _soft_likelihood(bags: Bags, theta: np.ndarray) -> float:

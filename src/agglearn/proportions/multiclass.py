@@ -1,20 +1,19 @@
 """Numba kernels of exact inference under known class counts: P(y_i = c | Σ_j 1[y_j = ·] = z) for every instance.
 
-As in `kernels`, for C classes. Class weights are tilted such that the expected counts are near z. Two algorithms
-follow:
+As in `kernels`, for C classes. Class weights are tilted such that the expected counts are near z. Two algorithms follow:
 
-* `box`: prefix and suffix distributions of the count vector over the box Π (z_c + 1) of all classes but the most
-  frequent one. All terms are positive. O(n·box).
+* `box`: prefix and suffix distributions of the count vector over the box Π (z_c + 1) of all classes but the most frequent one.
+  All terms are positive. O(n·box).
 * `lattice`: the characteristic function φ(t) = Π_j Σ_c p_jc e^{i t_c} on a grid of C − 1 frequencies. As
-  |φ(t)| ≤ exp(−2 Σ_{a<b} s_ab sin²((t_a − t_b)/2)) with s_ab = Σ_j p_ja p_jb, only the frequencies where that bound
-  exceeds e^−40 are used. Their number does not grow with n: O(n).
+  |φ(t)| ≤ exp(−2 Σ_{a<b} s_ab sin²((t_a − t_b)/2)) with s_ab = Σ_j p_ja p_jb, only the frequencies where that bound exceeds
+  e^−40 are used. Their number does not grow with n: O(n).
 """
 
 import numpy as np
 from numba import njit, prange
 
 from agglearn.linear.kernels import FAST
-from agglearn.proportions.kernels import TAIL, grid
+from agglearn.proportions.kernels import FOURIER, TAIL, grid
 
 STEPS = 200  # of Newton's method for the tilt. Any tilt is exact, and a good one keeps the numbers near 1
 DROWNED = 1e-200  # P(z) under a tilt below which sums of positive terms may have underflowed
@@ -22,16 +21,14 @@ CANCELLED = 1e-4  # fraction of the sum of absolute terms below which an alterna
 BOX = 4096  # cells up to which the box is taken, whatever the cost of the lattice
 CELLS = 250_000_000  # of all prefixes together
 FREQUENCIES = 200_000
-FOURIER, DIRECT = 0, 1
 TOO_LARGE = np.inf  # stands for a log-likelihood where neither algorithm is feasible
 
 
 @njit(cache=True, error_model="numpy")
 def expected_counts(log_p, tilt, z, out, mean, spread):
-    """Write tilted probabilities and their moments, and return Σ_i log Σ_c p_ic e^tilt_c − ⟨z, tilt⟩.
+    """Σ_i log Σ_c p_ic e^tilt_c − ⟨z, tilt⟩, its gradient plus z in `mean` (C,), its Hessian in `spread` (C, C).
 
-    `out` (n, C) gets the probabilities ∝ p e^tilt, `mean` (C,) their sums, `spread` (C, C) the covariance of the
-    counts. The gradient of the value is mean − z, its Hessian `spread`.
+    `out` (n, C) gets the probabilities ∝ p e^tilt. `mean` are their sums, `spread` is the covariance of the counts.
     """
     n, classes = log_p.shape
     value = 0.0
@@ -84,8 +81,7 @@ def damped_step(spread, damping, residual, lower, out):
 def tilt_classes(log_p, z):
     """(n, C) probabilities under class weights with expected counts near z, and the log of what that divides by.
 
-    Damped Newton steps on a convex function of the logs of the weights: nothing underflows, however sure the instances
-    are.
+    By damped Newton steps on a convex function of the logs of the weights, so that nothing underflows.
     """
     n, classes = log_p.shape
     tilt, damping = np.zeros(classes), 1e-6
@@ -114,10 +110,7 @@ def tilt_classes(log_p, z):
 
 @njit(cache=True, error_model="numpy", fastmath=FAST)
 def box(p, z, out):
-    """Write the posteriors of one bag into `out`, and return log P(z).
-
-    For p (n, C) and z (C,) with every z_c > 0, and the most frequent class last.
-    """
+    """Write the posteriors of one bag into `out`, and return log P(z), for z_c > 0 and the most frequent class last."""
     n, classes = p.shape
     free = classes - 1
     strides = np.ones(free, np.int64)
@@ -166,10 +159,9 @@ def box(p, z, out):
 
 @njit(cache=True, error_model="numpy")
 def frequencies(p, limit):
-    """(T, C) frequencies to use, and the log of the number of points of the grid.
+    """(T, C) half of the frequencies to use, 0 first, and the log of the number of points of the grid.
 
-    They are half of the frequencies, 0 first. The last class has 0. The list is empty where more than `limit` are
-    needed.
+    The last class has 0. The list is empty where more than `limit` are needed.
     """
     n, classes = p.shape
     free = classes - 1
@@ -218,16 +210,11 @@ def frequencies(p, limit):
 
 @njit(cache=True, error_model="numpy", fastmath={"nsz", "arcp", "contract"})
 def lattice(p, z, t, log_points, out):
-    """Write the posteriors of one bag into `out`, and return log P(z).
-
-    NaN is returned where a factor of φ vanishes at a frequency used, or where the terms cancel.
-    """
+    """As `box`, and NaN where a factor of φ vanishes at a frequency used, or where the terms cancel."""
     n, classes = p.shape
     density, absolute = 0.0, 0.0
     real, imaginary, cosine, sine = np.empty(n), np.empty(n), np.empty(classes), np.empty(classes)
-    for i in range(n):
-        for c in range(classes):
-            out[i, c] = 0.0
+    out[:] = 0.0
     for k in range(len(t)):
         for c in range(classes):
             cosine[c], sine[c] = np.cos(t[k, c]), np.sin(t[k, c])
@@ -242,7 +229,7 @@ def lattice(p, z, t, log_points, out):
         for c in range(classes):
             phase += t[k, c] * z[c]
         weight = 1.0 if k == 0 else 2.0
-        g, h = (weight * (u * np.cos(phase) + v * np.sin(phase)), weight * (v * np.cos(phase) - u * np.sin(phase)))
+        g, h = weight * (u * np.cos(phase) + v * np.sin(phase)), weight * (v * np.cos(phase) - u * np.sin(phase))
         density += g
         absolute += weight * np.sqrt(u * u + v * v)
         for i in range(n):
@@ -271,9 +258,7 @@ def posterior(log_p, z, method, out):
             if some > 0 and z[present[some - 1]] > z[c]:
                 present[some - 1], present[some] = c, present[some - 1]
             some += 1
-    for i in range(n):
-        for c in range(classes):
-            out[i, c] = 0.0
+    out[:] = 0.0
     if some == 1:
         probability = 0.0
         for i in range(n):

@@ -10,7 +10,7 @@ from agglearn.linear.kernels import threads_for
 from agglearn.proportions import kernels, multiclass
 from agglearn.proportions.convolution_tree import tree_posterior
 
-METHODS = ("fourier", "tree", "direct")
+ALGORITHMS: dict[str, int | None] = {"fourier": kernels.FOURIER, "tree": None, "direct": kernels.DIRECT}
 EXTREME = 345.0  # log-odds beyond which a probability is 0 or 1
 
 
@@ -24,9 +24,8 @@ def cardinality_posterior(probabilities: ArrayLike, total: ArrayLike, method: st
     total : int or array-like of shape (C,)
         Number of labels that are 1, or of instances of each class.
     method : {'fourier', 'tree', 'direct'}
-        `fourier` is exact in O(n), see `agglearn.proportions.kernels`. Sums of small variance are computed directly.
-        `tree` is the thesis's O(n log² n) message passing, where its rounding errors allow. `direct` is a dynamic
-        program, O(n²).
+        `fourier` is exact in O(n), see `agglearn.proportions.kernels`. `tree` is the thesis's O(n log² n) message
+        passing, where its rounding errors allow. `direct` is a dynamic program, O(n²).
 
     Returns
     -------
@@ -41,18 +40,17 @@ def cardinality_posterior(probabilities: ArrayLike, total: ArrayLike, method: st
         Probabilities outside [0, 1], totals outside [0, n] or not adding up to n, a total that these probabilities make
         impossible, or one that is too improbable for the errors of `tree`.
     """
-    if method not in METHODS:
-        raise ConfigError(f"method: unknown {method!r}; choose one of {', '.join(METHODS)}")
+    if method not in ALGORITHMS:
+        raise ConfigError(f"method: unknown {method!r}; choose one of {', '.join(ALGORITHMS)}")
     p = np.asarray(probabilities, dtype=float)
     if p.ndim not in (1, 2) or not len(p):
         raise DataError(f"probabilities: must be (n,) or (n, C) with n ≥ 1, got shape {p.shape}")
-    if not ((p >= 0) & (p <= 1)).all():
-        i = int(np.flatnonzero(~((p >= 0) & (p <= 1)).reshape(len(p), -1).all(axis=1))[0])
-        raise DataError(f"probabilities: must lie in [0, 1]; instance {i} has {p[i]}")
-    return (_binary if p.ndim == 1 else _classes)(p, np.asarray(total), method)
+    if (bad := np.flatnonzero(~((p >= 0) & (p <= 1)).reshape(len(p), -1).all(axis=1))).size:
+        raise DataError(f"probabilities: must lie in [0, 1]; instance {bad[0]} has {p[bad[0]]}")
+    return (_binary if p.ndim == 1 else _classes)(p, np.asarray(total), ALGORITHMS[method])
 
 
-def _binary(p: np.ndarray, total: np.ndarray, method: str) -> np.ndarray:
+def _binary(p: np.ndarray, total: np.ndarray, algorithm: int | None) -> np.ndarray:
     z, n = int(total), len(p)
     if z != total or not 0 <= z <= n:
         raise DataError(f"total: must be a whole number from 0 to the {n} instances of the bag, got {total}")
@@ -61,27 +59,25 @@ def _binary(p: np.ndarray, total: np.ndarray, method: str) -> np.ndarray:
         raise DataError(
             f"total: {z} is impossible; {certain} instances have probability 1 and {possible} have more than 0"
         )
-    if method == "tree":
+    if algorithm is None:
         return tree_posterior(np.column_stack([p, 1 - p]), np.array([z, n - z]))[0][:, 0]
     with np.errstate(divide="ignore"):
         logits = np.log(p) - np.log1p(-p)
-    algorithm = kernels.DIRECT if method == "direct" else kernels.FOURIER
-    q, _ = binary_posteriors(logits, np.array([0, n]), np.array([z]), algorithm)
+    q, _ = binary_posteriors(logits, [0, n], [z], algorithm)
     return np.where(p == 0, 0.0, np.where(p == 1, 1.0, q))
 
 
-def _classes(p: np.ndarray, z: np.ndarray, method: str) -> np.ndarray:
+def _classes(p: np.ndarray, z: np.ndarray, algorithm: int | None) -> np.ndarray:
     if z.shape != (p.shape[1],) or (z < 0).any() or (z != np.round(z)).any() or z.sum() != len(p):
         raise DataError(
             f"total: must be {p.shape[1]} whole numbers ≥ 0 that add up to the {len(p)} instances of the bag, got {z.tolist()}"
         )
     if (abs(p.sum(axis=1) - 1) > 1e-6).any():
         raise DataError("probabilities: the rows must add up to 1")
-    if method == "tree":
+    if algorithm is None:
         return tree_posterior(p, z)[0]
-    algorithm = multiclass.DIRECT if method == "direct" else multiclass.FOURIER
     with np.errstate(divide="ignore"):
-        return class_posteriors(np.log(p), np.array([0, len(p)]), z[None, :], algorithm)[0]
+        return class_posteriors(np.log(p), [0, len(p)], z[None, :], algorithm)[0]
 
 
 def binary_posteriors(
@@ -97,7 +93,7 @@ def class_posteriors(
     log_p: ArrayLike,
     offsets: ArrayLike,
     counts: ArrayLike,
-    algorithm: int = multiclass.FOURIER,
+    algorithm: int = kernels.FOURIER,
     names: Sequence[str] = (),
 ) -> tuple[np.ndarray, np.ndarray]:
     """Posteriors of the labels of several bags, given the count of every class in every bag.
@@ -111,15 +107,14 @@ def class_posteriors(
     counts : array-like of shape (B, C)
         Counts of the classes in every bag.
     algorithm : int
-        `multiclass.FOURIER` or `multiclass.DIRECT`.
+        `kernels.FOURIER` or `kernels.DIRECT`.
     names : sequence of str
         Names of the bags for messages, by default their numbers.
 
     Returns
     -------
-    posteriors : ndarray of shape (n, C)
-    log_likelihoods : ndarray of shape (B,)
-        log P(counts) of every bag.
+    (posteriors, log_likelihoods) : ndarrays of shape (n, C) and (B,)
+        Of the labels, and log P(counts) of every bag.
 
     Raises
     ------

@@ -27,11 +27,6 @@ class BagLearnerOnRecords(RecordClassifier):
     Attributes
     ----------
     learner_ : BagClassifier
-        The fitted learner.
-    encoder_ : FrameEncoder
-        Encoder of the raw columns.
-    classes_ : ndarray
-        0 and 1.
     """
 
     observes = CountedBags
@@ -45,12 +40,11 @@ class BagLearnerOnRecords(RecordClassifier):
 
     def _fit(self, observation: CountedBags) -> None:
         self._set_encoder(observation.encoder)
-        self.learner_ = (
-            clone(self.learner).set_params(random_state=draw_seed(self.random_state)).fit(observation.bags())
-        )
+        learner = clone(self.learner).set_params(random_state=draw_seed(self.random_state))
+        self.learner_ = learner.fit(observation.bags())
 
     def warm_up(self) -> None:
-        """Warm up the learner of bags."""
+        """Compile what `learner` compiles."""
         self.learner.warm_up()
 
     def predict_proba(self, X: pd.DataFrame | np.ndarray) -> np.ndarray:

@@ -1,7 +1,7 @@
 """Contingency tables of a Spark data frame. They equal the tables that one machine would count.
 
-The driver fits encoders to the distinct values of one column at a time. Then one pass counts all tables. Every partition is counted
-with the kernels of `agglearn.observations`, so that only occupied cells travel.
+The driver fits encoders to the distinct values of one column at a time. Then one pass counts all tables. Every
+partition is counted with the kernels of `agglearn.observations`, so that only occupied cells travel.
 """
 
 import functools
@@ -67,8 +67,8 @@ def aggregate(
     if schema is not None:
         schema.refuse(label, positive=positive, encoder=encoder, **learned)
         label, encoder = schema.label, schema.encoder
-    elif encoder is not None:
-        _refuse_beside_encoder(learned)
+    elif encoder is not None and (declared := [name for name, value in learned.items() if value]):
+        raise ConfigError(f"{declared[0]}: the encoder declares it; leave it out")
     encoder = encoder and select_features(encoder, features)
     label = require_label(label)
     present([label], dataframe.columns)
@@ -92,13 +92,6 @@ def aggregate(
     return ContingencyTables.from_counts(encoder, cells, tally, label)
 
 
-def _refuse_beside_encoder(learned: dict) -> None:
-    """ConfigError for a setting that the given encoder declares."""
-    for name, value in learned.items():
-        if value:
-            raise ConfigError(f"{name}: the encoder declares it; leave it out")
-
-
 def fit_encoder(
     dataframe: "DataFrame", columns: Sequence[str], binning: str | Binning, categorical: Iterable[str],
     hashed: Mapping[str, int] | None, hash_above: tuple[int, int] | None = None,
@@ -110,36 +103,21 @@ def fit_encoder(
     with one_warning():
         for name in columns:
             text = name in names or name in hashed
-            counts = dataframe.select(_column(dataframe, name, text).alias("value")).groupBy("value").count().toPandas()
-            if counts.empty:
-                raise DataError("there are no records to aggregate")
-            values, rows = counts["value"].rename(name), counts["count"].to_numpy()
+            values, rows = _distinct(dataframe, name, text)
             features.append(fit_column(values, bins, name in names, hashed.get(name), hash_above, rows))
     return FrameEncoder(tuple(features))
 
 
 def label_values(dataframe: "DataFrame", label: str, positive: object) -> dict[str, int]:
     """Return 0 or 1 for each spelling of the label."""
-    values = (
-        dataframe.select(_column(dataframe, label, True).alias("value")).distinct().toPandas()["value"].rename(label)
-    )
-    if values.empty:
-        raise DataError("there are no records to aggregate")
+    values, _ = _distinct(dataframe, label, True)
     return dict(zip(as_text(values), binary_label(values, positive).tolist(), strict=True))
 
 
 def count(
-    batches: Iterable[pd.DataFrame],
-    *,
-    encoder: FrameEncoder,
-    labels: dict[str, int],
-    pairs: Pairs,
-    buckets: int | None,
+    batches: Iterable[pd.DataFrame], *, encoder: FrameEncoder, labels: dict[str, int], pairs: Pairs, buckets: int | None
 ) -> Iterator[pd.DataFrame]:
-    """Yield the occupied cells of all tables of one partition, totals first. Runs on executors.
-
-    Columns of a batch are the features in the encoder's order, then the label.
-    """
+    """Yield the occupied cells of all tables of one partition, totals first. The label is the last column."""
     tally, left_out = start_tally(encoder, pairs, buckets), 0
     for frame in batches:
         y = as_text(frame.iloc[:, -1]).map(labels).to_numpy(float)
@@ -154,13 +132,21 @@ def count(
 
 
 def collect(counts: pd.DataFrame, tally: Tally) -> tuple[dict, int]:
-    """Return {key: (cells, counts, label sums)} of all partitions together, with the totals in the tally, and records left out."""
+    """Return {key: (cells, counts, label sums)} of all partitions, and records left out. Totals go to the tally."""
     counts = counts.sort_values(["part", "cell"])
     bounds = np.searchsorted(counts["part"], np.arange(ALL_RECORDS, len(tally.keys) + 1))
     columns = [counts[c].to_numpy(np.int64) for c in ("cell", "n", "label_sum")]
     tally.total, tally.positives = int(columns[1][0]), int(columns[2][0])
     cells = {k: tuple(c[bounds[i] : bounds[i + 1]] for c in columns) for i, k in enumerate(tally.keys, start=1)}
     return cells, int(columns[1][1])
+
+
+def _distinct(dataframe: "DataFrame", name: str, as_names: bool) -> tuple[pd.Series, np.ndarray]:
+    """The distinct values of a column, and how many records have each."""
+    counts = dataframe.select(_column(dataframe, name, as_names).alias("value")).groupBy("value").count().toPandas()
+    if counts.empty:
+        raise DataError("there are no records to aggregate")
+    return counts["value"].rename(name), counts["count"].to_numpy()
 
 
 def _column(dataframe: "DataFrame", name: str, as_names: bool) -> "Column":

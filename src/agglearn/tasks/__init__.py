@@ -1,19 +1,12 @@
-"""Tasks: which observations learners get, and how they are judged.
+"""Tasks: which observations learners get, and how they are judged."""
 
-A task is imported on first use, since most jobs need one.
-"""
-
-import importlib
-from typing import TYPE_CHECKING
-
-from agglearn.tasks.base import Measurement, Task, TaskInput, Truth
-
-if TYPE_CHECKING:  # read by tools, and by `agglearn_workflow.digests`
-    from agglearn.tasks.bags import BagClassification
-    from agglearn.tasks.classification import Classification, SubsetClassification
-    from agglearn.tasks.compression import Compression
-    from agglearn.tasks.distribution import DistributionRegression
-    from agglearn.tasks.flows import FlowInference, FlowLearning
+from agglearn.tasks.bags import BagClassification
+from agglearn.tasks.base import Task, TaskInput, Truth
+from agglearn.tasks.classification import Classification, SubsetClassification
+from agglearn.tasks.compression import Compression
+from agglearn.tasks.distribution import DistributionRegression
+from agglearn.tasks.flows import FlowInference, FlowLearning
+from agglearn.tasks.measures import Measurement
 
 __all__ = [
     "BagClassification",
@@ -28,18 +21,3 @@ __all__ = [
     "TaskInput",
     "Truth",
 ]
-_MODULES = {
-    "BagClassification": "bags",
-    "Classification": "classification",
-    "Compression": "compression",
-    "DistributionRegression": "distribution",
-    "FlowInference": "flows",
-    "FlowLearning": "flows",
-    "SubsetClassification": "classification",
-}
-
-
-def __getattr__(name: str) -> type[Task]:
-    if name not in _MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{_MODULES[name]}"), name)

@@ -1,13 +1,12 @@
 """Classification of instances from bags: learners get label counts per bag and are judged on other instances."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 import pandas as pd
 
-from agglearn.datasets import Census, Dataset, RecordStore
+from agglearn.datasets import Census, Dataset
 from agglearn.encoding.dense import DenseEncoder
 from agglearn.errors import ConfigError, DataError
 from agglearn.estimator import Estimator
@@ -15,10 +14,10 @@ from agglearn.evaluation import auc
 from agglearn.observations import Bags, LabelledBags, Observation
 from agglearn.seeds import derive_generator
 from agglearn.settings import check
-from agglearn.tasks import census_design, polls
-from agglearn.tasks.base import Measurement, Task, TaskInput, Truth
+from agglearn.tasks import census_design, keys, polls
+from agglearn.tasks.base import Kind, Task, TaskInput, Truth, check_stored
 from agglearn.tasks.classification import split_records
-from agglearn.tasks.keys import BagKeys, ElectionKeys, HiddenKeys, NoKeys, VoterKeys
+from agglearn.tasks.measures import Measurement, Measurements, higher, lower, neither, select
 from agglearn.tasks.splitting import split_overlap
 
 
@@ -47,62 +46,44 @@ class BagClassification(Task[HeldOutPersons]):
       survey weight, `columns` (`full` or `shared`), `n_test`, `components`. All trials test the same persons.
     * census with an election: `election` (year), `bag_size`, `columns`, `holdout` (fraction of the persons in the exit polls'
       states that is tested, drawn anew for every seed), `components`, `polls` (covariate → group → [share, size] of the
-      nation's exit poll). With the observation's parameter `persons: all`, a region has the mean of all persons in place of a
-      sample.
+      nation's exit poll). With the observation's parameter `persons: all`, a region has the mean of all its persons.
 
     `gap_to_oracle` is twice the accuracy of a learner that has every label, and minus twice that of any other. Its mean over
     the two is the advantage of the oracle.
     """
 
     OBSERVATIONS: ClassVar = (
-        (Census, Bags, ElectionKeys, VoterKeys),
-        (Census, Bags, HiddenKeys, NoKeys),
-        (Census, LabelledBags, HiddenKeys, NoKeys),
-        (Dataset, Bags, BagKeys, NoKeys),
-        (Dataset, LabelledBags, BagKeys, NoKeys),
+        (Census, Bags, keys.ElectionKeys, keys.VoterKeys),
+        (Census, Bags, keys.HiddenKeys, keys.NoKeys),
+        (Census, LabelledBags, keys.HiddenKeys, keys.NoKeys),
+        (Dataset, Bags, keys.BagKeys, keys.NoKeys),
+        (Dataset, LabelledBags, keys.BagKeys, keys.NoKeys),
     )
-    MEASURES: ClassVar = {
-        "accuracy": ("", "higher"),
-        "auc": ("", "higher"),
-        "count_error": ("", "lower"),
-        "gap_to_oracle": ("", "lower"),
-        "share": ("", ""),
-        "expected_share": ("", ""),
-        "majority": ("", "higher"),
-        "pair_auc": ("", "higher"),
-        "pair_auc_close": ("", "higher"),
-        "poll_rmse": ("", "lower"),
-        "expected_poll_rmse": ("", "lower"),
-        "region_rmse": ("", "lower"),
-        "map_share": ("", ""),
-        "map_counted": ("", ""),
-        "state_share": ("", ""),
-        "state_poll": ("", ""),
-        "state_rmse": ("", "lower"),
-        "state_correlation": ("", "higher"),
-    }
+    MEASURES: ClassVar = (
+        higher("accuracy", "auc", "majority", "pair_auc", "pair_auc_close", "state_correlation")
+        | lower("count_error", "gap_to_oracle", "poll_rmse", "expected_poll_rmse", "region_rmse", "state_rmse")
+        | neither("share", "expected_share", "map_share", "map_counted", "state_share", "state_poll")
+    )
     KEYS: ClassVar[tuple[str, ...]] = ("covariate", "group", "exit_poll", "state", "longitude", "latitude")
     truth: ClassVar = HeldOutPersons
 
     def overlap(self, inputs: TaskInput) -> float:
-        return 0.0 if _has_regions(inputs) else split_overlap(inputs)
+        return 0.0 if census_design.has_regions(inputs) else split_overlap(inputs)
 
-    def observe(
-        self, inputs: TaskInput, kind: type[Observation], params: dict, seed: int
-    ) -> tuple[Observation, HeldOutPersons]:
+    def observe(self, inputs: TaskInput, kind: Kind, params: dict, seed: int) -> tuple[Observation, HeldOutPersons]:
         self.check_observation(kind, params)
-        if not _has_regions(inputs):
-            _check_keys(BagKeys, NoKeys, inputs, params)
+        regions = census_design.has_regions(inputs)
+        election = regions and "election" in inputs.params
+        check(keys.VoterKeys if election else keys.NoKeys, params, "observe")
+        if not regions:
+            check_stored(inputs, keys.BagKeys)
             return self._observe_records(inputs, kind, seed)
-        if "election" in inputs.params:
-            _check_keys(ElectionKeys, VoterKeys, inputs, params)
+        check_stored(inputs, keys.ElectionKeys if election else keys.HiddenKeys)
+        if election:
             return self._observe_election(inputs, kind, params, seed)
-        _check_keys(HiddenKeys, NoKeys, inputs, params)
         return self._observe_hidden(inputs, kind, seed)
 
-    def _observe_records(
-        self, inputs: TaskInput, kind: type[Observation], seed: int
-    ) -> tuple[Observation, HeldOutPersons]:
+    def _observe_records(self, inputs: TaskInput, kind: Kind, seed: int) -> tuple[Observation, HeldOutPersons]:
         (frame, y), test = split_records(inputs, seed)
         order, offsets, names = group_rows(frame, inputs.params, derive_generator("bags", inputs.name, seed))
         encoder = DenseEncoder(fill_text(frame), text_columns(frame, inputs.entry))
@@ -111,9 +92,7 @@ class BagClassification(Task[HeldOutPersons]):
         truth = count_bags(encoder.transform(fill_text(test.frame)), chunks, test.y)
         return as_observation(kind, bags, y[order]), HeldOutPersons(truth, test.y)
 
-    def _observe_hidden(
-        self, inputs: TaskInput, kind: type[Observation], seed: int
-    ) -> tuple[Observation, HeldOutPersons]:
+    def _observe_hidden(self, inputs: TaskInput, kind: Kind, seed: int) -> tuple[Observation, HeldOutPersons]:
         p = {"bag_size": 10, "columns": "full", "components": 50, "n_test": 10_000} | inputs.params
         folder, hidden, size = inputs.data.folder, p["hidden"], p["bag_size"]
         design = census_design.hidden_design(folder, p["columns"], hidden, p["n_test"], p["components"])
@@ -122,7 +101,7 @@ class BagClassification(Task[HeldOutPersons]):
         return as_observation(kind, bags, y), truth
 
     def _observe_election(
-        self, inputs: TaskInput, kind: type[Observation], params: dict, seed: int
+        self, inputs: TaskInput, kind: Kind, params: dict, seed: int
     ) -> tuple[Observation, HeldOutPersons]:
         if kind is not Bags:
             raise ConfigError("observe: votes of single persons are secret; an election gives Bags only")
@@ -132,20 +111,11 @@ class BagClassification(Task[HeldOutPersons]):
         stream = ("bags", inputs.name, p["columns"], p["bag_size"], seed)
         bags = census_design.voter_bags(design, p["election"], size, *stream)
         groups = polls.groups_of(design.persons, design.test)
-        nation = self._polls(p.get("polls"), design.persons.polls)
+        polled = polls.join_polls(p["polls"], design.persons.polls) if p.get("polls") is not None else None
         states = census_design.states_of(design.persons, p["election"])
-        return bags, HeldOutPersons(census_design.tested_voters(design, p["election"]), None, groups, nation, states)
+        return bags, HeldOutPersons(census_design.tested_voters(design, p["election"]), None, groups, polled, states)
 
-    @staticmethod
-    def _polls(nation: dict | None, states: pd.DataFrame | None) -> pd.DataFrame | None:
-        """Polls of the nation from the configuration, and polls of the states from the data set."""
-        if nation is None:
-            return None
-        rows = [("US", c, g, value, size) for c, groups in nation.items() for g, (value, size) in groups.items()]
-        frame = pd.DataFrame(rows, columns=["area", "covariate", "group", "share", "size"])
-        return frame if states is None else pd.concat([frame, states[states["area"] != "US"]], ignore_index=True)
-
-    def measure(self, estimator: Estimator, truth: HeldOutPersons, measures: list[str]) -> Iterator[Measurement]:
+    def measure(self, estimator: Estimator, truth: HeldOutPersons, measures: list[str]) -> Measurements:
         p = estimator.predict_proba(truth.bags.X)
         if truth.groups is not None:
             yield from polls.measure_groups(p, truth.groups, truth.polls, measures)
@@ -156,10 +126,8 @@ class BagClassification(Task[HeldOutPersons]):
             return
         assert truth.y is not None
         accuracy = float((p.argmax(axis=1) == truth.y).mean())
-        if "accuracy" in measures:
-            yield Measurement("accuracy", accuracy)
-        if "gap_to_oracle" in measures:
-            yield Measurement("gap_to_oracle", 2 * accuracy if estimator.observes is LabelledBags else -2 * accuracy)
+        gap = 2 * accuracy if estimator.observes is LabelledBags else -2 * accuracy
+        yield from select(measures, {"accuracy": accuracy, "gap_to_oracle": gap})
         if "auc" in measures and p.shape[1] == 2:
             yield Measurement("auc", auc(truth.y, p[:, 1]))
         if "count_error" in measures:
@@ -168,19 +136,7 @@ class BagClassification(Task[HeldOutPersons]):
             yield Measurement("count_error", float((misplaced / truth.bags.sizes).mean()))
 
 
-def _has_regions(inputs: TaskInput) -> bool:
-    """Whether the data are census persons of regions. Every seed tests the same ones."""
-    return isinstance(inputs.data, RecordStore) and "regions" in inputs.data.header
-
-
-def _check_keys(dataset_keys: type, observation_keys: type, inputs: TaskInput, params: dict) -> None:
-    """ConfigError for a key that this kind of data set, or its observation, does not have."""
-    check(observation_keys, params, "observe")
-    if isinstance(inputs.data, RecordStore):
-        check(dataset_keys, inputs.params, inputs.name)
-
-
-def as_observation(kind: type[Observation], bags: Bags, y: np.ndarray) -> Observation:
+def as_observation(kind: Kind, bags: Bags, y: np.ndarray) -> Observation:
     """The bags as an observation of this kind."""
     if kind is Bags:
         return bags
@@ -197,10 +153,8 @@ def count_bags(x: np.ndarray, offsets: np.ndarray, y: np.ndarray, names: tuple[s
 def group_rows(
     frame: pd.DataFrame, params: dict, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]:
-    """(rows bag after bag, offsets, names of the bags): random bags of one size, or one bag per value of a column.
-
-    Bags come in random order. Random bags of one size leave a rest of less than a bag unused.
-    """
+    """(rows bag after bag, offsets, names of the bags): random bags of one size, which leave a rest unused, or one bag per
+    value of a column, in random order."""
     by, n = params.get("bags", 10), len(frame)
     if isinstance(by, int):
         if not 1 <= by <= n:

@@ -2,41 +2,21 @@
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 
-from agglearn.datasets import Dataset
+from agglearn.datasets import Dataset, RecordStore
 from agglearn.errors import ConfigError
 from agglearn.estimator import Estimator
 from agglearn.observations import Observation
 from agglearn.saving import Saved
-from agglearn.settings import keys_at_fault, parameters
+from agglearn.settings import check, keys_at_fault, parameters
+from agglearn.tasks.measures import Measurements
 
-
-@dataclass(frozen=True)
-class Measurement:
-    """One measured value.
-
-    Parameters
-    ----------
-    measure : str
-    value : float
-    keys : dict, optional
-        What the value is about, by the names in `Task.KEYS`: text, numbers or lists of them. The default is everything that was tested.
-    step : float, optional
-        Place of the value on a curve.
-    unit : str, optional
-        Unit of the value. The default is the task's unit for the measure.
-    """
-
-    measure: str
-    value: float
-    keys: dict[str, Any] | None = None
-    step: float | None = None
-    unit: str | None = None
+Kind = type[Observation]  # which observation a task makes
 
 
 @dataclass(frozen=True)
@@ -45,12 +25,8 @@ class TaskInput:
 
     Parameters
     ----------
-    name : str
-        Name of the data set.
-    entry : dict
-        Its entry in `config/datasets/`.
-    params : dict
-        The experiment's parameters for it.
+    name, entry, params : str, dict, dict
+        Name of the data set, its entry in `config/datasets/`, and the experiment's parameters for it.
     data : RecordStore or what a simulator draws
         Records, or a population.
     """
@@ -85,11 +61,10 @@ TruthT = TypeVar("TruthT", bound=Truth)
 class Task(ABC, Generic[TruthT]):
     """Observes data and measures an estimator against the truth.
 
-    `MEASURES` has every measure of a subclass: name → (unit, better direction: higher, lower or ""). `KEYS` has the names of what a
-    value may be about, such as a group or the two ends of a flow. `OBSERVATIONS` has
-    a tuple for everything that the subclass observes: (class of the data set, class of the observation, keys of the data set,
-    keys of the observation). Special data sets come before general ones. Keys are a TypedDict of what an experiment may set.
-    A simulated data set takes the parameters of its constructor as keys.
+    `MEASURES` has every measure of a subclass: name → (unit, better direction: higher, lower or ""). `KEYS` has the names of what
+    a value may be about, such as a group or the two ends of a flow. `OBSERVATIONS` has a tuple for everything that the subclass
+    observes: (class of the data set, class of the observation, keys of the data set, keys of the observation). Special data sets
+    come before general ones. Keys are a TypedDict of what an experiment may set. A simulated data set takes those of its constructor.
     """
 
     MEASURES: ClassVar[dict[str, tuple[str, str]]] = {}
@@ -98,31 +73,17 @@ class Task(ABC, Generic[TruthT]):
     truth: ClassVar[type[Truth]]
 
     @abstractmethod
-    def observe(
-        self, inputs: TaskInput, kind: type[Observation], params: dict, seed: int
-    ) -> tuple[Observation, TruthT]:
+    def observe(self, inputs: TaskInput, kind: Kind, params: dict, seed: int) -> tuple[Observation, TruthT]:
         """Make an observation and the truth that belongs to it.
 
         Parameters
         ----------
-        inputs : TaskInput
-        kind : type[Observation]
-        params : dict
-            The experiment's parameters for the observation.
-        seed : int
-            Seed of the split and of what is drawn.
-
-        Returns
-        -------
-        tuple[Observation, Truth]
-            What the learner gets, and what it is judged by.
+        inputs, kind, params, seed : TaskInput, type[Observation], dict, int
+            What is observed, as what, with which parameters of the experiment, and the seed of the split and of what is drawn.
         """
 
     def overlap(self, inputs: TaskInput) -> float:
-        """Test units per training unit, where every seed splits the same units anew.
-
-        Results of such splits are correlated, since they share units. The value is 0 where the split is fixed and where every
-        seed draws new units.
+        """Test units per training unit, where every seed splits the same units anew, so that results are correlated. Else 0.
 
         Parameters
         ----------
@@ -131,18 +92,12 @@ class Task(ABC, Generic[TruthT]):
         """
         return 0.0
 
-    def check_observation(self, kind: type[Observation], params: dict) -> None:
-        """Check that the task makes an observation with these parameters.
+    def check_observation(self, kind: Kind, params: dict) -> None:
+        """Refuse, by a ConfigError, an observation that the task does not make, or parameters that it does not take.
 
         Parameters
         ----------
-        kind : type[Observation]
-        params : dict
-
-        Raises
-        ------
-        ConfigError
-            The task makes no such observation, or a parameter is unknown or has a value that is not allowed.
+        kind, params : type[Observation], dict
         """
         allowed = [keys for _, observation, _, keys in self.OBSERVATIONS if issubclass(kind, observation)]
         if not allowed:
@@ -153,19 +108,19 @@ class Task(ABC, Generic[TruthT]):
             raise ConfigError(f"{key}: {problem}")
 
     @abstractmethod
-    def measure(self, estimator: Estimator, truth: TruthT, measures: list[str]) -> Iterator[Measurement]:
+    def measure(self, estimator: Estimator, truth: TruthT, measures: list[str]) -> Measurements:
         """Measure a fitted estimator.
 
         Parameters
         ----------
-        estimator : Estimator
-        truth : Truth
-            What `observe` returned beside the observation.
+        estimator, truth : Estimator, Truth
+            Fitted to the observation, and what `observe` returned beside it.
         measures : list of str
             Measures that the experiment uses. Others may be left out.
-
-        Yields
-        ------
-        Measurement
-            One measured value.
         """
+
+
+def check_stored(inputs: TaskInput, keys: type) -> None:
+    """Check the experiment's parameters for stored records. Those of a simulator are checked when it draws."""
+    if isinstance(inputs.data, RecordStore):
+        check(keys, inputs.params, inputs.name)

@@ -17,6 +17,7 @@ from agglearn.errors import ConfigError
 from agglearn.observations import Bags
 from agglearn.observations.bags import apportion
 from agglearn.seeds import derive_generator
+from agglearn.tasks.base import TaskInput
 
 FITTED_ON = 50_000  # persons that scales, correlations and components are computed from
 CHUNK = 200_000
@@ -44,6 +45,11 @@ class Persons:
         return frame.assign(**{c: centre[c].to_numpy()[self.region[rows]] for c in centre}).reset_index(drop=True)
 
 
+def has_regions(inputs: TaskInput) -> bool:
+    """Whether the data are census persons of regions."""
+    return isinstance(inputs.data, RecordStore) and "regions" in inputs.data.header
+
+
 @functools.lru_cache(maxsize=1)
 def read_persons(folder: Path, columns: str) -> Persons:
     """All persons with the columns that every state has (`shared`), or all columns of the states that have them (`full`)."""
@@ -66,17 +72,9 @@ def read_persons(folder: Path, columns: str) -> Persons:
         region = np.unique(region[mask], return_inverse=True)[1]
     frame = pd.DataFrame({c: table[c].to_numpy() for c in names})
     polls = folder / "polls.parquet"
-    return Persons(
-        frame,
-        tuple(c for c in store.header["categorical"] if c in names),
-        region,
-        table["weight"].to_numpy().astype(float),
-        regions,
-        pd.read_parquet(polls) if polls.exists() else None,
-    )
-
-
-# -- drawing ----------------------------------------------------------------------------------------------------------
+    polled = pd.read_parquet(polls) if polls.exists() else None
+    categorical = tuple(c for c in store.header["categorical"] if c in names)
+    return Persons(frame, categorical, region, table["weight"].to_numpy().astype(float), regions, polled)
 
 
 def draw_once(weight: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
@@ -96,9 +94,6 @@ def draw_per_region(
     u = low[:, None] + rng.random((len(order), size)) * (high - low)[:, None]
     rows = np.searchsorted(total, u, side="right") - 1
     return np.clip(rows, ends[:-1][order][:, None], ends[1:][order][:, None] - 1).ravel()
-
-
-# -- hidden attributes ------------------------------------------------------------------------------------------------
 
 
 def race(frame: pd.DataFrame) -> np.ndarray:
@@ -151,7 +146,6 @@ class HiddenDesign(CensusDesign):
 
     @property
     def n_classes(self) -> int:
-        """Number of classes."""
         return int(self.labels.max()) + 1
 
 
@@ -164,10 +158,7 @@ def count_labels(labels: np.ndarray, offsets: np.ndarray, n_classes: int) -> np.
 
 @functools.lru_cache(maxsize=4)
 def hidden_design(folder: Path, columns: str, hidden: str, n_test: int, components: int) -> HiddenDesign:
-    """Design with a hidden attribute and `n_test` tested persons (Sun 2019, section 3.5.2.1).
-
-    Covariates that are correlated with the attribute are left out.
-    """
+    """Design with `n_test` tested persons, without covariates that are correlated with the hidden attribute (Sun 2019, 3.5.2.1)."""
     persons = read_persons(folder, columns)
     if hidden not in HIDDEN or not set(HIDDEN[hidden][1]) <= set(persons.frame):
         allowed = [name for name, (_, needed) in HIDDEN.items() if set(needed) <= set(persons.frame)]
@@ -175,11 +166,7 @@ def hidden_design(folder: Path, columns: str, hidden: str, n_test: int, componen
     label, sources = HIDDEN[hidden]
     labels = label(persons.frame)
     test = draw_once(persons.weight, n_test, derive_generator("test persons", hidden, columns))
-    weight = persons.weight.copy()
-    weight[test] = 0
-    rows = draw_once(weight, min(FITTED_ON, int((weight > 0).sum()) - 1), derive_generator("encoder", hidden, columns))
-    sample = persons.take(rows)
-    encoder = DenseEncoder(sample, persons.categorical)
+    weight, rows, sample, encoder = _fit_encoder(persons, test, derive_generator("encoder", hidden, columns))
     correlated = encoder.drop_correlated(sample, labels[rows])
     encoder.mask &= ~np.isin(encoder.attributes, sources)
     explained = encoder.reduce(sample, components)
@@ -190,22 +177,27 @@ def hidden_design(folder: Path, columns: str, hidden: str, n_test: int, componen
     return HiddenDesign(persons, test, weight, encoder, labels)
 
 
+def _fit_encoder(
+    persons: Persons, test: np.ndarray, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray, pd.DataFrame, DenseEncoder]:
+    """(weights with 0 for tested persons, rows and covariates that the encoder was fitted to, the encoder)."""
+    weight = persons.weight.copy()
+    weight[test] = 0
+    rows = draw_once(weight, min(FITTED_ON, int((weight > 0).sum()) - 1), rng)
+    sample = persons.take(rows)
+    return weight, rows, sample, DenseEncoder(sample, persons.categorical)
+
+
 @functools.lru_cache(maxsize=8)  # of one election, for every seed
 def voter_design(folder: Path, columns: str, holdout: float, components: int, *stream: object) -> CensusDesign:
-    """Design that tests a fraction of the persons in the exit polls' states (Sun 2019, section 3.5.3.1).
-
-    No covariate is left out. `stream` names the draw.
-    """
+    """Design that tests a fraction of the persons in the exit polls' states (Sun 2019, 3.5.3.1). `stream` names the draw."""
     persons = read_persons(folder, columns)
     polled = np.ones(len(persons.region), bool)
     if persons.polls is not None:
         polled = persons.regions["state"].isin(persons.polls["area"]).to_numpy()[persons.region]
     rng = derive_generator("voters", columns, *stream)
     test = np.flatnonzero(polled & (rng.random(len(polled)) < holdout))
-    weight = persons.weight.copy()
-    weight[test] = 0
-    sample = persons.take(draw_once(weight, min(FITTED_ON, int((weight > 0).sum()) - 1), rng))
-    encoder = DenseEncoder(sample, persons.categorical)
+    weight, _, sample, encoder = _fit_encoder(persons, test, rng)
     explained = encoder.reduce(sample, min(components, len(encoder.names)))
     logger.info(
         "%d regions, %d tested persons; %d columns, components explain %.0f %% of their variance",
@@ -239,16 +231,14 @@ def votes_per_region(persons: Persons, election: int) -> np.ndarray:
 
 
 def states_of(persons: Persons, election: int) -> pd.DataFrame | None:
-    """`state`, `longitude`, `latitude` (degrees) and `share` (two-party share of D) of every state. None without centroids.
-
-    The centroids' x, y and z use the latitude in place of the polar angle.
-    """
+    """`state`, `longitude`, `latitude` (degrees) and `share` (two-party share of D) of every state. None without centroids."""
     regions = persons.regions
     if "x" not in regions:
         return None
     votes = pd.DataFrame(votes_per_region(persons, election)[:, 1:], columns=["R", "D"]).groupby(regions["state"]).sum()
     x, y, z = regions.groupby("state")[["x", "y", "z"]].first().to_numpy().T
-    longitude, latitude = np.degrees(np.arctan2(y, x)), np.degrees(np.arctan2(np.hypot(x, y), z))
+    longitude = np.degrees(np.arctan2(y, x))
+    latitude = np.degrees(np.arctan2(np.hypot(x, y), z))  # the file has the latitude in place of the polar angle
     democratic = votes["D"] / (votes["D"] + votes["R"])
     states = pd.DataFrame({"longitude": longitude, "latitude": latitude, "share": democratic})
     return states.rename_axis("state").reset_index()
@@ -269,9 +259,8 @@ def hidden_bags(design: HiddenDesign, size: int, *stream: object) -> tuple[Bags,
 def tested_persons(design: HiddenDesign) -> Bags:
     """Tested persons in bags by region, with their labels counted."""
     _, offsets = _tested_regions(design)
-    return Bags(
-        design.vectors(design.test), offsets, count_labels(design.labels[design.test], offsets, design.n_classes)
-    )
+    counts = count_labels(design.labels[design.test], offsets, design.n_classes)
+    return Bags(design.vectors(design.test), offsets, counts)
 
 
 @functools.lru_cache(maxsize=4)
@@ -305,9 +294,6 @@ def draw_voters(design: CensusDesign, size: int, *stream: object) -> np.ndarray:
     """(regions · size, d) vectors of persons drawn per region."""
     order = np.arange(len(design.persons.regions))
     return design.vectors(draw_per_region(design.persons, design.weight, size, order, derive_generator(*stream)))
-
-
-# -- regions as bags with a target -------------------------------------------------------------------------------------
 
 
 def democratic_share(persons: Persons, election: int) -> np.ndarray:

@@ -1,33 +1,25 @@
 """Binary classification: learners get aggregates of training rows and are judged on test rows."""
 
+import contextlib
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 import pandas as pd
 
-from agglearn.datasets import Dataset, Population, RecordStore
+from agglearn.datasets import Dataset, Population
 from agglearn.encoding import FrameEncoder
-from agglearn.errors import DataError, NotAvailable
+from agglearn.errors import NotAvailable
 from agglearn.estimator import Estimator
 from agglearn.evaluation import auc, brier, calibration_error, log_loss, normalized_log_likelihood
 from agglearn.evaluation.interactions import pair_interactions
 from agglearn.observations import ContingencyTables, CountedBags, Halves, LabelSums, Observation, Records
-from agglearn.settings import check
-from agglearn.tasks.base import Measurement, Task, TaskInput, Truth
-from agglearn.tasks.keys import (
-    CountedBagKeys,
-    LabelSumHalvesKeys,
-    LabelSumKeys,
-    RecordKeys,
-    RowKeys,
-    TableHalvesKeys,
-    TableKeys,
-)
+from agglearn.tasks import keys
+from agglearn.tasks.base import Kind, Task, TaskInput, Truth, check_stored
+from agglearn.tasks.measures import Measurement, Measurements, higher, lower, neither, select
 from agglearn.tasks.observers import ENCODING, OBSERVERS, TrainingRows, fit_encoder
-from agglearn.tasks.splitting import split_name, split_overlap, split_rows
+from agglearn.tasks.splitting import check_labels, split_name, split_overlap, split_rows
 
 ITERATES = {"curve", "nllh_best_on_test", "nllh_best_on_validation"}
 MAX_VALUES = 5  # values of a feature whose predictions are shown one by one
@@ -75,37 +67,25 @@ class Classification(Task[HeldOutRows]):
     """
 
     OBSERVATIONS: ClassVar = (
-        (Dataset, ContingencyTables, RowKeys, TableKeys),
-        (Dataset, CountedBags, RowKeys, CountedBagKeys),
-        (Dataset, Halves, RowKeys, TableHalvesKeys),
-        (Dataset, Halves, RowKeys, LabelSumHalvesKeys),
-        (Dataset, LabelSums, RowKeys, LabelSumKeys),
-        (Dataset, Records, RowKeys, RecordKeys),
+        (Dataset, ContingencyTables, keys.RowKeys, keys.TableKeys),
+        (Dataset, CountedBags, keys.RowKeys, keys.CountedBagKeys),
+        (Dataset, Halves, keys.RowKeys, keys.TableHalvesKeys),
+        (Dataset, Halves, keys.RowKeys, keys.LabelSumHalvesKeys),
+        (Dataset, LabelSums, keys.RowKeys, keys.LabelSumKeys),
+        (Dataset, Records, keys.RowKeys, keys.RecordKeys),
     )
-    MEASURES: ClassVar = {
-        "nllh": ("", "higher"),
-        "log_loss": ("nat", "lower"),
-        "auc": ("", "higher"),
-        "brier": ("", "lower"),
-        "calibration_error": ("", "lower"),
-        "nllh_best_on_test": ("", "higher"),
-        "nllh_best_on_validation": ("", "higher"),
-        "prediction": ("", ""),
-        "curve": ("", "higher"),
-        "probability_rmse": ("", "lower"),
-        "theta_error": ("", "lower"),
-        "coefficient": ("", ""),
-        "gradient_error": ("", "lower"),
-    }
+    MEASURES: ClassVar = (
+        higher("nllh", "auc", "nllh_best_on_test", "nllh_best_on_validation", "curve")
+        | lower("brier", "calibration_error", "probability_rmse", "theta_error", "gradient_error")
+        | lower("log_loss", unit="nat")
+        | neither("prediction", "coefficient")
+    )
     KEYS: ClassVar[tuple[str, ...]] = ("coefficient", "feature", "modality")
     truth: ClassVar = HeldOutRows
 
-    def observe(
-        self, inputs: TaskInput, kind: type[Observation], params: dict, seed: int
-    ) -> tuple[Observation, HeldOutRows]:
+    def observe(self, inputs: TaskInput, kind: Kind, params: dict, seed: int) -> tuple[Observation, HeldOutRows]:
         self.check_observation(kind, params)
-        if isinstance(inputs.data, RecordStore):
-            check(RowKeys, inputs.params, inputs.name)
+        check_stored(inputs, keys.RowKeys)
         (frame, y), test = split_records(inputs, seed)
         encoder, mask = _encoder_of(inputs, frame, y, params, seed)
         frame, y = frame[mask].reset_index(drop=True), y[mask]
@@ -115,7 +95,7 @@ class Classification(Task[HeldOutRows]):
     def overlap(self, inputs: TaskInput) -> float:
         return split_overlap(inputs)
 
-    def measure(self, estimator: Estimator, truth: HeldOutRows, measures: list[str]) -> Iterator[Measurement]:
+    def measure(self, estimator: Estimator, truth: HeldOutRows, measures: list[str]) -> Measurements:
         y = truth.y
         p = estimator.predict_proba(truth.frame)[:, 1]
         scores = {"nllh": normalized_log_likelihood, "log_loss": log_loss, "auc": auc, "brier": brier,
@@ -150,15 +130,12 @@ def split_records(inputs: TaskInput, seed: int) -> tuple[tuple[pd.DataFrame, np.
     written = (data.folder / "features.parquet").stat().st_mtime_ns
     settings = [split_name(inputs), inputs.entry.get("split"), inputs.params]
     key = (str(data.folder), written, json.dumps(settings, sort_keys=True), seed)
-    if key in _SPLITS:  # many observations of one split
-        return _SPLITS[key]
-    frame, y = data.features(), data.labels()
-    for name, rows in (("training", train), ("test", test)):
-        if len(np.unique(y[rows])) < 2:
-            raise DataError(f"{inputs.name}: all {len(rows)} {name} rows have the same label; use more rows")
-    if len(_SPLITS) >= MAX_SPLITS:
-        _SPLITS.clear()
-    _SPLITS[key] = _take(frame, y, train), HeldOutRows(*_take(frame, y, test))
+    if key not in _SPLITS:  # many observations of one split
+        frame, y = data.features(), data.labels()
+        check_labels(inputs.name, y, train, test)
+        if len(_SPLITS) >= MAX_SPLITS:
+            _SPLITS.clear()
+        _SPLITS[key] = _take(frame, y, train), HeldOutRows(*_take(frame, y, test))
     return _SPLITS[key]
 
 
@@ -180,7 +157,7 @@ class SubsetClassification(Classification):
     MEASURES: ClassVar = {"nllh": ("", "higher")}
     KEYS: ClassVar[tuple[str, ...]] = ("features",)
 
-    def measure(self, estimator: Estimator, truth: HeldOutRows, measures: list[str]) -> Iterator[Measurement]:
+    def measure(self, estimator: Estimator, truth: HeldOutRows, measures: list[str]) -> Measurements:
         for names, p in estimator.subset_predict_proba(truth.frame):
             yield Measurement("nllh", normalized_log_likelihood(truth.y, p), keys={"features": list(names)})
 
@@ -189,10 +166,7 @@ def _encoder_of(
     inputs: TaskInput, frame: pd.DataFrame, y: np.ndarray, params: dict, seed: int
 ) -> tuple[FrameEncoder, np.ndarray]:
     """`fit_encoder`, once for all observations of a split that share an encoding."""
-    options = (
-        {k: params.get(k) for k in ENCODING},
-        {k: inputs.entry.get(k) for k in ("binning", "encoding", "features")},
-    )
+    options = [params.get(k) for k in ENCODING], [inputs.entry.get(k) for k in ("binning", "encoding", "features")]
     key = id(frame), json.dumps(options, sort_keys=True)  # the entry holds the frame, so that its address stays its own
     if key not in _ENCODERS:
         if len(_ENCODERS) >= MAX_ENCODERS:
@@ -201,13 +175,11 @@ def _encoder_of(
     return _ENCODERS[key][1]
 
 
-_ENCODERS: dict[
-    tuple[int, str], tuple[pd.DataFrame, tuple[FrameEncoder, np.ndarray]]
-] = {}  # of the frames in `_SPLITS`
+_ENCODERS: dict[tuple[int, str], tuple] = {}  # of the frames in `_SPLITS`
 MAX_ENCODERS = 10
 
 
-def _predictions(frame: pd.DataFrame, p: np.ndarray) -> Iterator[Measurement]:
+def _predictions(frame: pd.DataFrame, p: np.ndarray) -> Measurements:
     """Mean prediction for every value of every feature with at most MAX_VALUES values."""
     for name in frame:
         if frame[name].nunique() <= MAX_VALUES:
@@ -215,34 +187,26 @@ def _predictions(frame: pd.DataFrame, p: np.ndarray) -> Iterator[Measurement]:
                 yield Measurement("prediction", float(mean), keys={"feature": name, "modality": str(value)})
 
 
-def _iterates(estimator: Estimator, truth: HeldOutRows, measures: list[str]) -> Iterator[Measurement]:
+def _iterates(estimator: Estimator, truth: HeldOutRows, measures: list[str]) -> Measurements:
     """Curves over the iterates of an estimator, and the score of the iterate that held-out records choose.
 
-    `nllh_best_on_test` is the best iterate's score on the records that chose it, as a paper may print it.
-    `nllh_best_on_validation` chooses on one half of these records and scores on the other, both ways, and averages.
+    `nllh_best_on_test` is its score on the records that chose it, as a paper may print it. `nllh_best_on_validation` chooses on
+    one half of these records and scores on the other, both ways, and averages.
     """
     half = np.arange(len(truth.y)) % 2 == 0
     every, first, second = [], [], []
-    for step, seconds, p in _staged_predictions(estimator, truth.frame):
-        every.append(normalized_log_likelihood(truth.y, p))
-        first.append(normalized_log_likelihood(truth.y[half], p[half]))
-        second.append(normalized_log_likelihood(truth.y[~half], p[~half]))
-        if "curve" in measures:
-            yield Measurement("nllh", every[-1], step=step)
-            yield Measurement("seconds", seconds, step=step, unit="s")
-    if every and "nllh_best_on_test" in measures:
-        yield Measurement("nllh_best_on_test", max(every))
-    if every and "nllh_best_on_validation" in measures:
+    with contextlib.suppress(NotAvailable):  # where the estimator kept no iterates
+        for step, seconds, p in estimator.staged_predict_proba(truth.frame):
+            every.append(normalized_log_likelihood(truth.y, p))
+            first.append(normalized_log_likelihood(truth.y[half], p[half]))
+            second.append(normalized_log_likelihood(truth.y[~half], p[~half]))
+            if "curve" in measures:
+                yield Measurement("nllh", every[-1], step=step)
+                yield Measurement("seconds", seconds, step=step, unit="s")
+    if every:
         scores = second[int(np.argmax(first))], first[int(np.argmax(second))]
-        yield Measurement("nllh_best_on_validation", float(np.mean(scores)))
-
-
-def _staged_predictions(estimator: Estimator, frame: pd.DataFrame) -> Iterator[tuple[float, float, np.ndarray]]:
-    """(step, seconds, probabilities) of each iterate that the estimator kept."""
-    try:
-        yield from estimator.staged_predict_proba(frame)
-    except NotAvailable:
-        return
+        best = {"nllh_best_on_test": max(every), "nllh_best_on_validation": float(np.mean(scores))}
+        yield from select(measures, best)
 
 
 def _theta_error(estimator: Estimator, truth: np.ndarray) -> float:

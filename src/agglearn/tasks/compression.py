@@ -8,19 +8,17 @@ import numpy as np
 import pandas as pd
 
 from agglearn.datasets import Dataset, RecordStore, TablePopulation
+from agglearn.datasets.simulated import feature_table
 from agglearn.encoding import CodedEncoder, FrameEncoder
 from agglearn.encoding.columns import is_continuous
 from agglearn.errors import DataError
 from agglearn.estimator import Estimator
 from agglearn.evaluation.information import bucketing_bound, mutual_information, predictive_information
 from agglearn.observations import ContingencyTables, Observation, Table
-from agglearn.settings import check
-from agglearn.tasks.base import Measurement, Task, TaskInput, Truth
+from agglearn.tasks.base import Kind, Task, TaskInput, Truth, check_stored
 from agglearn.tasks.keys import NoKeys, RowKeys
-from agglearn.tasks.splitting import split_overlap, split_rows
-from agglearn.vocabulary import OptimalQuantizer
-from agglearn.vocabulary.held_out import sum_clusters
-from agglearn.vocabulary.shrinkage import EMPIRICAL, shrink_sums
+from agglearn.tasks.measures import Measurement, Measurements, higher, lower, neither, select
+from agglearn.tasks.splitting import check_labels, split_overlap, split_rows
 
 
 @dataclass(frozen=True)
@@ -37,8 +35,8 @@ class HeldOut(Truth):
 class Compression(Task[HeldOut]):
     """Observe tables of single categorical features of training records. Values are numbered.
 
-    Information is in nats and added up over features. Held-out measures use the cluster of each held-out record. Values that
-    no training record has belong to the cluster `unseen_`.
+    Information is in nats and added up over features. Held-out values that no training record has belong to the cluster
+    `unseen_`.
 
     * `information_loss`: (Σ X_i − Z_i) / Σ X_j, in counted rates of training records (Bateni et al. 2019, section 3.1).
     * `information_ratio`, `loss_ratio`: retained and lost information over those of the optimum for the same budget.
@@ -49,27 +47,18 @@ class Compression(Task[HeldOut]):
     * `heldout_predictive_shrunk`: the same with each value's rate shrunk (beta-binomial) before clusters add up.
     """
 
-    MEASURES: ClassVar = {
-        "information_loss": ("", "lower"),
-        "information": ("nat", "higher"),
-        "information_ratio": ("", "higher"),
-        "loss_ratio": ("", "lower"),
-        "bound_ratio": ("", "lower"),
-        "heldout_information": ("nat", "higher"),
-        "heldout_predictive": ("nat", "higher"),
-        "heldout_predictive_shrunk": ("nat", "higher"),
-        "clusters": ("", ""),
-        "values": ("", ""),
-    }
+    MEASURES: ClassVar = (
+        higher("information_ratio")
+        | higher("information", "heldout_information", "heldout_predictive", "heldout_predictive_shrunk", unit="nat")
+        | lower("information_loss", "loss_ratio", "bound_ratio")
+        | neither("clusters", "values")
+    )
     OBSERVATIONS: ClassVar = ((Dataset, ContingencyTables, RowKeys, NoKeys),)
     truth: ClassVar = HeldOut
 
-    def observe(
-        self, inputs: TaskInput, kind: type[Observation], params: dict, seed: int
-    ) -> tuple[Observation, HeldOut]:
+    def observe(self, inputs: TaskInput, kind: Kind, params: dict, seed: int) -> tuple[Observation, HeldOut]:
         self.check_observation(kind, params)
-        if isinstance(inputs.data, RecordStore):
-            check(RowKeys, inputs.params, inputs.name)
+        check_stored(inputs, RowKeys)
         data = inputs.data
         truth = HeldOut(data.train, data.test) if isinstance(data, TablePopulation) else count_tables(inputs, seed)
         return truth.train, truth
@@ -77,41 +66,46 @@ class Compression(Task[HeldOut]):
     def overlap(self, inputs: TaskInput) -> float:
         return split_overlap(inputs)
 
-    def measure(self, estimator: Estimator, truth: HeldOut, measures: list[str]) -> Iterator[Measurement]:
-        if "information_loss" in measures:
-            yield Measurement("information_loss", estimator.relative_loss_)
-        if "information" in measures:
-            yield Measurement("information", estimator.information_)
-        if "clusters" in measures:
-            yield Measurement("clusters", estimator.n_clusters_)
-        if "values" in measures:
-            yield Measurement("values", sum(len(t.cells) for t in truth.train.tables.values()))
+    def measure(self, estimator: Estimator, truth: HeldOut, measures: list[str]) -> Measurements:
+        values = {
+            "information_loss": estimator.relative_loss_,
+            "information": estimator.information_,
+            "clusters": estimator.n_clusters_,
+            "values": sum(len(t.cells) for t in truth.train.tables.values()),
+        }
+        yield from select(measures, values)
         if {"information_ratio", "loss_ratio"} & set(measures):
-            yield from _against_optimum(estimator, truth, measures)
+            retained, lost = _optimum(truth.train, estimator.budget, estimator.min_count)
+            ratios = {"information_ratio": estimator.information_ / retained}
+            if lost > 0:
+                ratios["loss_ratio"] = estimator.information_loss_ / lost
+            yield from select(measures, ratios)
         if "bound_ratio" in measures and hasattr(estimator, "n_buckets_"):
             yield Measurement("bound_ratio", max(_bound_ratio(estimator, truth, n) for n in estimator.features_))
-        yield from _held_out(estimator, truth, measures)
+        if held_out := [m for m in measures if m.startswith("heldout_")]:
+            names = enumerate(truth.train.names)
+            parts = [_held_out_feature(estimator, truth, i, name, held_out) for i, name in names]
+            for measure in held_out:
+                yield Measurement(measure, sum(part[measure] for part in parts))
 
 
 def count_tables(inputs: TaskInput, seed: int) -> HeldOut:
     """Tables of categorical features of stored or drawn rows, one feature at a time."""
     train, test = split_rows(inputs, seed)
     y = inputs.data.labels() if isinstance(inputs.data, RecordStore) else inputs.data.y
-    for name, rows in (("training", train), ("test", test)):
-        if len(np.unique(y[rows])) < 2:
-            raise DataError(f"{inputs.name}: all {len(rows)} {name} rows have the same label; use more rows")
+    check_labels(inputs.name, y, train, test)
     encoders: list[CodedEncoder] = []
-    tables: tuple[dict, dict] = ({}, {})
+    tables: list[dict] = [{}, {}]
+    parts = train, test
     for name, column in _categorical(inputs):
         codes, size = _number_values(column, train)
-        for by_key, rows in zip(tables, (train, test), strict=True):
+        for by_key, rows in zip(tables, parts, strict=True):
             by_key[len(encoders),] = _table(codes[rows], y[rows], size)
         encoders.append(CodedEncoder(name, size))
     if not encoders:
         raise DataError(f"{inputs.name}: there are no categorical features")
-    encoder = FrameEncoder(tuple(encoders))
-    totals = [(len(rows), int(y[rows].sum())) for rows in (train, test)]
-    return HeldOut(*(ContingencyTables(encoder, "label", *n, t) for n, t in zip(totals, tables, strict=True)))
+    encoder, pairs = FrameEncoder(tuple(encoders)), zip(parts, tables, strict=True)
+    return HeldOut(*(ContingencyTables(encoder, "label", len(rows), int(y[rows].sum()), t) for rows, t in pairs))
 
 
 def _categorical(inputs: TaskInput) -> Iterator[tuple[str, pd.Series]]:
@@ -123,10 +117,7 @@ def _categorical(inputs: TaskInput) -> Iterator[tuple[str, pd.Series]]:
 
 
 def _number_values(column: pd.Series, train: np.ndarray) -> tuple[np.ndarray, int]:
-    """(n,) number of each row's value, and how many numbers there are.
-
-    Values that no training row has are −1. Missing is a value of its own.
-    """
+    """(n,) number of each row's value, −1 where no training row has it, and how many numbers there are. Missing is a value."""
     indices, values = pd.factorize(column, use_na_sentinel=False)
     observed = np.unique(indices[train])
     numbers = np.full(len(values), -1)
@@ -138,17 +129,7 @@ def _number_values(column: pd.Series, train: np.ndarray) -> tuple[np.ndarray, in
 def _table(codes: np.ndarray, y: np.ndarray, size: int) -> Table:
     observed = codes >= 0
     codes, y = codes[observed], y[observed]
-    counts, sums = np.bincount(codes, minlength=size), np.bincount(codes, y, size).astype(np.int64)
-    cells = np.flatnonzero(counts)
-    return Table((size,), cells, counts[cells], sums[cells])
-
-
-def _against_optimum(estimator: Estimator, truth: HeldOut, measures: list[str]) -> Iterator[Measurement]:
-    retained, lost = _optimum(truth.train, estimator.budget, estimator.min_count)
-    if "information_ratio" in measures:
-        yield Measurement("information_ratio", estimator.information_ / retained)
-    if "loss_ratio" in measures and lost > 0:
-        yield Measurement("loss_ratio", estimator.information_loss_ / lost)
+    return feature_table(np.bincount(codes, minlength=size), np.bincount(codes, y, size).astype(np.int64))
 
 
 _OPTIMA: dict[tuple, tuple[float, float]] = {}  # of this process: the methods of a batch share them
@@ -156,6 +137,8 @@ _OPTIMA: dict[tuple, tuple[float, float]] = {}  # of this process: the methods o
 
 def _optimum(tables: ContingencyTables, budget: float, min_count: float) -> tuple[float, float]:
     """Information that the optimum retains, and that it loses, in nats."""
+    from agglearn.vocabulary import OptimalQuantizer  # compiles kernels
+
     key = tables.digest, budget, min_count
     if key not in _OPTIMA:
         best = OptimalQuantizer(budget, min_count=min_count).fit(tables)
@@ -164,22 +147,15 @@ def _optimum(tables: ContingencyTables, budget: float, min_count: float) -> tupl
 
 
 def _bound_ratio(estimator: Estimator, truth: HeldOut, name: str) -> float:
-    i = truth.train.names.index(name)
-    n, c = truth.train.dense(i)
+    n, c = truth.train.dense(truth.train.names.index(name))
     lost = mutual_information(n, c) - estimator.feature_information_[name]
     return lost / bucketing_bound(estimator.n_buckets_[name], c.sum() / n.sum())
 
 
-def _held_out(estimator: Estimator, truth: HeldOut, measures: list[str]) -> Iterator[Measurement]:
-    measures = [m for m in measures if m.startswith("heldout_")]
-    if not measures:
-        return
-    values = [_held_out_feature(estimator, truth, i, name, measures) for i, name in enumerate(truth.train.names)]
-    for measure in measures:
-        yield Measurement(measure, sum(v[measure] for v in values))
-
-
 def _held_out_feature(estimator: Estimator, truth: HeldOut, i: int, name: str, measures: list[str]) -> dict[str, float]:
+    from agglearn.vocabulary.held_out import sum_clusters
+    from agglearn.vocabulary.shrinkage import EMPIRICAL, shrink_sums
+
     labels, unseen, counts = estimator.labels_[name], estimator.unseen_[name], truth.train.dense(i)
     n, c = sum_clusters(labels, unseen, counts)
     tested = sum_clusters(labels, unseen, truth.test.dense(i), (truth.test.total, truth.test.positives))

@@ -1,7 +1,7 @@
 """Distribution regression: learners get bags with a target and are judged on held-out bags."""
 
 import numbers
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -14,8 +14,9 @@ from agglearn.observations import Bags, Observation
 from agglearn.seeds import derive_generator
 from agglearn.settings import check
 from agglearn.tasks import census_design
-from agglearn.tasks.base import Measurement, Task, TaskInput, Truth
+from agglearn.tasks.base import Kind, Task, TaskInput, Truth, check_stored
 from agglearn.tasks.keys import CloudKeys, NoKeys, RegionKeys, RegionPersonKeys
+from agglearn.tasks.measures import Measurement, Measurements, higher, lower, neither
 
 TEST_FRACTION = 0.3  # of the regions
 BLOCKS = 16  # of the test bags, for intervals of paired differences
@@ -41,7 +42,7 @@ class DistributionRegression(Task[HeldOutBags]):
 
     * simulated bags: those of the simulator.
     * clouds of points: `points`, how many are drawn from each cloud (all where it has no more), and `n_clouds`, how many
-      random clouds to learn from (null for all). Training and test clouds are prepared alike.
+      random clouds to learn from (null for all).
     * census with elections: `elections` (years, the entries of the target: two-party share of D in a region), `columns` (`full`
       or `shared`), `components` of the covariates, `bag_size` persons drawn anew for every seed, per region by survey weight
       (null, the default, for all persons with weights), `states` (`contiguous`, the default, as in the thesis, or `all`). 30 %
@@ -55,44 +56,32 @@ class DistributionRegression(Task[HeldOutBags]):
     """
 
     OBSERVATIONS: ClassVar = ((Census, Bags, RegionKeys, RegionPersonKeys), (Dataset, Bags, CloudKeys, NoKeys))
-    MEASURES: ClassVar = {
-        "mse": ("", "lower"),
-        "nmse": ("", "lower"),
-        "slope": ("", ""),
-        "mse_of_part": ("", "lower"),
-        "nmse_of_part": ("", "lower"),
-        "slope_of_part": ("", ""),
-        "accuracy": ("", "higher"),
-        "accuracy_of_part": ("", "higher"),
-        "prediction": ("", ""),
-        "target": ("", ""),
-        "tuned": ("", ""),
-        "edges": ("", "lower"),
-    }
+    MEASURES: ClassVar = (
+        higher("accuracy", "accuracy_of_part")
+        | lower("mse", "nmse", "mse_of_part", "nmse_of_part", "edges")
+        | neither("slope", "slope_of_part", "prediction", "target", "tuned")
+    )
     KEYS: ClassVar[tuple[str, ...]] = ("target", "part", "bag", "parameter")
     truth: ClassVar = HeldOutBags
 
-    def observe(
-        self, inputs: TaskInput, kind: type[Observation], params: dict, seed: int
-    ) -> tuple[Observation, HeldOutBags]:
+    def observe(self, inputs: TaskInput, kind: Kind, params: dict, seed: int) -> tuple[Observation, HeldOutBags]:
         self.check_observation(kind, params)
+        if census_design.has_regions(inputs):
+            check_stored(inputs, RegionKeys)
+            return self._regions(inputs, params, seed)
         if isinstance(inputs.data, BagPopulation):
             check(NoKeys, params, "observe")
             return inputs.data.train, HeldOutBags(inputs.data.test)
-        if not isinstance(inputs.data, RecordStore) or "parts" not in inputs.data.header:
+        if not isinstance(inputs.data, RecordStore):
             raise ConfigError(f"{inputs.name}: has no bags for this task")
-        if (inputs.data.folder / "clouds.npz").exists():
-            check(NoKeys, params, "observe")
-            check(CloudKeys, inputs.params, inputs.name)
-            return self._clouds(inputs, seed)
-        if "regions" not in inputs.data.header:
+        if not (inputs.data.folder / "clouds.npz").exists():
             raise ConfigError(f"{inputs.name}: has no bags for this task; use clouds, census persons or simulated bags")
-        check(RegionKeys, inputs.params, inputs.name)
-        return self._regions(inputs, params, seed)
+        check(NoKeys, params, "observe")
+        check_stored(inputs, CloudKeys)
+        return self._clouds(inputs, seed)
 
     def overlap(self, inputs: TaskInput) -> float:
-        regions = isinstance(inputs.data, RecordStore) and "regions" in inputs.data.header
-        return TEST_FRACTION / (1 - TEST_FRACTION) if regions else 0.0
+        return TEST_FRACTION / (1 - TEST_FRACTION) if census_design.has_regions(inputs) else 0.0
 
     def _clouds(self, inputs: TaskInput, seed: int) -> tuple[Observation, HeldOutBags]:
         from agglearn.distribution.embedding import truncate_bags
@@ -107,13 +96,8 @@ class DistributionRegression(Task[HeldOutBags]):
         return train, HeldOutBags(test)
 
     def _regions(self, inputs: TaskInput, params: dict, seed: int) -> tuple[Observation, HeldOutBags]:
-        p = {
-            "columns": "full",
-            "components": 50,
-            "bag_size": None,
-            "elections": [2016],
-            "states": "contiguous",
-        } | inputs.params
+        p: dict = {"columns": "full", "components": 50, "bag_size": None, "elections": [2016], "states": "contiguous"}
+        p |= inputs.params
         design = census_design.voter_design(inputs.data.folder, p["columns"], 0.0, p["components"])
         if params.get("persons", "sample") == "counties":
             bags = census_design.county_bags(design.persons)
@@ -127,7 +111,7 @@ class DistributionRegression(Task[HeldOutBags]):
         n_test = round(TEST_FRACTION * len(order))
         return bags.take(order[n_test:]), HeldOutBags(bags.take(order[:n_test]), tuple(map(str, p["elections"])))
 
-    def measure(self, estimator: Estimator, truth: HeldOutBags, measures: list[str]) -> Iterator[Measurement]:
+    def measure(self, estimator: Estimator, truth: HeldOutBags, measures: list[str]) -> Measurements:
         yield from _settings(estimator)
         predicted, target = estimator.predict(truth.bags), truth.bags.target
         assert target is not None
@@ -149,9 +133,7 @@ class DistributionRegression(Task[HeldOutBags]):
                 yield Measurement("target", float(target[b]), {"bag": int(b)})
 
 
-def _errors(
-    error: np.ndarray, target: np.ndarray, measures: list[str], keys: dict | None = None
-) -> Iterator[Measurement]:
+def _errors(error: np.ndarray, target: np.ndarray, measures: list[str], keys: dict | None = None) -> Measurements:
     """Mean squared error, and that over the variance of the targets."""
     mean = lambda block: float(error[block].mean())  # noqa: E731
     yield from _with_blocks("mse", mean, len(error), measures, keys)
@@ -166,7 +148,7 @@ def _slope(target: np.ndarray, predicted: np.ndarray) -> float | None:
 
 def _with_blocks(
     name: str, value: Callable[[slice], float | None], n: int, measures: list[str], keys: dict | None = None
-) -> Iterator[Measurement]:
+) -> Measurements:
     """A value of all n bags, and that of each block of them. There is no measurement where the value is None."""
     if (overall := value(slice(None))) is not None:
         yield Measurement(name, overall, keys)
@@ -176,7 +158,7 @@ def _with_blocks(
                 yield Measurement(f"{name}_of_part", of_block, {**(keys or {}), "part": k + 1})
 
 
-def _settings(estimator: Estimator) -> Iterator[Measurement]:
+def _settings(estimator: Estimator) -> Measurements:
     """Tuned numbers, and the number of settings at an end of their grid."""
     for name, value in getattr(estimator, "tuned_", {}).items():
         if isinstance(value, numbers.Real):

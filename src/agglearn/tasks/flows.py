@@ -1,6 +1,5 @@
 """Flows of a population: reconstruct its tables under a given model, or learn the model of its individuals."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -11,9 +10,9 @@ from agglearn.errors import DataError
 from agglearn.estimator import Estimator
 from agglearn.observations import FlowCounts, FlowInstances, NoiseSpec, Observation
 from agglearn.seeds import derive_generator
-from agglearn.settings import check
-from agglearn.tasks.base import Measurement, Task, TaskInput, Truth
+from agglearn.tasks.base import Kind, Task, TaskInput, Truth, check_stored
 from agglearn.tasks.keys import FlowKeys, NoKeys, WeekKeys
+from agglearn.tasks.measures import Measurement, Measurements, higher, lower, neither
 
 MAX_RELATIVE_GAP, MAX_VIOLATION = 1e-6, 1e-6  # of a solution, the latter per individual and node
 MAX_FLOWS = 150  # arrows of a map
@@ -36,12 +35,10 @@ class TrueFlows(Truth):
 
 
 class _Flows(Task[TrueFlows]):
-    """Draw noisy counts of flows.
+    """Draw noisy counts of flows. Parameters of an observation:
 
-    Parameters of an observation:
-
-    * `evidence`: `node`, `edge`, or `node_sums`. The last adds noisy edge counts up over destinations, as the thesis does, and
-      those of the last step over origins.
+    * `evidence`: `node`, `edge`, or `node_sums`: noisy edge counts added up over destinations, as the thesis does, and those of
+      the last step over origins.
     * `noise`, `rate`, `scale`. In place of the scale, `epsilon` gives Laplace noise of scale 1/ε, as a count of persons needs.
     * `summed_as`: likelihood of node_sums, `laplace` with the scale of one entry, or `gaussian` with the standard deviation of
       the sum.
@@ -55,17 +52,14 @@ class _Flows(Task[TrueFlows]):
     )
     truth: ClassVar = TrueFlows
 
-    def observe(
-        self, inputs: TaskInput, kind: type[Observation], params: dict, seed: int
-    ) -> tuple[Observation, TrueFlows]:
+    def observe(self, inputs: TaskInput, kind: Kind, params: dict, seed: int) -> tuple[Observation, TrueFlows]:
         self.check_observation(kind, params)
-        if isinstance(inputs.data, RecordStore):
-            check(WeekKeys, inputs.params, inputs.name)
+        check_stored(inputs, WeekKeys)
         drawn, positions = _population(inputs)
-        counts = [
-            _add_noise(np.asarray(tables, float), context, drawn.population_size, params, derive_generator("flow noise", inputs.name, seed, k))
-            for k, (tables, context) in enumerate(zip(drawn.edge_tables, drawn.context, strict=True))
-        ]  # fmt: skip
+        counts = []
+        for k, (tables, context) in enumerate(zip(drawn.edge_tables, drawn.context, strict=True)):
+            rng = derive_generator("flow noise", inputs.name, seed, k)
+            counts.append(_add_noise(np.asarray(tables, float), context, drawn.population_size, params, rng))
         log_potentials = np.array(drawn.log_potentials) if drawn.log_potentials else None
         truth = TrueFlows(np.array(drawn.edge_tables), log_potentials, drawn.theta, positions, counts[0])
         if kind is FlowInstances:
@@ -76,25 +70,18 @@ class _Flows(Task[TrueFlows]):
 
 
 def _population(inputs: TaskInput) -> tuple[FlowPopulation, np.ndarray]:
-    """The population, and the positions (L, 2) of its states."""
-    if isinstance(inputs.data, RecordStore):
-        return _published_population(inputs)
-    rows, columns = inputs.data.shape
-    y, x = np.divmod(np.arange(rows * columns), columns)
-    return inputs.data, np.stack([x, y], axis=1).astype(float)
-
-
-def _published_population(inputs: TaskInput) -> tuple[FlowPopulation, np.ndarray]:
-    """Published tables of flows: one instance for each of the first `weeks` weeks."""
+    """The population, and the positions (L, 2) of its states. Of published flows each of the first `weeks` is an instance."""
+    if not isinstance(inputs.data, RecordStore):
+        rows, columns = inputs.data.shape
+        y, x = np.divmod(np.arange(rows * columns), columns)
+        return inputs.data, np.stack([x, y], axis=1).astype(float)
     flows = inputs.data.features()
-    weeks = sorted(flows["week"].unique())[: inputs.params.get("weeks", 8)]
+    weeks = np.unique(flows["week"])[: inputs.params.get("weeks", 8)]
     flows = flows[flows["week"].isin(weeks)]
-    states = sorted(set(flows["origin"]) | set(flows["destination"]))
-    number = {s: k for k, s in enumerate(states)}
+    states = np.union1d(flows["origin"], flows["destination"])
     tables = np.zeros((len(weeks), 1, len(states), len(states)))
-    week = flows["week"].map({w: k for k, w in enumerate(weeks)})
-    cells = week, 0, flows["origin"].map(number), flows["destination"].map(number)
-    np.add.at(tables, cells, flows["flow"].to_numpy(float))
+    origins, destinations = (np.searchsorted(states, flows[end]) for end in ("origin", "destination"))
+    np.add.at(tables, (np.searchsorted(weeks, flows["week"]), 0, origins, destinations), flows["flow"].to_numpy(float))
     positions = flows.groupby("origin")[["x", "y"]].mean().reindex(states).to_numpy()
     return FlowPopulation(list(tables), [], 0, None, [{} for _ in weeks]), positions
 
@@ -126,35 +113,22 @@ def _add_noise(
 class FlowInference(_Flows):
     """Judge tables of one population under its true model: distance from the optimum of eq. 2.7, and speed.
 
-    * `relative_gap`: |F − F*| / |F*| with F* from a tight solve. It has a curve over iterations.
-    * `violation`: L1 distance from eq. 2.5 per individual. It has a curve over iterations.
+    * `relative_gap`: |F − F*| / |F*| with F* from a tight solve, and a curve over iterations.
+    * `violation`: L1 distance from eq. 2.5 per individual, and a curve over iterations.
     * `time_to_convergence`: seconds after which both stay below 1e-6 (violation: times the number of nodes).
     * `map_error`, `mean_error`: ‖n − n*‖₁ / ‖n*‖₁ with n* the exact MAP tables, the exact posterior mean.
     """
 
-    MEASURES: ClassVar = {
-        "relative_gap": ("", "lower"),
-        "violation": ("", "lower"),
-        "negative": ("", "lower"),
-        "time_to_convergence": ("s", "lower"),
-        "converged": ("", "higher"),
-        "map_error": ("", "lower"),
-        "mean_error": ("", "lower"),
-        "edge_error": ("", "lower"),
-        "node_error": ("", "lower"),
-        "map_seconds": ("s", "lower"),
-        "gibbs_seconds": ("s", "lower"),
-        "gibbs_error": ("", "lower"),
-        "gibbs_reached": ("", "higher"),
-        "gibbs_moves": ("", "lower"),
-        "reference_error": ("", "lower"),
-        "tuned_value": ("", ""),
-        "flow": ("", ""),
-        "true_flow": ("", ""),
-    }
+    MEASURES: ClassVar = (
+        higher("converged", "gibbs_reached")
+        | lower("relative_gap", "violation", "negative", "map_error", "mean_error", "edge_error", "node_error")
+        | lower("gibbs_error", "gibbs_moves", "reference_error")
+        | lower("time_to_convergence", "map_seconds", "gibbs_seconds", unit="s")
+        | neither("tuned_value", "flow", "true_flow")
+    )
     KEYS: ClassVar[tuple[str, ...]] = ("from", "to")
 
-    def measure(self, estimator: Estimator, truth: TrueFlows, measures: list[str]) -> Iterator[Measurement]:
+    def measure(self, estimator: Estimator, truth: TrueFlows, measures: list[str]) -> Measurements:
         if hasattr(estimator, "gibbs_seconds_"):
             yield from _gibbs(estimator)
             return
@@ -171,8 +145,7 @@ class FlowInference(_Flows):
             for name, exact in zip(("map_error", "mean_error"), _exact(truth), strict=True):
                 yield Measurement(name, _l1_error(tables, exact))
         if "flow" in measures:
-            yield from _arrows("flow", tables, truth.positions)
-            yield from _arrows("true_flow", true, truth.positions)
+            yield from _arrows(tables, true, truth.positions)
 
 
 def _l1_error(estimated: np.ndarray, true: np.ndarray) -> float:
@@ -185,7 +158,7 @@ def _node_tables(tables: np.ndarray) -> np.ndarray:
     return np.concatenate([tables.sum(axis=2), tables[-1:].sum(axis=1)])
 
 
-def _gibbs(estimator: Estimator) -> Iterator[Measurement]:
+def _gibbs(estimator: Estimator) -> Measurements:
     yield Measurement("map_seconds", estimator.map_seconds_)
     yield Measurement("map_error", estimator.map_error_)
     yield Measurement("gibbs_seconds", estimator.gibbs_seconds_)
@@ -195,7 +168,7 @@ def _gibbs(estimator: Estimator) -> Iterator[Measurement]:
     yield Measurement("reference_error", estimator.reference_error_)
 
 
-def _convergence(estimator: Estimator, truth: TrueFlows) -> Iterator[Measurement]:
+def _convergence(estimator: Estimator, truth: TrueFlows) -> Measurements:
     """Distance of the result and of every iterate from the optimum."""
     from agglearn.collective import ChainModel, infer
     from agglearn.collective.problem import Problem
@@ -211,10 +184,8 @@ def _convergence(estimator: Estimator, truth: TrueFlows) -> Iterator[Measurement
         if np.isfinite(relative_gap):
             yield Measurement("relative_gap", relative_gap)
         trace = estimator.trace_
-        good = [
-            abs(f - best) <= MAX_RELATIVE_GAP * abs(best) and v <= MAX_VIOLATION * m * model.n_nodes
-            for *_, f, v in trace
-        ]
+        gap, off = MAX_RELATIVE_GAP * abs(best), MAX_VIOLATION * m * model.n_nodes
+        good = [abs(f - best) <= gap and v <= off for *_, f, v in trace]
         if trace:
             last_bad = max((k for k, g in enumerate(good) if not g), default=-1)
             yield Measurement("converged", float(good[-1]))
@@ -228,7 +199,7 @@ def _convergence(estimator: Estimator, truth: TrueFlows) -> Iterator[Measurement
 
 
 def _exact(truth: TrueFlows) -> list[np.ndarray]:
-    """Exact MAP tables and exact posterior mean. Every method is compared with them."""
+    """Exact MAP tables and exact posterior mean."""
     from agglearn.collective import ChainModel, infer
 
     assert truth.log_potentials is not None
@@ -238,10 +209,8 @@ def _exact(truth: TrueFlows) -> list[np.ndarray]:
         model = ChainModel(list(potentials))
         if len(_EXACT) >= MAX_EXACT:
             _EXACT.clear()
-        _EXACT[key] = [
-            np.array(infer(model, truth.counts, m, method="exact", kind=kind).edge_tables)
-            for kind in ("map", "marginals")
-        ]
+        found = [infer(model, truth.counts, m, method="exact", kind=kind) for kind in ("map", "marginals")]
+        _EXACT[key] = [np.array(exact.edge_tables) for exact in found]
     return _EXACT[key]
 
 
@@ -249,15 +218,16 @@ _EXACT: dict[tuple, list[np.ndarray]] = {}  # of this process, which compares se
 MAX_EXACT = 16
 
 
-def _arrows(measure: str, tables: np.ndarray, positions: np.ndarray) -> Iterator[Measurement]:
-    """The largest flows between two states, summed over time. The keys `from` and `to` have the positions (x, y) of the two."""
-    total = np.asarray(tables, float).sum(axis=0)
-    np.fill_diagonal(total, 0)
+def _arrows(tables: np.ndarray, true: np.ndarray, positions: np.ndarray) -> Measurements:
+    """The largest flows between two states, summed over time, with the positions (x, y) of the two as keys."""
     points = np.round(positions, DIGITS).tolist()
-    for cell in np.argsort(-total, axis=None)[:MAX_FLOWS]:
-        i, j = np.unravel_index(cell, total.shape)
-        if total[i, j] > 0:
-            yield Measurement(measure, float(total[i, j]), {"from": points[i], "to": points[j]})
+    for measure, counts in (("flow", tables), ("true_flow", true)):
+        total = np.asarray(counts, float).sum(axis=0)
+        np.fill_diagonal(total, 0)
+        for cell in np.argsort(-total, axis=None)[:MAX_FLOWS]:
+            i, j = np.unravel_index(cell, total.shape)
+            if total[i, j] > 0:
+                yield Measurement(measure, float(total[i, j]), {"from": points[i], "to": points[j]})
 
 
 class FlowLearning(_Flows):
@@ -269,20 +239,14 @@ class FlowLearning(_Flows):
     * `count`, `true_count`: single cells.
     """
 
-    MEASURES: ClassVar = {
-        "theta_error": ("", "lower"),
-        "pairwise_mae": ("", "lower"),
-        "node_mae": ("", "lower"),
-        "edge_error": ("", "lower"),
-        "small_edge_error": ("", "lower"),
-        "count": ("", ""),
-        "true_count": ("", ""),
-        "flow": ("", ""),
-        "true_flow": ("", ""),
-    }
+    MEASURES: ClassVar = (
+        lower("theta_error", "pairwise_mae", "node_mae")
+        | lower("edge_error", "small_edge_error")
+        | neither("count", "true_count", "flow", "true_flow")
+    )
     KEYS: ClassVar[tuple[str, ...]] = ("time", "from", "to")
 
-    def measure(self, estimator: Estimator, truth: TrueFlows, measures: list[str]) -> Iterator[Measurement]:
+    def measure(self, estimator: Estimator, truth: TrueFlows, measures: list[str]) -> Measurements:
         if "theta_error" in measures and truth.theta is not None:
             yield from _parameters(estimator, truth)
         if {"pairwise_mae", "node_mae"} & set(measures) and truth.log_potentials is not None:
@@ -291,7 +255,7 @@ class FlowLearning(_Flows):
             yield from _reconstruction(np.array(tables), truth, measures)
 
 
-def _parameters(estimator: Estimator, truth: TrueFlows) -> Iterator[Measurement]:
+def _parameters(estimator: Estimator, truth: TrueFlows) -> Measurements:
     assert truth.theta is not None
     norm = np.abs(truth.theta).sum()
     for step, seconds, theta in estimator.trace_:
@@ -300,7 +264,7 @@ def _parameters(estimator: Estimator, truth: TrueFlows) -> Iterator[Measurement]
     yield Measurement("theta_error", float(np.abs(estimator.theta_ - truth.theta).sum() / norm))
 
 
-def _marginals(estimator: Estimator, truth: TrueFlows) -> Iterator[Measurement]:
+def _marginals(estimator: Estimator, truth: TrueFlows) -> Measurements:
     from agglearn.collective import ChainModel
 
     assert truth.log_potentials is not None
@@ -310,7 +274,7 @@ def _marginals(estimator: Estimator, truth: TrueFlows) -> Iterator[Measurement]:
         yield Measurement(measure, float(error.mean()))
 
 
-def _reconstruction(tables: np.ndarray, truth: TrueFlows, measures: list[str]) -> Iterator[Measurement]:
+def _reconstruction(tables: np.ndarray, truth: TrueFlows, measures: list[str]) -> Measurements:
     true = truth.edge_tables
     if tables.shape != true.shape:
         raise DataError(f"reconstructed tables have shape {tables.shape}, the true ones {true.shape}")
@@ -326,5 +290,4 @@ def _reconstruction(tables: np.ndarray, truth: TrueFlows, measures: list[str]) -
             yield Measurement("count", float(tables[0].flat[cell]), keys)
             yield Measurement("true_count", float(true[0].flat[cell]), keys)
     if "flow" in measures:
-        yield from _arrows("flow", tables[0], truth.positions)
-        yield from _arrows("true_flow", true[0], truth.positions)
+        yield from _arrows(tables[0], true[0], truth.positions)

@@ -1,6 +1,6 @@
 """Names and types of the keys that an experiment may set for a data set and for an observation.
 
-They are checked before anything runs, and once more where they are used.
+They are checked before anything runs, and once more where they are used. Keys of observations have the observation's name.
 """
 
 from typing import Literal, Required, TypedDict
@@ -15,19 +15,9 @@ Hidden = Literal["DIS", "SEX", "HICOV", "COVERAGE", "SCHL", "WKL", "ANC", "RAC1P
 Poll = tuple[Share, NonNegative]  # share of votes, and size of the group in per cent
 Pairs = Literal["all", "none"] | list[tuple[str, str]]
 
-
 # Keys of an observation that need one of some others, and keys that take the place of others.
-BESIDE = {
-    "delta": ("epsilon",),
-    "mechanism": ("epsilon",),
-    "split": ("epsilon",),
-    "adjacency": ("epsilon",),
-    "postprocessing": ("epsilon",),
-    "calibration": ("epsilon",),
-    "sensitivity": ("epsilon",),
-    "buckets": ("max_modalities",),
-    "summed_as": ("evidence",),
-}
+RELEASE = ("delta", "mechanism", "split", "adjacency", "postprocessing", "calibration", "sensitivity")
+BESIDE = dict.fromkeys(RELEASE, ("epsilon",)) | {"buckets": ("max_modalities",), "summed_as": ("evidence",)}
 INSTEAD = {
     "encode_noisy": ("epsilon", "cross_buckets"),
     "gaussian_noise": ("noise_share", "epsilon"),
@@ -40,9 +30,6 @@ class NoKeys(TypedDict):
     """No keys."""
 
 
-# -- records ----------------------------------------------------------------------------------------------------------
-
-
 class RowKeys(TypedDict, total=False):
     """Stored records. `rows`: a random subset of that size."""
 
@@ -50,8 +37,6 @@ class RowKeys(TypedDict, total=False):
 
 
 class EncodedKeys(TypedDict, total=False):
-    """Encoded records, see `agglearn.tasks.Classification`."""
-
     binning: Binning
     hashed: dict[str, Count]
     max_modalities: Count
@@ -59,14 +44,10 @@ class EncodedKeys(TypedDict, total=False):
 
 
 class RecordKeys(EncodedKeys, total=False):
-    """`agglearn.observations.Records`."""
-
     cross_buckets: Count
 
 
 class NoiseKeys(TypedDict, total=False):
-    """Seeded noise of a release."""
-
     epsilon: Positive | None
     delta: Part
     mechanism: Literal["gaussian", "laplace", "discrete_gaussian", "discrete_laplace"]
@@ -80,8 +61,6 @@ class NoisyEncodingKeys(TypedDict):
 
 
 class TableKeys(RecordKeys, NoiseKeys, total=False):
-    """`agglearn.observations.ContingencyTables`."""
-
     pairs: Pairs
     gaussian_noise: NonNegative
     noise_share: NonNegative
@@ -92,8 +71,6 @@ class TableKeys(RecordKeys, NoiseKeys, total=False):
 
 
 class LabelSumKeys(EncodedKeys, NoiseKeys, total=False):
-    """`agglearn.observations.LabelSums`."""
-
     features: Features
     ranges: Ranges
     calibration: Literal["analytic", "classic"]
@@ -101,24 +78,15 @@ class LabelSumKeys(EncodedKeys, NoiseKeys, total=False):
 
 
 class CountedBagKeys(EncodedKeys, NoiseKeys, total=False):
-    """`agglearn.observations.CountedBags`."""
-
     bag_size: Count
 
 
 class TableHalvesKeys(TableKeys, total=False):
-    """`agglearn.observations.Halves` of tables."""
-
     of: Literal["tables"]
 
 
 class LabelSumHalvesKeys(LabelSumKeys, total=False):
-    """`agglearn.observations.Halves` of label sums."""
-
     of: Required[Literal["label_sums"]]
-
-
-# -- bags -------------------------------------------------------------------------------------------------------------
 
 
 class BagKeys(RowKeys, total=False):
@@ -163,8 +131,6 @@ class VoterKeys(TypedDict, total=False):
 
 
 class CloudKeys(TypedDict, total=False):
-    """Clouds of points."""
-
     points: Count
     n_clouds: Count | None
 
@@ -183,9 +149,6 @@ class RegionPersonKeys(TypedDict, total=False):
     """`persons`: a sample of a region's, or its county's covariates."""
 
     persons: Literal["sample", "counties"]
-
-
-# -- flows ------------------------------------------------------------------------------------------------------------
 
 
 class WeekKeys(TypedDict, total=False):

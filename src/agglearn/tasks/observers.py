@@ -2,23 +2,17 @@
 
 import logging
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
 
 from agglearn.encoding import FeatureMap, FrameEncoder, HashedEncoder, TargetEncoder, with_target_encodings
 from agglearn.errors import ConfigError
-from agglearn.observations import (
-    ContingencyTables,
-    CountedBags,
-    Halves,
-    LabelSums,
-    Records,
-    tables_with_noisy_encoding,
-    with_gaussian_noise,
-)
+from agglearn.observations import ContingencyTables, CountedBags, Halves, LabelSums, Records
+from agglearn.observations.gaussian_noise import with_gaussian_noise
 from agglearn.observations.halves import toss_coins
+from agglearn.observations.noisy_encoding import tables_with_noisy_encoding
 from agglearn.observations.release import release_bag_counts
 from agglearn.privacy import draw_seeded
 from agglearn.seeds import derive_generator, derive_seed
@@ -56,11 +50,10 @@ def _tables(rows: TrainingRows, params: dict, seed: int | str) -> ContingencyTab
         limits = noisy["above"], noisy["modalities"]
         return tables_with_noisy_encoding(encoder, codes, y, sigma, noise_seed, *limits, rows.label, pairs)
     tables = ContingencyTables.from_codes(encoder, codes, y, rows.label, pairs, params.get("cross_buckets"))
-    if budget := _privacy_budget(params, len(y)):
+    if release := _release(rows, params, seed, "split", "adjacency", "postprocessing"):
         if sigma:
             raise ConfigError("observe: epsilon and the size of the noise are both given; give one")
-        options = {k: params[k] for k in ("split", "adjacency", "postprocessing") if k in params}
-        return tables.private(**budget, **options, draw=draw_seeded(derive_seed("noise", name, seed)))
+        return tables.private(**release)
     return with_gaussian_noise(tables, sigma, noise_seed)
 
 
@@ -71,20 +64,16 @@ def _map(rows: TrainingRows, params: dict) -> FeatureMap:
 def _label_sums(rows: TrainingRows, params: dict, seed: int | str, feature_map: FeatureMap | None = None) -> LabelSums:
     """Features of training rows and their sum, with the noise that the parameters ask for."""
     sums = LabelSums.from_map(feature_map or _map(rows, params), rows.frame, rows.y, label=rows.label)
-    budget = _privacy_budget(params, len(rows.y))
-    if not budget:
-        return sums
-    options = {k: params[k] for k in ("calibration", "sensitivity") if k in params}
-    return sums.private(**budget, **options, draw=draw_seeded(derive_seed("noise", rows.inputs.name, seed)))
+    release = _release(rows, params, seed, "calibration", "sensitivity")
+    return sums.private(**release) if release else sums
 
 
 def _counted_bags(rows: TrainingRows, params: dict, seed: int | str) -> CountedBags:
     """Random bags of training rows with their labels counted, and the noise that the parameters ask for."""
     rng = derive_generator("bags", split_name(rows.inputs), seed)
     bags = CountedBags.from_records(rows.encoder, rows.frame, rows.y, params.get("bag_size", 10), rng)
-    budget = _privacy_budget({"mechanism": "discrete_laplace"} | params, len(rows.y))
-    draw = draw_seeded(derive_seed("noise", rows.inputs.name, seed))
-    return release_bag_counts(bags, **budget, draw=draw) if budget else bags  # type: ignore[arg-type, return-value]
+    release = _release(rows, {"mechanism": "discrete_laplace"} | params, seed)
+    return release_bag_counts(bags, **release) if release else bags
 
 
 def _halves(rows: TrainingRows, params: dict, seed: int | str) -> Halves:
@@ -106,13 +95,15 @@ OBSERVERS = {
 }
 
 
-def _privacy_budget(params: dict, n: int) -> dict:
-    """ε, δ and mechanism of an observation, or nothing where it has no noise."""
+def _release(rows: TrainingRows, params: dict, seed: int | str, *options: str) -> dict[str, Any]:
+    """ε, δ, mechanism, options and seeded draw of a private release, or nothing where an observation has no noise."""
     if params.get("epsilon") is None:
         return {}
     mechanism = params.get("mechanism", "gaussian")
-    delta = None if mechanism.endswith("laplace") else params.get("delta", 1 / (10 * n))
-    return {"epsilon": params["epsilon"], "delta": delta, "mechanism": mechanism}
+    delta = None if mechanism.endswith("laplace") else params.get("delta", 1 / (10 * len(rows.y)))
+    draw = draw_seeded(derive_seed("noise", rows.inputs.name, seed))
+    release = {"epsilon": params["epsilon"], "delta": delta, "mechanism": mechanism, "draw": draw}
+    return release | {k: params[k] for k in options if k in params}
 
 
 # Parameters of an observation that its encoder depends on.

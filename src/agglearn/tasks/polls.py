@@ -1,13 +1,13 @@
 """Scores of predicted votes against exit polls (Sun 2019, section 3.5.3.2)."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import numpy as np
 import pandas as pd
 
 from agglearn.observations import Bags
-from agglearn.tasks.base import Measurement
 from agglearn.tasks.census_design import Persons, education, race
+from agglearn.tasks.measures import Measurement, Measurements, select
 
 COVARIATES: dict[str, tuple[Callable[[pd.DataFrame], np.ndarray], tuple[str, ...]]] = {
     "sex": (lambda f: (f["SEX"] == 2).to_numpy().astype(int), ("male", "female")),
@@ -27,9 +27,11 @@ def groups_of(persons: Persons, rows: np.ndarray) -> pd.DataFrame:
     return pd.DataFrame(columns)
 
 
-def most_probable(p: np.ndarray) -> np.ndarray:
-    """(n, 3) indicator of each person's most probable vote."""
-    return np.eye(p.shape[1])[p.argmax(axis=1)]
+def join_polls(nation: dict, states: pd.DataFrame | None) -> pd.DataFrame:
+    """Polls of the nation from the configuration, and polls of the states from the data set."""
+    rows = [("US", c, g, value, size) for c, groups in nation.items() for g, (value, size) in groups.items()]
+    frame = pd.DataFrame(rows, columns=["area", "covariate", "group", "share", "size"])
+    return frame if states is None else pd.concat([frame, states[states["area"] != "US"]], ignore_index=True)
 
 
 def two_party_shares(votes: np.ndarray, groups: pd.DataFrame, keys: list[str]) -> pd.Series:
@@ -42,12 +44,12 @@ def two_party_shares(votes: np.ndarray, groups: pd.DataFrame, keys: list[str]) -
 
 def measure_groups(
     p: np.ndarray, groups: pd.DataFrame, polls: pd.DataFrame | None, measures: list[str]
-) -> Iterator[Measurement]:
+) -> Measurements:
     """National shares with their scores against the polls, and scores of the shares by state.
 
     Shares are those of the most probable votes, as in the thesis, and those of expected votes.
     """
-    votes = most_probable(p)
+    votes = np.eye(p.shape[1])[p.argmax(axis=1)]
     for covariate, (_, names) in COVARIATES.items():
         predicted, expected = (two_party_shares(v, groups, [covariate]).reindex(list(names)) for v in (votes, p))
         nation = polls[(polls["area"] == "US") & (polls["covariate"] == covariate)] if polls is not None else None
@@ -55,10 +57,9 @@ def measure_groups(
         for name, value in predicted.items():
             keys = {"covariate": covariate, "group": name}
             keys |= {"exit_poll": float(poll["share"][name])} if name in poll.index else {}
-            if "share" in measures and np.isfinite(value):  # a group without predicted votes has none
-                yield Measurement("share", float(value), keys)
-            if "expected_share" in measures and np.isfinite(expected[name]):
-                yield Measurement("expected_share", float(expected[name]), keys)
+            shares = {"share": float(value), "expected_share": float(expected[name])}
+            shares = {m: s for m, s in shares.items() if np.isfinite(s)}  # a group without predicted votes has none
+            yield from select(measures, shares, keys)
         if len(poll):
             yield from measure_nation(covariate, predicted.reindex(poll.index).to_numpy(), poll, measures)
             if "expected_poll_rmse" in measures:
@@ -68,14 +69,9 @@ def measure_groups(
         yield from measure_states(votes, groups, polls, measures)
 
 
-def measure_nation(
-    covariate: str, predicted: np.ndarray, poll: pd.DataFrame, measures: list[str]
-) -> Iterator[Measurement]:
-    """The scores of Table 3.3.
-
-    They are the groups with the correct majority, the fraction of pairs of groups in the correct order (`pair_auc_close`: pairs
-    whose polls differ by 0.01 count as correct), and the root mean squared error weighted by the polls' sizes.
-    """
+def measure_nation(covariate: str, predicted: np.ndarray, poll: pd.DataFrame, measures: list[str]) -> Measurements:
+    """The scores of Table 3.3: groups with the correct majority, the fraction of pairs of groups in the correct order
+    (`pair_auc_close`: pairs whose polls differ by 0.01 count as correct), and the error weighted by the polls' sizes."""
     polled = poll["share"].to_numpy()
     predicted = np.where(np.isnan(predicted), 0.5, predicted)  # one half for a group without a predicted vote
     i, j = np.triu_indices(len(polled), 1)
@@ -87,9 +83,7 @@ def measure_nation(
         "pair_auc_close": float((correct | close).mean()),
         "poll_rmse": weighted_rmse(predicted, poll),
     }
-    for name, value in values.items():
-        if name in measures:
-            yield Measurement(name, value, {"covariate": covariate})
+    yield from select(measures, values, {"covariate": covariate})
 
 
 def weighted_rmse(predicted: np.ndarray, poll: pd.DataFrame) -> float:
@@ -98,13 +92,8 @@ def weighted_rmse(predicted: np.ndarray, poll: pd.DataFrame) -> float:
     return float(np.sqrt(np.average(error**2, weights=poll["size"])))
 
 
-def measure_states(
-    votes: np.ndarray, groups: pd.DataFrame, polls: pd.DataFrame, measures: list[str]
-) -> Iterator[Measurement]:
-    """Figure 3.6: share and exit poll of every group of every state that has a poll.
-
-    Each covariate has the root mean squared difference of the two, each group their correlation over states.
-    """
+def measure_states(votes: np.ndarray, groups: pd.DataFrame, polls: pd.DataFrame, measures: list[str]) -> Measurements:
+    """Figure 3.6: share and exit poll of every group of every state that has a poll, and how far they agree."""
     for covariate in COVARIATES:
         state_shares = two_party_shares(votes, groups, ["state", covariate])
         points = polls[(polls["area"] != "US") & (polls["covariate"] == covariate)]
@@ -125,24 +114,21 @@ def measure_states(
                     yield Measurement("state_correlation", correlation, {"covariate": covariate, "group": group})
 
 
-def measure_map(
-    p: np.ndarray, groups: pd.DataFrame, states: pd.DataFrame, measures: list[str]
-) -> Iterator[Measurement]:
+def measure_map(p: np.ndarray, groups: pd.DataFrame, states: pd.DataFrame, measures: list[str]) -> Measurements:
     """For a map: counted share of every state, and expected share of the states of tested persons."""
     expected = two_party_shares(p, groups, ["state"])
     for row in states.itertuples():
         keys = {"state": row.state, "longitude": round(row.longitude, 2), "latitude": round(row.latitude, 2)}
-        if "map_counted" in measures:
-            yield Measurement("map_counted", float(row.share), keys)
-        if "map_share" in measures and np.isfinite(expected.get(row.state, np.nan)):
-            yield Measurement("map_share", float(expected[row.state]), keys)
+        shares = {"map_counted": float(row.share)}
+        if np.isfinite(expected.get(row.state, np.nan)):
+            shares["map_share"] = float(expected[row.state])
+        yield from select(measures, shares, keys)
 
 
 def region_rmse(votes: np.ndarray, bags: Bags) -> float:
-    """Root mean squared error of regions' two-party shares: expected for the tested persons against counted.
+    """Root mean squared error of regions' two-party shares, weighted by tested persons: expected against counted.
 
-    The weight of a region is that of its tested persons. `votes` (B, 3) are none or other, R, D. The counted share is the target
-    of the bags.
+    `votes` (B, 3) are none or other, R, D. The counted share is the target of the bags.
     """
     assert bags.weights is not None
     assert bags.target is not None

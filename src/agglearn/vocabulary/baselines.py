@@ -1,36 +1,58 @@
 """Baselines of the submodular method: bucketing, frequency, divisive and agglomerative clustering."""
 
+import bisect
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 from scipy.special import rel_entr
 
+from agglearn.rounding import round_to_totals
 from agglearn.settings import NonNegative, Positive, Whole
 from agglearn.vocabulary import kernels
-from agglearn.vocabulary.allocation import allocate
 from agglearn.vocabulary.quantizer import Quantizer
 from agglearn.vocabulary.rate_order import Ranking, in_threads
 from agglearn.vocabulary.submodular import ConcatenatedFeatures
+
+
+def allocate(budget: int, rankings: list[Ranking], mode: str, limits: np.ndarray | None = None) -> list[int]:
+    """Return the number of clusters of each feature, at least one, of a global budget (section 3.1).
+
+    `limits` are the largest useful numbers. What a feature gets beyond its own is divided among the others in the same
+    way.
+    """
+    weights = np.ones(len(rankings)) if mode == "uniform" else np.array([r.total_information for r in rankings])
+    limits = np.full(len(rankings), np.inf) if limits is None else limits
+    clusters, free = np.zeros(len(rankings), np.int64), np.ones(len(rankings), bool)
+    while free.any():
+        clusters[free] = apportion(budget - clusters[~free].sum(), weights[free])
+        over = free & (clusters > limits)
+        if not over.any():
+            break
+        clusters[over], free = limits[over], free & ~over
+    return clusters.tolist()
+
+
+def apportion(budget: int, weights: np.ndarray) -> np.ndarray:
+    """Return whole numbers ≥ 1 in proportion to the weights that add up to the budget (largest remainders)."""
+    weights = weights if weights.sum() > 0 else np.ones(len(weights))
+    exact = (budget - len(weights)) * weights / weights.sum()
+    return round_to_totals(exact, budget - len(weights)) + 1
 
 
 @dataclass(eq=False, repr=False)
 class BucketingQuantizer(Quantizer):
     """Intervals of label rate, k of equal width, [0, 1/k), [1/k, 2/k), …, [(k − 1)/k, 1] (Bateni et al. 2019, 2.4).
 
-    The intervals are of Pr[C = 0 | X], as in the paper. Empty ones are no clusters. `Quantizer` has the other
-    attributes.
+    The intervals are of Pr[C = 0 | X], as in the paper. Empty ones are no clusters. What is not described here is as in
+    `Quantizer`.
 
     Parameters
     ----------
-    budget : int or float
-        See `Quantizer`.
+    budget
     allocation : {'uniform', 'information'}
         Division of the budget over features. `information` is in proportion to I(X; C).
-    min_count, shrinkage, noisy
-        See `Quantizer`.
-    random_state : int, RandomState, Generator or None
-        Not used.
+    min_count, shrinkage, noisy, random_state
 
     Attributes
     ----------
@@ -56,14 +78,11 @@ class FrequencyQuantizer(Quantizer):
     """Every value of at least τ records is a cluster, and all rarer ones of a feature are one (section 2.4).
 
     τ is one threshold over all features, the smallest at which the vocabulary fits the budget. Clusters are numbered by
-    value, the rare ones come last. `Quantizer` has the other attributes.
+    value, the rare ones come last. Shrinkage has no effect. What is not described here is as in `Quantizer`.
 
     Parameters
     ----------
-    budget, min_count, shrinkage, noisy
-        See `Quantizer`. Shrinkage has no effect.
-    random_state : int, RandomState, Generator or None
-        Not used.
+    budget, min_count, shrinkage, noisy, random_state
 
     Attributes
     ----------
@@ -74,23 +93,14 @@ class FrequencyQuantizer(Quantizer):
     uses_labels = False
 
     def _quantize(self, rankings: list[Ranking], budget: int) -> list[np.ndarray]:
-        counts = np.sort(np.concatenate([r.counts for r in rankings]))[::-1]
-        levels = np.unique(counts)  # rising thresholds. A higher one never gives more clusters
-        low, high = 0, len(levels)  # at levels[high] the vocabulary fits: above all counts it is one tail per feature
-        while low < high:
-            middle = (low + high) // 2
-            if sum(_n_clusters(r, levels[middle]) for r in rankings) <= budget:
-                high = middle
-            else:
-                low = middle + 1
-        self.threshold_ = float(levels[high]) if high < len(levels) else float(levels[-1] + 1)
+        levels = np.unique(np.concatenate([r.counts for r in rankings]))
+
+        def fits(level: float) -> bool:  # at a higher one, too
+            return sum(min(int(np.sum(r.counts >= level)) + 1, r.n_units) for r in rankings) <= budget
+
+        first = bisect.bisect_left(levels, True, key=fits)  # above all counts there is one tail per feature
+        self.threshold_ = float(np.append(levels, levels[-1] + 1)[first])
         return [_frequency_labels(r, self.threshold_) for r in rankings]
-
-
-def _n_clusters(ranking: Ranking, threshold: float) -> int:
-    """Number of clusters of a feature at a threshold."""
-    frequent = int(np.sum(ranking.counts >= threshold))
-    return frequent + (frequent < ranking.n_units)
 
 
 def _frequency_labels(ranking: Ranking, threshold: float) -> np.ndarray:
@@ -105,28 +115,21 @@ class DivisiveQuantizer(Quantizer):
 
     The values of either majority label are the first two groups, each split evenly into half of the clusters. Then
     values move to the nearest cluster and clusters to the rate of their values, until the loss falls by less than `tol`
-    of itself. With two labels the clusters are intervals of rate, so that an iteration costs O(m log n), not O(n·m),
-    and its result is the same. Where a cluster loses all its values, the cluster that loses most information is split
-    at its own rate, so that the budget is used. Budget that a feature has too few distinct rates for goes to the
-    others. `Quantizer` has the other attributes.
+    of itself. With two labels clusters are intervals of rate, so that an iteration costs O(m log n), not O(n·m). Where
+    a cluster loses all its values, the one that loses most information is split at its own rate. Budget that a feature
+    has too few distinct rates for goes to the others. What is not described here is as in `Quantizer`.
 
     Parameters
     ----------
-    budget : int or float
-        See `Quantizer`.
+    budget
     allocation : {'uniform', 'information'}
-        Division of the budget over features. `information` is in proportion to I(X; C).
-    max_iter : int
-        Largest number of iterations.
-    tol : float
-        Relative fall of the loss below which iterations end.
+        As in `BucketingQuantizer`.
+    max_iter, tol : int, float
+        Largest number of iterations, and relative fall of the loss below which they end.
     smoothing : float
-        Number of records at the base rate that are added to each cluster when values are assigned. It is above 0, so
-        that a cluster of rate 0 or 1 is not infinitely far from everything else.
-    min_count, shrinkage, noisy
-        See `Quantizer`.
-    random_state : int, RandomState, Generator or None
-        Not used.
+        Records at the base rate added to each cluster when values are assigned, lest one of rate 0 or 1 is infinitely
+        far.
+    min_count, shrinkage, noisy, random_state
 
     Attributes
     ----------
@@ -173,10 +176,8 @@ def _even_cuts(border: int, n: int, k: int) -> np.ndarray:
         return np.empty(0, np.int64)
     sides = [b for b in ((0, border), (border, n)) if b[0] < b[1]]
     sizes = [k] if len(sides) == 1 else [k - k // 2, k // 2]
-    ends = [
-        np.linspace(a, b, min(m, b - a) + 1).astype(np.int64)[1:] for (a, b), m in zip(sides, sizes, strict=True) if m
-    ]
-    cuts = np.unique(np.concatenate(ends))
+    ends = [np.linspace(a, b, min(m, b - a) + 1)[1:] for (a, b), m in zip(sides, sizes, strict=True) if m]
+    cuts = np.unique(np.concatenate(ends).astype(np.int64))
     return cuts[cuts < n]
 
 
@@ -213,14 +214,11 @@ class AgglomerativeQuantizer(Quantizer):
     """Agglomerative information bottleneck (Slonim and Tishby 2001): merges the two clusters whose union loses least.
 
     With two labels the two are always neighbours in rate, so that all merges take O(n log n). Over several features the
-    cheapest merge of any feature is made. Attributes are those of `Quantizer`.
+    cheapest merge of any feature is made. Parameters and attributes are those of `Quantizer`.
 
     Parameters
     ----------
-    budget, min_count, shrinkage, noisy
-        See `Quantizer`.
-    random_state : int, RandomState, Generator or None
-        Not used.
+    budget, min_count, shrinkage, noisy, random_state
     """
 
     def _quantize(self, rankings: list[Ranking], budget: int) -> list[np.ndarray]:

@@ -13,7 +13,7 @@ Weights = dict[str, np.ndarray]
 
 
 class Settings(TypedDict):
-    """Hidden units, hidden layers, learning rate, norm at which gradients are clipped, weight of L2."""
+    """Hidden units and layers, learning rate, norm at which gradients are clipped, weight of L2."""
 
     hidden: int
     layers: int
@@ -23,9 +23,9 @@ class Settings(TypedDict):
 
 
 class Rows(NamedTuple):
-    """(n, D) int64 clusters and (n,) labels of rows to learn from, and of validation rows."""
+    """(n, D) int64 positions of clusters, and (n,) labels, of rows to learn from and of validation rows."""
 
-    clusters: np.ndarray
+    positions: np.ndarray
     y: np.ndarray
     validation: np.ndarray
     validation_y: np.ndarray
@@ -53,20 +53,20 @@ def train(
     batch = min(batch_size, len(rows.y))
     every = len(rows.y) // batch
     schedule = training.Schedule(settings["rate"], settings["clip"], epochs * every, every, l2=settings["l2"])
-    positions, y = _positions(rows.clusters, sizes), rows.y.astype(np.float32)
+    positions, y = rows.positions.astype(np.int32), rows.y.astype(np.float32)
     validation_y = rows.validation_y.astype(np.float32)
     order = training.draw_batches(len(y), batch, schedule.steps, rng)
     batches = ((positions[indices], y[indices]) for indices in order)
 
     def validation_loss(weights: Weights) -> float:
-        return float(training.loss_of("log_loss", _log_odds(weights, rows.validation, sizes), validation_y))
+        return float(training.loss_of("log_loss", _log_odds(weights, rows.validation), validation_y))
 
     return training.train(modules.log_odds, weights, batches, validation_loss, "log_loss", schedule, state)[0]
 
 
-def probabilities(weights: Weights, clusters: np.ndarray, sizes: Sequence[int]) -> np.ndarray:
+def probabilities(weights: Weights, positions: np.ndarray) -> np.ndarray:
     """(n,) P(Y=1)."""
-    return 1 / (1 + np.exp(-_log_odds(weights, clusters, sizes)[:, 0].astype(float)))
+    return 1 / (1 + np.exp(-_log_odds(weights, positions)[:, 0].astype(float)))
 
 
 def jax_modules() -> tuple[ModuleType, ModuleType]:
@@ -78,18 +78,12 @@ def jax_modules() -> tuple[ModuleType, ModuleType]:
     return cluster_network, training
 
 
-def _log_odds(weights: Weights, clusters: np.ndarray, sizes: Sequence[int]) -> np.ndarray:
+def _log_odds(weights: Weights, positions: np.ndarray) -> np.ndarray:
     """(n, 1) float32 log-odds of the label."""
-    modules, training = jax_modules()
-    positions, outputs = _positions(clusters, sizes), []
+    (modules, training), outputs = jax_modules(), []
     for start in range(0, len(positions), ROWS):
         block = positions[start : start + ROWS]
-        padded = np.zeros((1 << (len(block) - 1).bit_length(), block.shape[1]), block.dtype)  # few shapes are compiled
+        padded = np.zeros((1 << (len(block) - 1).bit_length(), block.shape[1]), np.int32)  # few shapes are compiled
         padded[: len(block)] = block
         outputs.append(np.asarray(training.evaluate(modules.log_odds, weights, padded))[: len(block)])
     return np.concatenate(outputs)
-
-
-def _positions(clusters: np.ndarray, sizes: Sequence[int]) -> np.ndarray:
-    """(n, D) int32 position of each cluster among those of all features."""
-    return (clusters + np.cumsum([0, *sizes[:-1]])).astype(np.int32)

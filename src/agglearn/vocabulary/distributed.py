@@ -2,10 +2,11 @@
 
 import math
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Any, Literal
 
 import numpy as np
 
+from agglearn.optional import active_session
 from agglearn.settings import Part
 from agglearn.vocabulary import kernels
 from agglearn.vocabulary.quantizer import Quantizer
@@ -22,36 +23,39 @@ class Machine:
     weight: float
 
     def largest_gain(self) -> float:
-        """Largest gain of a single cut, in nats."""
+        """Return the largest gain of a single cut, in nats."""
         return self.weight * kernels.largest_gain(self.N, self.C)
 
     def cuts(self, largest: float, epsilon: float, rounds: int, limit: int) -> tuple[np.ndarray, np.ndarray]:
-        """(at most `limit` cuts, the round of each) by thresholds that decrease from `largest`."""
+        """Return at most `limit` cuts, and the round of each, by thresholds that decrease from `largest`."""
         return kernels.threshold_cuts(self.N, self.C, largest / self.weight, epsilon, rounds, limit)
 
 
-class MachineGroup(Protocol):
-    """All machines, wherever they are."""
-
-    def map_method(self, name: str, *arguments: float) -> list:
-        """Results of a method of every machine, in their order."""
-
-    def close(self) -> None:
-        """Release the machines' data."""
-
-
 class Machines:
-    """Machines in this process."""
+    """Machines in threads of this process."""
 
     def __init__(self, machines: list[Machine]):
-        self._machines = machines
+        self._machines: Any = machines
 
     def map_method(self, name: str, *arguments: float) -> list:
-        """Results of a method of every machine, in their order."""
+        """Return the results of a method of every machine, in their order."""
         return in_threads(lambda machine: getattr(machine, name)(*arguments), self._machines)
 
     def close(self) -> None:
-        """Do nothing: no data lie elsewhere."""
+        """Release data that lie elsewhere."""
+
+
+class SparkMachines(Machines):
+    """Machines as tasks of a Spark session (theorem 5). Data are sent once, and again if their executor is lost."""
+
+    def __init__(self, machines: list[Machine]):
+        super().__init__(active_session().sparkContext.parallelize(machines, len(machines)).cache())
+
+    def map_method(self, name: str, *arguments: float) -> list:
+        return self._machines.map(lambda machine: getattr(machine, name)(*arguments)).collect()
+
+    def close(self) -> None:
+        self._machines.unpersist()
 
 
 @dataclass(eq=False, repr=False)
@@ -61,29 +65,22 @@ class DistributedSubmodularQuantizer(Quantizer):
     The (j·n/εk)-th candidates are cut beforehand, so that no machine depends on the others. Each machine has n/(εk)
     ranks. In round i every cut whose gain is at least w₀(1 − ε)^i is made, w₀ the largest gain of all, until there are
     k. The clusters have at least 1 − 1/e − 2ε of the information of the best ones. The paper stops at a threshold of
-    w₀/n, by when small gains are left. Here the last threshold is w₀/n³. The work is O(n log² n). `Quantizer` has the
-    other attributes.
+    w₀/n, by when small gains are left. Here the last one is w₀/n³. The work is O(n log² n). What is not described here
+    is as in `Quantizer`.
 
     Parameters
     ----------
-    budget : int or float
-        See `Quantizer`.
+    budget
     epsilon : float
         ε, in (0, 1).
     engine : {'local', 'spark'}
-        With `local` the machines are threads of this process, with `spark` tasks of the active Spark session. Values
-        are ranked here. Both give the same clusters.
-    min_count, shrinkage, noisy
-        See `Quantizer`.
-    random_state : int, RandomState, Generator or None
-        Not used.
+        Machines are threads of this process, or tasks of the active Spark session. Both give the same clusters.
+    min_count, shrinkage, noisy, random_state
 
     Attributes
     ----------
-    n_machines_ : int
-        Number of machines.
-    n_rounds_ : int
-        Number of rounds until the budget was spent.
+    n_machines_, n_rounds_ : int
+        Number of machines, and of rounds until the budget was spent.
     """
 
     epsilon: Part = 0.1
@@ -96,7 +93,7 @@ class DistributedSubmodularQuantizer(Quantizer):
         self.n_machines_ = len(machines)
         forced = np.setdiff1d(borders[1:-1], joined.bounds)
         rounds = math.ceil(3 * math.log(max(joined.n_ranks, 2)) / -math.log1p(-self.epsilon)) + 1
-        group = self._start(machines)
+        group = Machines(machines) if self.engine == "local" else SparkMachines(machines)
         largest = max(group.map_method("largest_gain"))
         results = group.map_method("cuts", largest, self.epsilon, rounds, cuts - len(forced))
         group.close()
@@ -105,13 +102,6 @@ class DistributedSubmodularQuantizer(Quantizer):
         first = np.argsort(round_of, kind="stable")[: cuts - len(forced)]
         self.n_rounds_ = int(round_of[first].max(initial=-1)) + 1
         return [r.labels(c) for r, c in zip(rankings, joined.split(np.append(forced, candidates[first])), strict=True)]
-
-    def _start(self, machines: list[Machine]) -> MachineGroup:
-        if self.engine == "local":
-            return Machines(machines)
-        from agglearn.vocabulary.spark_machines import SparkMachines
-
-        return SparkMachines(machines)
 
 
 def split_over_machines(joined: ConcatenatedFeatures, machines: int) -> tuple[np.ndarray, list[Machine]]:

@@ -13,9 +13,9 @@ from agglearn.vocabulary.optimal import OptimalQuantizer
 
 
 def optimal_encoder(column: pd.Series, y: np.ndarray, modalities: int) -> TargetEncoder:
-    """Clusters of one feature from held-out records, at most `modalities` with the one for values not among them.
+    """Return at most `modalities` clusters of one feature from held-out records, one of them for values not among them.
 
-    Rates are shrunk (beta-binomial) before they are clustered, so that a value of one record has no certain rate.
+    Rates are shrunk before they are clustered, so that a value of one record has no certain rate.
     """
     values = as_text(column).fillna(MISSING_VALUE)
     table = pd.DataFrame({"value": values, "y": y}).groupby("value")["y"].agg(["size", "sum"])

@@ -22,19 +22,19 @@ Counts = tuple[np.ndarray, np.ndarray]  # of values or clusters: records, and re
 
 
 def held_out_information(quantizer: Quantizer, tables: ContingencyTables, random_state: RandomState = None) -> float:
-    """Nats by which clusters predict the label of a held-out record better than the base rate does, added up over features.
+    """Nats by which clusters predict a held-out record's label better than the base rate does, added up over features.
 
     It is the mean over five splits. Each thins the counts: 80 % make clusters and, for each feature, a logistic
-    regression on the clusters (scikit-learn's default penalty), which predicts the others. For exact counts of a feature
-    this is a random split of its records. For noisy counts it is an estimate, which errs downwards where most values have
-    fewer records than the noise, above all in clipped tables. NaN below ten records of a label.
+    regression on the clusters (scikit-learn's default penalty), which predicts the others. For exact counts of a
+    feature this is a random split of its records. For noisy counts it is an estimate, which errs downwards where most
+    values have fewer records than the noise, above all in clipped tables. NaN below ten records of a label.
 
     Parameters
     ----------
     quantizer : Quantizer
         Its parameters are used. It stays as it is.
     tables : ContingencyTables
-        Tables of single features are used.
+        Those of single features are used.
     random_state : int, RandomState, Generator or None
         Seed of the splits.
     """

@@ -20,10 +20,7 @@ _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 @njit(cache=True, nogil=True, inline="always")
 def information(n, c, p):
-    """Information of a cluster of n records, c with label 1, about a label of rate p (Bateni et al. 2019, eq. 3).
-
-    n·f(c/n) with f(t) = t·log(t/p) + (1 − t)·log((1 − t)/(1 − p)).
-    """
+    """n·f(c/n), f(t) = t·log(t/p) + (1 − t)·log((1 − t)/(1 − p)), of a cluster (Bateni et al. 2019, eq. 3)."""
     r, out = c / n, 0.0
     if c > 0:
         out += c * np.log(r / p)
@@ -34,10 +31,7 @@ def information(n, c, p):
 
 @njit(cache=True, nogil=True, inline="always")
 def split_gain(n1, c1, n2, c2):
-    """Information gained by separating two clusters of n1 and n2 records, c1 and c2 of them with label 1.
-
-    Δ of Bateni et al. 2019, eq. 2, as a divergence from the union, so that small gains keep their digits.
-    """
+    """Information gained by separating two clusters (Δ of eq. 2), as a divergence: small gains keep their digits."""
     n, c, out = n1 + n2, c1 + c2, 0.0
     if c1 > 0:
         out += c1 * np.log(c1 * n / (n1 * c))
@@ -58,10 +52,7 @@ def gain_of(N, C, left, k, right):
 
 @njit(cache=True, nogil=True)
 def pair_keys(counts, sums):
-    """(U,) int32 key of each unit's pair of whole count n < FEW and label sum c, and int64 numbers of units by key.
-
-    The key is n(n + 1)/2 + c, or −1 for other units.
-    """
+    """(U,) keys n(n + 1)/2 + c of units with whole count n < FEW and label sum c, else −1, and units by key."""
     keys, times = np.empty(counts.size, np.int32), np.zeros(FEW * (FEW + 1) // 2, np.int64)
     for u in range(counts.size):
         n, c = np.int64(counts[u]) if counts[u] < FEW else FEW, np.int64(sums[u]) if sums[u] < FEW else FEW
@@ -78,11 +69,8 @@ def stochastic_greedy(N, C, bounds, weights, cuts, sample, seed):
     """Lazier-than-lazy greedy (Mirzasoleiman et al. 2015): `cuts` times the best of `sample` random candidates.
 
     Each candidate has the index of its segment, so that a query costs O(1). Where a segment is split the smaller half
-    gets a new index, which is O(log n) per candidate over a whole run.
-
-    bounds : (D + 1,) ranks at which the features of N, C start, and the end. They are cuts of every solution.
-    weights : (D,) factor of the gains of each feature. Returns (cuts,) int64 cuts in the order in which they were made,
-    (cuts,) float64 their gains.
+    gets a new index, which is O(log n) per candidate over a whole run. Gains of feature d, which starts at rank
+    bounds[d], are multiplied by weights[d]. Returns the cuts in the order in which they were made, and their gains.
     """
     n = N.size - 1
     left, right = np.empty(bounds.size - 1 + cuts, np.int64), np.empty(bounds.size - 1 + cuts, np.int64)
@@ -122,7 +110,7 @@ def stochastic_greedy(N, C, bounds, weights, cuts, sample, seed):
 
 @njit(cache=True, nogil=True)
 def largest_gain(N, C):
-    """The largest gain of a single cut inside ranks 0 … n − 1, or 0 where there is none."""
+    """The largest gain of a single cut, or 0 where there is none."""
     n, best = N.size - 1, 0.0
     for k in range(1, n):
         best = max(best, gain_of(N, C, 0, k, n))
@@ -134,8 +122,7 @@ def threshold_cuts(N, C, largest, epsilon, rounds, limit):
     """Cuts of one machine by decreasing thresholds largest·(1 − ε)^i (Badanidiyuru and Vondrák 2014).
 
     A gain only falls as cuts are added, so that a candidate whose last gain lies below the threshold is skipped.
-
-    Returns (m,) int64 cuts in the order in which they were made, m ≤ limit, and (m,) int64 the round of each.
+    Returns at most `limit` cuts in the order in which they were made, and the round of each.
     """
     n = N.size - 1
     last, following = np.full(n, np.inf), np.full(n + 1, n, np.int64)
@@ -198,10 +185,8 @@ def penalised(N, C, S, p, penalty, best, before, start, queue):
 
     Losses satisfy the quadrangle inequality, so that of two starts of a cluster the later one, once better, stays
     better. A queue holds the starts that are still best somewhere, each with the first end where it is (Hirschberg and
-    Larmore 1987, Galil and Park 1992).
-
-    best, before, start, queue : scratch arrays, (n + 1,) float64 and three times (n + 1,) int32. Returns ascending
-    cuts, and the loss without penalties.
+    Larmore 1987, Galil and Park 1992). What follows `penalty` is scratch. Returns ascending cuts, and the loss without
+    penalties.
     """
     n, head, tail = N.size - 1, 0, 1
     best[0], queue[0], start[0] = 0.0, 0, 1
@@ -233,8 +218,7 @@ def penalised(N, C, S, p, penalty, best, before, start, queue):
 def quadratic_program(N, C, S, p, limit):
     """Dynamic program of Kurkoski and Yagi 2014 over all starts: O(n²·limit).
 
-    Returns (limit + 1, n + 1) float64 smallest losses of the first j ranks in m clusters, and int32 starts of the last
-    clusters.
+    Returns (limit + 1, n + 1) smallest losses of the first j ranks in m clusters, and starts of the last clusters.
     """
     n = N.size - 1
     loss, starts = np.full((limit + 1, n + 1), np.inf), np.zeros((limit + 1, n + 1), np.int32)
@@ -281,9 +265,8 @@ def agglomerate(N, C, bounds, weights, merges):
     """Merge `merges` times the two clusters whose union loses least (Slonim and Tishby 2001).
 
     With two labels the cheapest pair is always a pair of neighbours: moving a cluster's partner nearer to it lowers the
-    cost of the union, whatever the partner weighs. So a heap of neighbours serves: O(n log n).
-
-    Returns (n,) bool: whether a cluster starts at each rank.
+    cost of the union, whatever the partner weighs. So a heap of neighbours serves: O(n log n). Returns (n,) whether a
+    cluster starts at each rank.
     """
     n = N.size - 1
     starts, before, after = np.ones(n, np.bool_), np.empty(n + 1, np.int64), np.empty(n + 1, np.int64)
@@ -312,11 +295,7 @@ def agglomerate(N, C, bounds, weights, merges):
 
 @njit(cache=True, nogil=True)
 def information_of(counts, sums, labels, n, c):
-    """Information preserved by clusters of units, and lost by them. Both are sums of divergences.
-
-    counts, sums, labels : (U,) records, label sums and cluster of each unit. n, c : (m,) records and label sums of each
-    cluster.
-    """
+    """Information preserved and lost by clusters of units, with (m,) records n and label sums c."""
     p, preserved, lost = c.sum() / n.sum(), 0.0, 0.0
     for k in range(n.size):
         preserved += information(n[k], c[k], p)

@@ -1,7 +1,7 @@
 """Learning from compressed features (Bateni et al. 2019, section 3.2): a quantiser, then a classifier on its clusters.
 
-Both are fitted to the same training records. The validation records choose the classifier's settings. So the choice
-accounts for clusters that fit the labels by chance.
+Both are fitted to the same records. Others choose the classifier's settings, so that clusters that fit the labels by
+chance count.
 """
 
 from collections.abc import Iterator
@@ -21,14 +21,14 @@ from agglearn.progress import track
 from agglearn.seeds import RandomState, derive_generator, derive_seed, draw_seed, split_validation
 from agglearn.settings import Count, Part, Positive
 from agglearn.vocabulary import cluster_training
-from agglearn.vocabulary.quantizer import Quantizer
+from agglearn.vocabulary.quantizer import Quantizer, look_up
 
 
 class ClusterClassifier(StagedClassifier):
     """Base of learners that compress the features and predict with the best candidate on validation rows.
 
-    Of equal candidates the first is taken. It is not fitted again to the validation rows. Subclasses write `_candidates(rows)`, which yields predictors, and
-    `_probabilities`.
+    Of equal candidates the first is taken. It is not fitted again to the validation rows. Subclasses write
+    `_candidates(rows)`, which yields predictors, and `_probabilities`.
     """
 
     observes = Records
@@ -40,25 +40,22 @@ class ClusterClassifier(StagedClassifier):
         codes, y = observation.codes, np.asarray(observation.y)
         rng = derive_generator("validation", draw_seed(self.random_state))
         validation, rest = split_validation(len(y), self.validation, rng)
-        encoder = observation.encoder
-        tables = ContingencyTables.from_codes(encoder, codes[rest], y[rest], pairs="none")
-        self.quantizer_ = clone(self.quantizer)
+        tables = ContingencyTables.from_codes(observation.encoder, codes[rest], y[rest], pairs="none")
         state = derive_seed("quantizer", draw_seed(self.random_state))
-        self.quantizer_.set_params(random_state=state).fit(tables)
-        self._set_encoder(encoder)
+        self.quantizer_ = clone(self.quantizer).set_params(random_state=state).fit(tables)
+        self._set_encoder(observation.encoder)
         self.sizes_ = [max(int(self.quantizer_.labels_[n].max()), u) + 1 for n, u in self.quantizer_.unseen_.items()]
-        clusters = self._clusters(codes)
-        rows = cluster_training.Rows(clusters[rest], y[rest], clusters[validation], y[validation])
+        positions = self._positions(codes)
+        rows = cluster_training.Rows(positions[rest], y[rest], positions[validation], y[validation])
         self.tries_ = list(self._candidates(rows))
-        self.scores_ = np.array(
-            [log_likelihood(rows.validation_y, self._probabilities(t, rows.validation)) for t in self.tries_]
-        )
+        predictions = [self._probabilities(candidate, rows.validation) for candidate in self.tries_]
+        self.scores_ = np.array([log_likelihood(rows.validation_y, p) for p in predictions])
         self.best_ = choose_best(self.scores_)
 
     def _candidates(self, rows: cluster_training.Rows) -> Iterator[Any]:
         raise NotImplementedError
 
-    def _probabilities(self, candidate: Any, clusters: np.ndarray) -> np.ndarray:
+    def _probabilities(self, candidate: Any, positions: np.ndarray) -> np.ndarray:
         """(n,) P(Y=1) by a candidate."""
         raise NotImplementedError
 
@@ -66,20 +63,18 @@ class ClusterClassifier(StagedClassifier):
         """Compile or load the quantiser's kernels."""
         self.quantizer.warm_up()
 
-    def _clusters(self, codes: np.ndarray) -> np.ndarray:
-        """(n, D) int64 clusters."""
-        q = self.quantizer_
-        columns = [np.append(q.labels_[n], q.unseen_[n])[codes[:, i]] for i, n in enumerate(self.encoder_.names)]
-        return np.column_stack(columns).astype(np.int64)
+    def _positions(self, codes: np.ndarray) -> np.ndarray:
+        """(n, D) int64 positions of clusters among those of all features."""
+        return look_up(self.quantizer_, codes.T) + np.cumsum([0, *self.sizes_[:-1]])
 
     def _predict_positive(self, X: pd.DataFrame | np.ndarray) -> np.ndarray:
-        return self._probabilities(self.tries_[self.best_], self._clusters(self.encoder_.encode(X)))
+        return self._probabilities(self.tries_[self.best_], self._positions(self.encoder_.encode(X)))
 
     def staged_predict_proba(self, X: pd.DataFrame | np.ndarray) -> Iterator[tuple[int, float, np.ndarray]]:
         # a stage is a candidate
-        clusters = self._clusters(self.encoder_.encode(X))
+        positions = self._positions(self.encoder_.encode(X))
         for number, candidate in enumerate(self.tries_):
-            yield number, float("nan"), self._probabilities(candidate, clusters)
+            yield number, float("nan"), self._probabilities(candidate, positions)
 
 
 @dataclass(eq=False, repr=False)
@@ -89,32 +84,20 @@ class LogisticOnClusters(ClusterClassifier):
     Parameters
     ----------
     quantizer : Quantizer
-        Any quantiser of this package.
-    l2 : sequence of float
-        Values of λ to choose from, in λ‖θ‖² added to the sum of the negative log-likelihoods.
-    validation : float
-        Fraction of the training records that chooses among them.
-    max_iter : int
-        Largest number of iterations of each fit.
+    l2, validation, max_iter : sequence of float, float, int
+        Values of λ in λ‖θ‖², added to the sum of the negative log-likelihoods. Fraction of the records that chooses
+        among them. Largest number of iterations of each fit.
     random_state : int, RandomState, Generator or None
         Seed of the validation records, and of the quantiser.
 
     Attributes
     ----------
     quantizer_ : Quantizer
-        The fitted quantiser.
-    tries_ : list of (ndarray, float)
-        Weights and intercept of each λ.
-    scores_ : ndarray
-        Mean log-likelihood of the validation rows for each λ.
-    best_ : int
-        Index of the λ that predicts.
-    encoder_ : FrameEncoder
-        Encoder of the raw columns.
-    classes_ : ndarray
-        0 and 1.
-    sizes_ : list of int
-        Clusters of each feature.
+    tries_, sizes_ : list
+        (weights, intercept) of each λ, and number of clusters of each feature.
+    scores_, best_ : ndarray, int
+        Mean log-likelihood of the validation rows for each λ, and the index of the λ that predicts.
+    encoder_, classes_ : FrameEncoder, ndarray
     """
 
     quantizer: Quantizer
@@ -124,19 +107,18 @@ class LogisticOnClusters(ClusterClassifier):
     random_state: RandomState = None
 
     def _candidates(self, rows: cluster_training.Rows) -> Iterator[tuple[np.ndarray, float]]:
-        x = self._one_hot(rows.clusters)
+        x = self._one_hot(rows.positions)
         for l2 in self.l2:
             fitted = LogisticRegression(C=1 / (2 * l2), max_iter=self.max_iter).fit(x, rows.y)
             yield fitted.coef_[0], float(fitted.intercept_[0])
 
-    def _probabilities(self, candidate: tuple[np.ndarray, float], clusters: np.ndarray) -> np.ndarray:
+    def _probabilities(self, candidate: tuple[np.ndarray, float], positions: np.ndarray) -> np.ndarray:
         weights, intercept = candidate
-        return 1 / (1 + np.exp(-(self._one_hot(clusters) @ weights + intercept)))
+        return 1 / (1 + np.exp(-(self._one_hot(positions) @ weights + intercept)))
 
-    def _one_hot(self, clusters: np.ndarray) -> csr_array:
-        n, d = clusters.shape
-        columns = clusters + np.cumsum([0, *self.sizes_[:-1]])
-        return csr_array((np.ones(n * d), columns.ravel(), np.arange(0, n * d + 1, d)), (n, sum(self.sizes_)))
+    def _one_hot(self, positions: np.ndarray) -> csr_array:
+        n, d = positions.shape
+        return csr_array((np.ones(n * d), positions.ravel(), np.arange(0, n * d + 1, d)), (n, sum(self.sizes_)))
 
 
 @dataclass(eq=False, repr=False)
@@ -151,26 +133,16 @@ class NetworkOnClusters(ClusterClassifier):
     Parameters
     ----------
     quantizer : Quantizer
-        Any quantiser of this package.
-    trials : int
-        Number of settings (the paper: 2,000, by a Gaussian process and on the test records).
-    epochs : int
-        Number of passes over the rows.
-    batch_size : int
-        Number of rows per step.
-    embedding : int
-        Width of the embeddings.
-    validation : float
-        Fraction of the training records that chooses among the trials.
-    random_state : int, RandomState, Generator or None
-        Seed.
+    trials, epochs, batch_size, embedding : int
+        Number of settings (the paper: 2,000, by a Gaussian process and on the test records), of passes over the rows,
+        and of rows per step. Width of the embeddings.
+    validation, random_state
+        As in `LogisticOnClusters`.
 
     Attributes
     ----------
-    tries_ : list of dict
-        Weights by name, of each trial.
-    settings_ : list of dict
-        Settings of each trial.
+    tries_, settings_ : list of dict
+        Weights by name, and settings, of each trial.
     quantizer_, scores_, best_, encoder_, classes_, sizes_
         As in `LogisticOnClusters`.
 
@@ -203,5 +175,5 @@ class NetworkOnClusters(ClusterClassifier):
                 rows, self.sizes_, settings, self.epochs, self.batch_size, self.embedding, state
             )
 
-    def _probabilities(self, candidate: cluster_training.Weights, clusters: np.ndarray) -> np.ndarray:
-        return cluster_training.probabilities(candidate, clusters, self.sizes_)
+    def _probabilities(self, candidate: cluster_training.Weights, positions: np.ndarray) -> np.ndarray:
+        return cluster_training.probabilities(candidate, positions)

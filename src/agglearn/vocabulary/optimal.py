@@ -1,10 +1,9 @@
 """The clusters of most information, exactly and at any size.
 
-The paper has only the quadratic dynamic program of Kurkoski and Yagi 2014, for small vocabularies. The loss
-of a cluster satisfies the quadrangle inequality, so that the smallest loss L(m) in m clusters is convex in m
-(Aggarwal, Schieber, Tokuyama 1994). With a penalty λ per cluster in place of the budget, the best
-clusters are a least-weight subsequence, found in O(n log n). One λ for all features divides a global budget optimally,
-too.
+The paper has only the quadratic dynamic program of Kurkoski and Yagi 2014, for small vocabularies. The loss of a
+cluster satisfies the quadrangle inequality, so that the smallest loss L(m) in m clusters is convex in m (Aggarwal,
+Schieber, Tokuyama 1994). With a penalty λ per cluster in place of the budget, the best clusters are a least-weight
+subsequence, found in O(n log n). One λ for all features divides a global budget optimally, too.
 """
 
 import itertools
@@ -29,20 +28,15 @@ class OptimalQuantizer(Quantizer):
     """Clusters of the largest possible information for the budget, over one feature or many.
 
     Where the budget exceeds the number of distinct label rates, as many clusters as these are used: they lose nothing.
-
-    `Quantizer` has the other attributes.
+    What is not described here is as in `Quantizer`.
 
     Parameters
     ----------
-    budget : int or float
-        See `Quantizer`.
+    budget
     algorithm : {'lagrangian', 'divide', 'quadratic'}
         `lagrangian` takes O(n log n) for each λ, `divide`, the dynamic program by divide and conquer, O(n·m·log n),
         `quadratic`, the one over all starts, O(n²·m). All three find the same loss.
-    min_count, shrinkage, noisy
-        See `Quantizer`.
-    random_state : int, RandomState, Generator or None
-        Not used.
+    min_count, shrinkage, noisy, random_state
 
     Attributes
     ----------
@@ -80,18 +74,17 @@ class PenalisedSolver:
         self.scratch = np.empty(n), *(np.empty(n, np.int32) for _ in range(3))
 
     def solve(self, penalty: float) -> tuple[np.ndarray, float]:
-        """(cuts, loss in nats) at a penalty in nats per cluster."""
+        """Return cuts, and the loss in nats, at a penalty in nats per cluster."""
         r = self.ranking
         cuts, loss = kernels.penalised(r.N, r.C, self.S, self.p, penalty * r.N[-1], *self.scratch)
         return cuts, loss / r.N[-1]
 
 
 def solve_budget(solvers: list[PenalisedSolver], budget: int) -> tuple[list[np.ndarray], float]:
-    """Cuts of every feature that lose least with exactly `budget` clusters in all, and their penalty.
+    """Return cuts of every feature that lose least with exactly `budget` clusters in all, and their penalty.
 
-    Two solutions bracket the penalty, one of too few and one of too many clusters. A power law moves it, in the end the
-    slope of the chord between them. Where no solution lies below the chord, both are best at its slope, and so is every
-    mixture of their cuts.
+    Two solutions bracket the penalty. A power law moves it, in the end the slope of the chord between them. Where no
+    solution lies below the chord, both are best at its slope, and so is every mixture of their cuts.
     """
     everything = sum(s.S[-1] / s.ranking.N[-1] for s in solvers)
     few = Solution([np.empty(0, np.int64)] * len(solvers), len(solvers), everything)
@@ -134,7 +127,7 @@ def _solve(solvers: list[PenalisedSolver], penalty: float) -> Solution:
 
 
 def combine(few: Solution, many: Solution, budget: int) -> list[np.ndarray]:
-    """Cuts of exactly `budget` clusters from two solutions that are best at the same penalty."""
+    """Return cuts of exactly `budget` clusters from two solutions that are best at the same penalty."""
     left, out = budget - few.clusters, []
     for a, b in zip(few.cuts, many.cuts, strict=True):
         take = min(left, max(len(b) - len(a), 0))
@@ -144,10 +137,9 @@ def combine(few: Solution, many: Solution, budget: int) -> list[np.ndarray]:
 
 
 def splice(few: np.ndarray, many: np.ndarray, cuts: int) -> np.ndarray:
-    """The first cuts of `many` and the last of `few`, joined where a cluster of `many` lies within one of `few`.
+    """Return the first cuts of `many` and the last of `few`, joined where a cluster of `many` lies within one of `few`.
 
-    By the quadrangle inequality an exchange of the ends there costs nothing. Such a cluster exists for every number of
-    cuts (Aggarwal, Schieber, Tokuyama 1994).
+    By the quadrangle inequality that costs nothing, and there is such a cluster (Aggarwal, Schieber, Tokuyama 1994).
     """
     a, b = (np.concatenate([[-1], c, [np.iinfo(np.int64).max]]) for c in (few, many))
     extra = cuts - len(few)
@@ -156,7 +148,7 @@ def splice(few: np.ndarray, many: np.ndarray, cuts: int) -> np.ndarray:
 
 
 def dynamic_program(rankings: list[Ranking], budget: int, algorithm: str) -> list[np.ndarray]:
-    """Cuts of every feature by a dynamic program. Since losses are convex, the largest savings of all features win."""
+    """Return cuts of every feature by a dynamic program. Losses are convex, so that the largest savings win."""
     program = kernels.divided_program if algorithm == "divide" else kernels.quadratic_program
     spare, tables, savings = budget - len(rankings), [], []
     for r in track(rankings, "features"):
@@ -174,7 +166,6 @@ def dynamic_program(rankings: list[Ranking], budget: int, algorithm: str) -> lis
 
 
 def _trace_cuts(starts: np.ndarray, clusters: int) -> np.ndarray:
-    """Cuts of the last rank's best clusters, from the starts of the last clusters."""
     cuts, j = [], starts.shape[1] - 1
     for m in range(clusters, 1, -1):
         j = int(starts[m, j])

@@ -1,11 +1,8 @@
-"""Base of all vocabulary quantisers.
+"""Base of all vocabulary quantisers (Bateni et al. 2019)."""
 
-Source: Bateni, Chen, Esfandiari, Fu, Mirrokni, Rostamizadeh 2019, *Categorical feature compression via submodular
-optimization*.
-"""
-
+import functools
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Annotated, Literal, Self
 
@@ -39,13 +36,11 @@ ONE = "x0"  # name of a feature that was given without one
 class Quantizer(TransformerMixin, Estimator):
     """Maps the values of categorical features to few clusters that are informative about a binary label.
 
-    `fit` takes
-
-    * contingency tables, of which only those of single features are used. Noise on them is removed first, see
-      `shrinkage.remove_noise`, and the information is an estimate,
-    * counts and label sums of the values: two 1-D arrays for one feature, or two dicts {feature: array} for several
-      under one budget. Values are 0, 1, …, or the index of a pandas Series,
-    * records: a data frame or 2-D array of raw values, one column per feature, and binary labels.
+    `fit` takes contingency tables, of which only those of single features are used. Noise on them is removed first
+    (`shrinkage.remove_noise`), and the information is an estimate. It also takes counts and label sums of the values:
+    two 1-D arrays for one feature, or two dicts {feature: array} for several under one budget, with the values 0, 1, …,
+    or those of the index of a pandas Series. Or it takes records, a data frame or 2-D array of raw values, and binary
+    labels.
 
     Parameters
     ----------
@@ -58,9 +53,8 @@ class Quantizer(TransformerMixin, Estimator):
         rates for ranking and clustering. Attributes are in raw rates.
     noisy : bool
         Whether counts given as arrays have noise. They may then be fractional, and are clipped, with a warning.
-        Contingency tables state their noise themselves.
     random_state : int, RandomState, Generator or None
-        Seed.
+        Seed of the folds of `fit_transform`, and of the candidates of `SubmodularQuantizer`. Others have none.
 
     Attributes
     ----------
@@ -71,22 +65,15 @@ class Quantizer(TransformerMixin, Estimator):
         one whose label rate is nearest to that of all records.
     n_clusters_ : int
         Clusters of all features together.
-    information_ : float
-        I(Z; C) in nats, added up over features.
-    feature_information_ : dict
-        {feature: I(Z; C) in nats}.
-    information_loss_ : float
-        I(X; C) − I(Z; C) in nats, added up.
-    relative_loss_ : float
-        `information_loss_` divided by Σ I(X; C), as in the paper.
-    borders_ : dict
-        {feature: (clusters − 1,) label rates between neighbouring clusters}.
+    information_, information_loss_, relative_loss_ : float
+        I(Z; C) and I(X; C) − I(Z; C) in nats, added up over features, and the latter divided by Σ I(X; C), as in the
+        paper.
+    feature_information_, borders_ : dict
+        {feature: I(Z; C) in nats}, {feature: (clusters − 1,) label rates between neighbouring clusters}.
     encoder_ : FrameEncoder or None
         Encoder of the raw columns, None after a fit to arrays.
-    features_ : list of str
-        Names of the features.
-    values_ : dict
-        {feature: names of its values}, for arrays whose index names them.
+    features_, values_ : list of str, dict
+        Names of the features, and {feature: names of its values} for arrays whose index names them.
 
     Raises
     ------
@@ -114,10 +101,8 @@ class Quantizer(TransformerMixin, Estimator):
 
         Parameters
         ----------
-        X : ContingencyTables, array-like or dict
-            Tables, counts or records, see the class.
-        y : array-like, dict or None
-            Label sums of counts, labels of records, None for tables.
+        X, y : ContingencyTables, array-like or dict
+            Tables and None, counts and label sums, or records and labels, see the class.
         """
         check_parameters(self)
         if isinstance(X, Observation):
@@ -147,8 +132,8 @@ class Quantizer(TransformerMixin, Estimator):
 
     def _learn(self, tables: Mapping[str, tuple[object, object]], noisy: bool) -> None:
         valid = [validate_counts(name, counts, sums, noisy) for name, (counts, sums) in tables.items()]
-        rank = lambda name, table: Ranking.from_counts(name, table[0], table[1], self.min_count, self.shrinkage)  # noqa: E731
-        rankings = in_threads(rank, tables, valid)
+        rank = functools.partial(Ranking.from_counts, min_count=self.min_count, shrinkage=self.shrinkage)
+        rankings = in_threads(rank, tables, *zip(*valid, strict=True))
         self._describe(rankings, self._quantize(rankings, whole_budget(self.budget, rankings)))
 
     def _quantize(self, rankings: list[Ranking], budget: int) -> list[np.ndarray]:
@@ -178,21 +163,18 @@ class Quantizer(TransformerMixin, Estimator):
         Parameters
         ----------
         X : data frame or array-like
-            Records, columns matched by name, or values. Unseen values go to the cluster `unseen_`.
+            Records, columns matched by name, or values.
         """
         check_is_fitted(self)
         if self.encoder_ is not None:
-            codes = self.encoder_.encode(X)
-            columns = [_look_up(self.labels_[n], codes[:, i], self.unseen_[n]) for i, n in enumerate(self.features_)]
-            return np.column_stack(columns)
+            return look_up(self, self.encoder_.encode(X).T)
         if not isinstance(self.labels_, dict):
-            return _look_up(self.labels_, self._positions(ONE, X), self.unseen_)
+            return np.append(self.labels_, np.int32(self.unseen_))[self._positions(ONE, X)]
         if not isinstance(X, Mapping | pd.DataFrame):
             raise DataError(
                 f"X: must have the values of {len(self.features_)} features by name, as a dict or data frame"
             )
-        columns = [_look_up(self.labels_[n], self._positions(n, X[n]), self.unseen_[n]) for n in self.features_]
-        return np.column_stack(columns)
+        return look_up(self, [self._positions(name, X[name]) for name in self.features_])
 
     @property
     def feature_names_in_(self) -> np.ndarray:
@@ -214,10 +196,8 @@ class Quantizer(TransformerMixin, Estimator):
 
         Parameters
         ----------
-        X, y
-            As in `fit`.
-        folds : int
-            Number of folds, at least 2.
+        X, y, folds
+            As in `fit`, and a number of at least 2.
         """
         if folds < 2:
             raise ConfigError(f"folds: {folds!r} is not allowed; it must be a whole number of at least 2")
@@ -235,9 +215,8 @@ class Quantizer(TransformerMixin, Estimator):
         columns = []
         for i, name in enumerate(self.features_):
             size = len(self.labels_[name])
-            tally = [
-                np.bincount(fold * size + codes[:, i], w, folds * size).reshape(folds, size) for w in (None, labels)
-            ]
+            cells = fold * size + codes[:, i]
+            tally = [np.bincount(cells, w, folds * size).reshape(folds, size) for w in (None, labels)]
             others = zip(*(t.sum(axis=0) - t for t in tally), strict=True)
             clusters = np.stack([self._clusters_of(name, n, c, tally[0].sum(axis=0)) for n, c in others])
             columns.append(clusters[fold, codes[:, i]])
@@ -258,7 +237,7 @@ class Quantizer(TransformerMixin, Estimator):
 
         Parameters
         ----------
-        input_features : array-like or None
+        input_features
             Not used.
         """
         return self.feature_names_in_
@@ -281,28 +260,25 @@ class Quantizer(TransformerMixin, Estimator):
 
 
 def single_tables(tables: ContingencyTables) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """{feature: (V,) counts and label sums of its values}, with the noise removed."""
-    sums_by_feature, variances = {}, noise_variances(tables)
+    """Return {feature: (V,) counts and label sums of its values}, with the noise removed."""
+    variances = noise_variances(tables)
     if binned := [f"{f.name!r} ({f.size})" for f in tables.encoder.features if isinstance(f, BinnedEncoder)]:
         warnings.warn(
-            f"features were taken for numbers, so that their bins are compressed, not their values: {list_some(binned, 6)}; if "
-            "their numbers are names, aggregate them as categories (--categorical)",
+            "features were taken for numbers, so that their bins are compressed, not their values: "
+            f"{list_some(binned, 6)}; if their numbers are names, aggregate them as categories (--categorical)",
             LooksLikeCodes,
             stacklevel=3,
         )
-    for i, feature in enumerate(tables.encoder.features):
+    for i, name in enumerate(tables.names):
         if (i,) not in tables.tables:
-            raise DataError(
-                f"there is no table of the single feature {feature.name!r}; its values cannot be compressed"
-            )
-        sums_by_feature[feature.name] = estimate_counts(tables, tables.tables[i,], variances[i,])
-    return sums_by_feature
+            raise DataError(f"there is no table of the single feature {name!r}; its values cannot be compressed")
+    return {n: estimate_counts(tables, tables.tables[i,], variances[i,]) for i, n in enumerate(tables.names)}
 
 
 def estimate_counts(
     tables: ContingencyTables, table: Table, variance: float, fraction: float = 1.0
 ) -> tuple[np.ndarray, np.ndarray]:
-    """(V,) counts and label sums of a single feature, with the noise of `variance` removed."""
+    """Return (V,) counts and label sums of a single feature, with the noise of `variance` removed."""
     counts, sums = table.dense()
     if tables.noise is None:
         return counts, sums
@@ -311,7 +287,7 @@ def estimate_counts(
 
 
 def whole_budget(budget: float, rankings: list[Ranking]) -> int:
-    """The budget in clusters."""
+    """Return the budget in clusters."""
     units = sum(r.n_units for r in rankings)
     clusters = round(float(budget) * units) if budget < 1 else budget
     if clusters < len(rankings):
@@ -353,5 +329,7 @@ def _align(name: str, counts: object, sums: object) -> object:
     return sums.reindex(counts.index)
 
 
-def _look_up(labels: np.ndarray, positions: np.ndarray, unseen: int) -> np.ndarray:
-    return np.append(labels, np.int32(unseen))[positions]
+def look_up(quantizer: Quantizer, positions: Iterable[np.ndarray]) -> np.ndarray:
+    """Return (n, D) clusters of the values at (n,) positions of every feature, −1 for unseen ones."""
+    labels = [np.append(quantizer.labels_[n], np.int32(quantizer.unseen_[n])) for n in quantizer.features_]
+    return np.column_stack([clusters[p] for clusters, p in zip(labels, positions, strict=True)])

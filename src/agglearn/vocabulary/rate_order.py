@@ -23,22 +23,16 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class Ranking:
-    """One feature.
-
-    name : name of the feature. units : unit of each value, −1 for values without records. Units are clustered: a unit
-    is a value, or all values of fewer records than `min_count` together, the last one. counts, label_sums : records,
-    and records with label 1, of each unit. ranks : rank of each unit among the n distinct rates, ascending. N,
-    C : prefix sums of records and label sums over ranks. pooled : whether the last unit has the rare values.
-    """
+    """One feature. Its units are clustered: values, and last all values of fewer records than `min_count` together."""
 
     name: str
-    units: np.ndarray
-    counts: np.ndarray
-    label_sums: np.ndarray
-    ranks: np.ndarray
-    N: np.ndarray
-    C: np.ndarray
-    pooled: bool
+    units: np.ndarray  # (V,) unit of each value, −1 for values without records
+    counts: np.ndarray  # (U,) records of each unit
+    label_sums: np.ndarray  # (U,) those with label 1
+    ranks: np.ndarray  # (U,) rank of each unit among the n distinct rates, ascending
+    N: np.ndarray  # (n + 1,) prefix sums of records over ranks
+    C: np.ndarray  # (n + 1,) those of label sums
+    pooled: bool  # whether the last unit has the rare values
 
     @property
     def n_units(self) -> int:
@@ -61,13 +55,13 @@ class Ranking:
         return kernels.single_information(self.N, self.C, self.base_rate)[-1] / self.N[-1]
 
     def labels(self, cuts: np.ndarray) -> np.ndarray:
-        """(U,) int32 cluster of each unit: 0 is the cluster of the lowest label rates."""
+        """Return the (U,) int32 cluster of each unit: 0 is the cluster of the lowest label rates."""
         cluster = np.zeros(self.n_ranks, np.int32)
         cluster[cuts] = 1
         return np.cumsum(cluster, dtype=np.int32)[self.ranks]
 
     def borders(self, labels: np.ndarray) -> np.ndarray:
-        """(k − 1,) rates half-way between neighbouring clusters, for the clusters (U,) of units."""
+        """Return (k − 1,) rates half-way between neighbouring clusters, for the clusters (U,) of units."""
         cluster, rates = np.empty(self.n_ranks, np.int32), np.diff(self.C) / np.diff(self.N)
         cluster[self.ranks] = labels
         cuts = np.flatnonzero(np.diff(cluster)) + 1
@@ -75,22 +69,16 @@ class Ranking:
 
     @classmethod
     def from_counts(
-        cls,
-        name: str,
-        counts: np.ndarray,
-        label_sums: np.ndarray,
-        min_count: float = 0,
-        shrinkage: str | float | None = None,
+        cls, name: str, counts: np.ndarray, sums: np.ndarray, min_count: float = 0, shrinkage: str | float | None = None
     ) -> Self:
-        """The ranking of one feature. `Quantizer` describes the parameters."""
-        units, counts, sums, pooled = pool_rare(counts, label_sums, min_count)
+        """Return the ranking of one feature. `Quantizer` describes the parameters."""
+        units, counts, sums, pooled = pool_rare(counts, sums, min_count)
         ranked = sums if shrinkage is None else shrink_sums(counts, sums, shrinkage)
-        ranks, N, C = rank_rates(counts, ranked)
-        return cls(name, units, counts, sums, ranks, N, C, pooled)
+        return cls(name, units, counts, sums, *rank_rates(counts, ranked), pooled)
 
 
 def rank_rates(counts: np.ndarray, sums: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Ranks by ascending rate, one rank for equal rates, and prefix sums over ranks, see `Ranking`.
+    """Return `ranks`, `N` and `C` of a `Ranking`.
 
     Most values have few records, and so one of few pairs of count and label sum. Pairs are sorted, not values.
     """
@@ -113,9 +101,7 @@ def rank_rates(counts: np.ndarray, sums: np.ndarray) -> tuple[np.ndarray, np.nda
 def pool_rare(
     counts: np.ndarray, sums: np.ndarray, min_count: float
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, bool]:
-    """`units`, `counts`, `label_sums` and `pooled` of a `Ranking`. Rare values become one unit."""
-    if counts.min() >= max(min_count, np.nextafter(0, 1)):
-        return np.arange(len(counts), dtype=np.int32), counts, sums, False
+    """Return `units`, `counts`, `label_sums` and `pooled` of a `Ranking`."""
     rare = (counts > 0) & (counts < min_count)
     own = (counts > 0) & ~rare
     others = np.where(rare, own.sum(), -1)
@@ -126,7 +112,7 @@ def pool_rare(
 
 
 def validate_counts(name: str, counts: object, label_sums: object, noisy: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Counts and label sums of one feature as float64. Noisy ones are clipped to 0 ≤ label sum ≤ count, with a warning."""
+    """Return counts and label sums as float64. Noisy ones are clipped to 0 ≤ label sum ≤ count, with a warning."""
     label = f"feature {name!r}"
     try:
         n, c = np.asarray(counts, dtype=np.float64), np.asarray(label_sums, dtype=np.float64)
@@ -143,8 +129,7 @@ def validate_counts(name: str, counts: object, label_sums: object, noisy: bool) 
             warnings.warn(
                 f"{label}: {int(wrong.sum())} of {len(n)} noisy values clipped to 0 ≤ label sum ≤ count", stacklevel=4
             )
-            n = np.maximum(n, 0)
-            c = np.clip(c, 0, n)
+            n, c = np.maximum(n, 0), np.clip(c, 0, np.maximum(n, 0))
     else:
         fractional = (n != np.floor(n)) | (c != np.floor(c))
         for bad, requirement in ((wrong, "needs 0 ≤ label sum ≤ count"), (fractional, "needs whole numbers")):
@@ -162,7 +147,7 @@ def validate_counts(name: str, counts: object, label_sums: object, noisy: bool) 
 
 
 def in_threads(function: Callable[..., Result], *items: Iterable[Any]) -> list[Result]:
-    """Results of a function for each of the items, in order. It runs in threads, for kernels that hold no lock."""
+    """Return the results of a function for each of the items. It runs in threads, for kernels that hold no lock."""
     threads = numba.config.NUMBA_NUM_THREADS  # type: ignore[attr-defined]
     if threads == 1:
         return list(track(map(function, *items), "features"))

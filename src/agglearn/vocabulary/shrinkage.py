@@ -9,20 +9,16 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.special import betaln
 
-from agglearn.errors import ConfigError
-
 EMPIRICAL = "beta_binomial"
 
 
 def shrink_sums(counts: np.ndarray, sums: np.ndarray, mode: str | float) -> np.ndarray:
-    """Label sums that have the shrunk rates."""
-    if mode == EMPIRICAL:
+    """Return label sums that have shrunk rates: by the fitted prior, `EMPIRICAL`, or by records at the base rate."""
+    if isinstance(mode, str):
         a, b = beta_prior(counts, sums)
-    elif isinstance(mode, (int, float)) and not isinstance(mode, bool) and mode > 0:
+    else:
         rate = sums.sum() / counts.sum()
         a, b = mode * rate, mode * (1 - rate)
-    else:
-        raise ConfigError(f"shrinkage: unknown {mode!r}; choose None, {EMPIRICAL!r} or a positive number of records")
     return counts * (sums + a) / (counts + a + b)
 
 
@@ -33,10 +29,8 @@ def remove_noise(
 
     Counts are the nearest ones (least squares) that are not negative and add up to the total: small ones become 0. The
     excess of a label sum over the base rate, c̃ − r·ñ, is multiplied by s/(s + σ²). σ² is the variance of its noise,
-    and s = n²τ² + n·r(1 − r) its variance under the variance τ² between rates. τ² is estimated by moments.
-
-    total, positives : records, and records with label 1. variances : (float, float) variances of the noise on a count
-    and on a label sum.
+    and s = n²τ² + n·r(1 − r) its variance under the variance τ² between rates. τ² is estimated by moments. `variances`
+    are those of the noise on a count and on a label sum.
     """
     rate = float(np.clip(positives / total, 1e-9, 1 - 1e-9))
     excess, noise, v = sums - rate * counts, variances[1] + rate**2 * variances[0], rate * (1 - rate)

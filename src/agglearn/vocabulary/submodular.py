@@ -18,24 +18,19 @@ class SubmodularQuantizer(Quantizer):
     """Lazier-than-lazy greedy cuts: each is the best of n·log(1/ε)/m random candidates (theorem 4).
 
     Candidates are the n borders between distinct label rates, and m is the number of cuts. In expectation the clusters
-    of one feature have at least 1 − 1/e − ε of the information of the best ones. O(n log n). Over several features at
-    once (`joint`) a cut is the best of as many candidates as runs on each feature alone would draw together. Attributes
-    are those of `Quantizer`.
+    of one feature have at least 1 − 1/e − ε of the information of the best ones. O(n log n). The rest is described by
+    `Quantizer`.
 
     Parameters
     ----------
-    budget : int or float
-        See `Quantizer`.
+    budget
     epsilon : float
         ε, in (0, 1).
     allocation : {'merged', 'joint'}
         Division of the budget over several features. `merged` is the paper's: each feature is cut as if it had the
-        whole budget, then the cuts of largest gain are taken. `joint` is one greedy run over the candidates of all
-        features. It has the same guarantee, since the sum over features is submodular too.
-    min_count, shrinkage, noisy
-        See `Quantizer`.
-    random_state : int, RandomState, Generator or None
-        Seed of the candidates.
+        whole budget, then the cuts of largest gain are taken. `joint` is one greedy run with the same guarantee, in
+        which a cut is the best of as many candidates as the runs on each feature draw together.
+    min_count, shrinkage, noisy, random_state
     """
 
     epsilon: Part = 0.01
@@ -52,12 +47,12 @@ class SubmodularQuantizer(Quantizer):
 
     def _merge(self, rankings: list[Ranking], joined: "ConcatenatedFeatures", cuts: int, state: int) -> np.ndarray:
         """The `cuts` cuts of largest gain from runs on each feature."""
-        runs = in_threads(
-            lambda d: self._run_greedy(
-                ConcatenatedFeatures.from_rankings([rankings[d]]), min(cuts, rankings[d].n_ranks - 1), state, d
-            ),
-            range(len(rankings)),
-        )
+
+        def run(d: int, ranking: Ranking) -> tuple[np.ndarray, np.ndarray]:
+            alone = ConcatenatedFeatures.from_rankings([ranking])
+            return self._run_greedy(alone, min(cuts, ranking.n_ranks - 1), state, d)
+
+        runs = in_threads(run, range(len(rankings)), rankings)
         order = np.concatenate([o + joined.bounds[d] for d, (o, _) in enumerate(runs)])
         gains = np.concatenate([g for _, g in runs])
         return order[np.argsort(-gains, kind="stable")[:cuts]]
@@ -75,34 +70,27 @@ class SubmodularQuantizer(Quantizer):
 
 @dataclass(frozen=True)
 class ConcatenatedFeatures:
-    """Features side by side, as kernels take them: prefix sums that go on from one feature to the next.
+    """Features side by side, as kernels take them: prefix sums that go on from one feature to the next."""
 
-    N, C : (P + 1,) prefix sums over the ranks of all features. bounds : (D + 1,) starts of the features, and the end.
-    weights : (D,) 1 / records of each feature, which turns gains into nats.
-    """
-
-    N: np.ndarray
-    C: np.ndarray
-    bounds: np.ndarray
-    weights: np.ndarray
+    N: np.ndarray  # (P + 1,) prefix sums of records over the ranks of all features
+    C: np.ndarray  # (P + 1,) those of label sums
+    bounds: np.ndarray  # (D + 1,) starts of the features, and the end
+    weights: np.ndarray  # (D,) 1 / records of each feature, which turns gains into nats
 
     @classmethod
     def from_rankings(cls, rankings: list[Ranking]) -> Self:
-        """The features of these rankings."""
-        if len(rankings) == 1:
-            N, C = rankings[0].N, rankings[0].C
-        else:
-            N, C = (_chain([getattr(r, name) for r in rankings]) for name in ("N", "C"))
+        """Return the features of these rankings."""
         bounds = np.cumsum([0, *(r.n_ranks for r in rankings)])
-        return cls(N, C, bounds, np.array([1 / r.N[-1] for r in rankings]))
+        weights = np.array([1 / r.N[-1] for r in rankings])
+        return cls(_chain([r.N for r in rankings]), _chain([r.C for r in rankings]), bounds, weights)
 
     @property
     def n_ranks(self) -> int:
-        """Ranks of all features together."""
+        """Number of ranks of all features together."""
         return int(self.bounds[-1])
 
     def split(self, cuts: np.ndarray) -> list[np.ndarray]:
-        """Cuts of each feature, counted from its own first rank."""
+        """Return the cuts of each feature, counted from its own first rank."""
         cuts = np.sort(cuts)
         ends = np.searchsorted(cuts, self.bounds)
         return [cuts[a:b] - low for a, b, low in zip(ends[:-1], ends[1:], self.bounds[:-1], strict=True)]

@@ -66,6 +66,28 @@ def test_exact_inference_equals_brute_force(name, noise, on):
     assert law[tuple(np.round(flat(best.edge_tables)).astype(int))] == pytest.approx(max(law.values()))
 
 
+def test_exact_inference_takes_edge_counts_between_nodes_of_different_sizes():
+    rng, m = np.random.default_rng(8), 2
+    model = TreeModel([(0, 1), (1, 2)], [rng.normal(size=(3, 2)), rng.normal(size=(2, 3))])
+    noise = noise_model("poisson", rate=0.8)
+    seen = [noise.sample(t, rng) for t in model.sample_tables(m, rng)]
+    total = 0.0
+    for key, p in populations(model, m).items():
+        total += p * np.exp(-sum(noise.loss(y, n).sum() for y, n in zip(seen, unflat(model, key), strict=True)))
+    counts = FlowCounts(edge_counts=seen, noise="poisson", rate=0.8)
+    found = infer(model, counts, m, method="exact", kind="marginals")
+    assert found.details["log_evidence"] == pytest.approx(np.log(total))
+
+
+def test_the_order_of_counts_changes_nothing():
+    rng, m = np.random.default_rng(9), 50
+    model = fixed_tree("chain", rng)
+    tables = model.sample_tables(m, rng)
+    counts = [observe(model, tables, "gaussian", rng, on, scale=2.0) for on in ("node", "edge")]
+    one, other = (infer(model, c, m, tol=1e-12) for c in (counts, counts[::-1]))
+    np.testing.assert_allclose(flat(one.edge_tables), flat(other.edge_tables), rtol=1e-5)
+
+
 def test_a_wrong_message_over_tables_is_noticed(monkeypatch):
     from agglearn.collective import exact
 
@@ -205,9 +227,9 @@ def test_a_wrong_hessian_is_noticed_by_its_convergence(monkeypatch):
     assert found.converged
     assert len(found.trace) <= 12
 
-    def wrong(*arrays):
-        right(*arrays)
-        arrays[-1][:] = arrays[10] * (arrays[11] + 3.0)
+    def wrong(tables, which, tree, messages, v, out):
+        right(tables, which, tree, messages, v, out)
+        out[:] = messages.marginals * (v + 3.0)
 
     monkeypatch.setattr(kernels, "covariance_product", wrong)
     sabotaged = infer(model, counts, 10_000, trace=True)
@@ -305,7 +327,12 @@ def test_naive_nlbp_reaches_the_same_optimum(on):
 
 def test_a_wrong_naive_round_is_noticed(monkeypatch):
     right = kernels.run_naive_round
-    monkeypatch.setattr(kernels, "run_naive_round", lambda *a: right(*a[:9], a[9] * 1.1, *a[10:]))  # counts too large
+
+    def wrong(tables, which, tree, degrees, states, evidence, *rest):  # counts too large
+        nodes = evidence.nodes._replace(counts=evidence.nodes.counts * 1.1)
+        return right(tables, which, tree, degrees, states, evidence._replace(nodes=nodes), *rest)
+
+    monkeypatch.setattr(kernels, "run_naive_round", wrong)
     with pytest.raises(AssertionError):
         test_naive_nlbp_reaches_the_same_optimum("node")
 

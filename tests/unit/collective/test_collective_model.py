@@ -45,14 +45,15 @@ def test_a_wrong_sweep_is_noticed(sabotage, monkeypatch):
     model = fixed_tree("star", np.random.default_rng(3))
     right = kernels.sweep
 
-    def wrong(tables, which, order, parent, children, bounds, weights, *arrays):
+    def wrong(tables, which, tree, weights, messages):
         if sabotage == "forgets siblings":
-            bounds = np.zeros_like(bounds)
+            tree = tree._replace(bounds=np.zeros_like(tree.bounds))
         if sabotage == "forgets weights":
             weights = np.ones_like(weights)
+            messages.subtree[:] = 1.0
         if sabotage == "mixes up the axes":
             tables = tables.transpose(0, 2, 1).copy()
-        return right(tables, which, order, parent, children, bounds, weights, *arrays)
+        return right(tables, which, tree, weights, messages)
 
     rng = np.random.default_rng(4)
     potentials, edges = rng.normal(size=(4, 2)), rng.normal(size=(4, 2, 2))
@@ -97,7 +98,11 @@ def test_single_precision_changes_derivatives_by_its_rounding_only(monkeypatch):
 @pytest.mark.parametrize("name", ["covariance_product", "edge_covariance_product"])
 def test_a_wrong_tangent_is_noticed(name, monkeypatch):
     right = getattr(kernels, name)
-    monkeypatch.setattr(kernels, name, lambda *a: right(*a[:7], np.ones_like(a[7]), *a[8:]))  # inner messages forgotten
+
+    def wrong(tables, which, tree, messages, *arrays):  # inner messages forgotten
+        return right(tables, which, tree, messages._replace(context=np.ones_like(messages.context)), *arrays)
+
+    monkeypatch.setattr(kernels, name, wrong)
     with pytest.raises(AssertionError):
         check_tangent(random_tree(np.random.default_rng(0), 5), propagation._propagate_scaled, np.random.default_rng(1))
 

@@ -111,7 +111,6 @@ def test_text_files(tmp_path):
     frame = store.features()
     assert list(frame) == ["age", "job"]
     assert frame.isna().to_numpy().tolist() == [[False, True], [True, False]]
-    assert store.features(np.array([1])).job.tolist() == ["b"]
 
 
 LABEL = {"label": {"column": "y"}}

@@ -10,7 +10,6 @@ from scipy.special import expit
 
 from agglearn.maxent import LogisticSkyline, MaxEntClassifier
 from agglearn.maxent.enumeration import Enumeration
-from agglearn.maxent.hashed_weights import CrossHash
 from agglearn.maxent.weight_index import WeightIndex
 from agglearn.observations import ContingencyTables, Records
 from agglearn.observations.counting import buckets_of
@@ -30,21 +29,21 @@ def statistics(tables) -> tuple[np.ndarray, np.ndarray]:
 
 
 def test_hashed_aggregates_are_aggregates_of_the_hashed_encoding(tables, hashed):
-    buckets = CrossHash.from_tables(hashed)
-    assert buckets.size == 2 + 3 + 4 + 3 * BUCKETS
+    buckets = WeightIndex.from_tables(hashed)
+    assert len(buckets.d) == 2 + 3 + 4 + 3 * BUCKETS
     for found, exact in zip(statistics(hashed), statistics(tables), strict=True):
         np.testing.assert_array_equal(buckets.fold(exact), found)
 
 
 def test_nothing_hashed_is_the_identity(tables):
     values = np.arange(len(statistics(tables)[0]), dtype=float)
-    assert (CrossHash.from_tables(tables).expand(values) == values).all()
-    assert (CrossHash.from_tables(tables).fold(values) == values).all()
+    assert (WeightIndex.from_tables(tables).expand(values) == values).all()
+    assert (WeightIndex.from_tables(tables).fold(values) == values).all()
 
 
 def test_expanding_is_the_adjoint_of_folding(hashed):
-    buckets, rng = CrossHash.from_tables(hashed), np.random.default_rng(0)
-    weights, cells = rng.normal(size=buckets.size), rng.normal(size=len(buckets.weight_of))
+    buckets, rng = WeightIndex.from_tables(hashed), np.random.default_rng(0)
+    weights, cells = rng.normal(size=len(buckets.d)), rng.normal(size=len(buckets.weight_of))
     assert np.isclose(buckets.fold(cells) @ weights, cells @ buckets.expand(weights))
 
 
@@ -59,8 +58,8 @@ def objective(tables, hashed, expand, fold, v, l2=(1.0, 16.0)) -> tuple[float, n
 
 
 def check_gradient(fold, tables, hashed):
-    buckets, rng = CrossHash.from_tables(hashed), np.random.default_rng(1)
-    v, step = rng.normal(size=2 * buckets.size) * 0.3, 1e-4
+    buckets, rng = WeightIndex.from_tables(hashed), np.random.default_rng(1)
+    v, step = rng.normal(size=2 * len(buckets.d)) * 0.3, 1e-4
     _, gradient = objective(tables, hashed, buckets.expand, fold, v)
     for k in rng.choice(len(v), 12, replace=False):
         up, down = (objective(tables, hashed, buckets.expand, fold, v + s * np.eye(len(v))[k]) for s in (step, -step))
@@ -68,11 +67,11 @@ def check_gradient(fold, tables, hashed):
 
 
 def test_gradient_by_enumeration(tables, hashed):
-    buckets = CrossHash.from_tables(hashed)
+    buckets = WeightIndex.from_tables(hashed)
     check_gradient(buckets.fold, tables, hashed)
 
     def last_cell_only(cells):
-        out = np.zeros(buckets.size)
+        out = np.zeros(len(buckets.d))
         out[buckets.weight_of] = cells
         return out
 
@@ -126,14 +125,14 @@ def model(hashed, good):
 
 @pytest.mark.slow
 def test_training_reaches_the_exact_optimum(tables, hashed, model):
-    exact, buckets, l2 = Enumeration.from_tables(tables), CrossHash.from_tables(hashed), (1.0, 4.0)
+    exact, buckets, l2 = Enumeration.from_tables(tables), WeightIndex.from_tables(hashed), (1.0, 4.0)
 
     def both(v):
         loss, gradient = objective(tables, hashed, buckets.expand, buckets.fold, v, l2)
         return loss / tables.total, gradient / tables.total
 
     options = {"maxiter": 20_000, "ftol": 1e-15, "gtol": 1e-9}
-    v = minimize(both, np.zeros(2 * buckets.size), jac=True, method="L-BFGS-B", options=options).x
+    v = minimize(both, np.zeros(2 * len(buckets.d)), jac=True, method="L-BFGS-B", options=options).x
     mu, theta = map(buckets.expand, np.split(v, 2))
     law = np.exp(exact.log_joint(mu, theta)).sum(axis=1)
     columns = {f.name: [f.labels[c] for c in exact.states[:, i]] for i, f in enumerate(tables.encoder.features)}
@@ -145,7 +144,7 @@ def test_training_reaches_the_exact_optimum(tables, hashed, model):
 
 @pytest.mark.slow
 def test_cells_of_a_bucket_share_their_weight(hashed, model):
-    weight_of, layout = CrossHash.from_tables(hashed).weight_of, WeightIndex.from_tables(hashed)
+    weight_of, layout = WeightIndex.from_tables(hashed).weight_of, WeightIndex.from_tables(hashed)
     for weights in (model.mu_, model.theta_):
         cells = weights[layout.rows, layout.columns]
         first = cells[np.unique(weight_of, return_index=True)[1]]

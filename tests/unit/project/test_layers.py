@@ -22,7 +22,7 @@ SLOW = (
     "agglearn.vocabulary.encoder",
 )
 LATE = ("agglearn.cli", "agglearn_workflow.commands", "agglearn_workflow.project", "agglearn_workflow.jobs")
-SLOW_IN_THEIR_PACKAGE = ("cluster_network", "jax_chains", "set_network", "spark_chains", "spark_machines")
+SLOW_IN_THEIR_PACKAGE = ("cluster_network", "jax_chains", "set_network", "spark_chains")
 
 
 def lint(folder: Path) -> str:

@@ -39,7 +39,7 @@ def test_normal_posteriors_are_the_gradient_of_the_normal_likelihood():
         parts = zip(np.split(p, OFFSETS[1:-1]), counts[:, 1], strict=True)
         return sum(stats.norm(q.sum(), np.sqrt((q * (1 - q)).sum())).logpdf(z) for q, z in parts)
 
-    q, found = normal_posteriors(score[:, None], softmax(score[:, None])[0], OFFSETS, counts)
+    q, found = normal_posteriors(score[:, None], softmax(score[:, None]), OFFSETS, counts)
     assert found.sum() == pytest.approx(likelihood(score))
     step = 1e-6
     numeric = [(likelihood(score + step * e) - likelihood(score - step * e)) / (2 * step) for e in np.eye(19)]
@@ -48,7 +48,7 @@ def test_normal_posteriors_are_the_gradient_of_the_normal_likelihood():
 
 def test_information_by_loops_over_bags():
     """Σ_b G_bᵀ V_b⁻¹ G_b for three classes, from the covariance of each instance's label."""
-    p = softmax(np.random.default_rng(2).normal(size=(19, 2)))[0]
+    p = softmax(np.random.default_rng(2).normal(size=(19, 2)))
     total, ones = np.zeros((6, 6)), np.column_stack([X, np.ones(19)]).astype(float)
     for low, high in itertools.pairwise(OFFSETS):
         g, v = np.zeros((2, 6)), 1e-9 * np.eye(2)

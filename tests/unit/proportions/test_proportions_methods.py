@@ -44,7 +44,7 @@ def persons(n_bags=120, size=12, classes=2, d=3, seed=0):
     theta = np.random.default_rng(classes).normal(0, 1.5, (classes - 1, d))
     rng = np.random.default_rng(seed)
     x = (rng.normal(0, 0.7, (n_bags, 1, d)) + rng.normal(size=(n_bags, size, d))).reshape(-1, d).astype(np.float32)
-    p = softmax(x @ theta.T)[0]
+    p = softmax(x @ theta.T)
     y = (rng.random(len(p))[:, None] > p.cumsum(axis=1)).sum(axis=1).clip(0, classes - 1)
     offsets = np.arange(0, len(x) + 1, size)
     counts = np.stack([np.add.reduceat((y == c).astype(int), offsets[:-1]) for c in range(classes)], axis=1)
@@ -102,7 +102,7 @@ def test_exact_multiclass_is_binary_for_two_classes():
     one, other = (CardinalityClassifier(multiclass=m, l2=1.0, random_state=0).fit(seen.bags) for m in ("ovr", "exact"))
     assert np.array_equal(one.coef_, other.coef_)
     three = Bags(seen.bags.X, seen.bags.offsets, np.column_stack([seen.bags.counts, np.zeros(120, int)]))
-    p = softmax(seen.bags.X @ np.array([[1.0, 0, 0]]).T)[0]
+    p = softmax(seen.bags.X @ np.array([[1.0, 0, 0]]).T)
     q = exact_posteriors(seen.bags.X[:, :1].astype(float), p, seen.bags.offsets, seen.bags.counts)
     padded = exact_posteriors(
         np.column_stack([seen.bags.X[:, 0], np.full(len(p), -3.0)]), None, three.offsets, three.counts

@@ -19,7 +19,7 @@ from agglearn.vocabulary import (
     OptimalQuantizer,
     SubmodularQuantizer,
 )
-from agglearn.vocabulary.allocation import allocate
+from agglearn.vocabulary.baselines import allocate
 from agglearn.vocabulary.quantizer import single_tables, whole_budget
 from agglearn.vocabulary.rate_order import Ranking
 from agglearn.vocabulary.shrinkage import beta_prior, remove_noise, shrink_sums

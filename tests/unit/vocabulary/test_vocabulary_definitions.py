@@ -16,8 +16,7 @@ from agglearn.vocabulary import (
     OptimalQuantizer,
     SubmodularQuantizer,
 )
-from agglearn.vocabulary.allocation import apportion
-from agglearn.vocabulary.baselines import DivisiveQuantizer
+from agglearn.vocabulary.baselines import DivisiveQuantizer, apportion
 from agglearn.vocabulary.rate_order import Ranking
 from agglearn.vocabulary.shrinkage import project_on_simplex, remove_noise, shrink_sums
 

@@ -21,7 +21,7 @@ from agglearn.vocabulary import (
     SubmodularQuantizer,
     submodular,
 )
-from agglearn.vocabulary.allocation import allocate, apportion
+from agglearn.vocabulary.baselines import allocate, apportion
 from agglearn.vocabulary.distributed import Machines
 from agglearn.vocabulary.rate_order import Ranking
 

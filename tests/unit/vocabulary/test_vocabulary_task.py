@@ -6,7 +6,7 @@ import pytest
 from vocabulary_samples import by_labels, information
 
 from agglearn.datasets import ClickLog, ClickTables, Population, RecordStore, Streamed
-from agglearn.datasets.clicks import vocabularies
+from agglearn.datasets.simulated import vocabularies
 from agglearn.encoding import CodedEncoder, FrameEncoder
 from agglearn.errors import ConfigError, DataError
 from agglearn.evaluation.information import mutual_information, predictive_information

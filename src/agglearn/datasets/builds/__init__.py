@@ -1,8 +1,7 @@
 """Rules that make a data file of ours from a publisher's files: the routes of kind `build`.
 
 Each is called as `rule(inputs, out, **params)`: `inputs` maps the names that the route gives to paths or binary streams,
-`out` is the file to write, `params` are the route's. A rule raises DataError where an input has not the publisher's
-format.
+`out` is the file to write, `params` are the route's. An input that has not the publisher's format is a DataError.
 """
 
 from agglearn.datasets.builds.archives import first_lines, tar_archive

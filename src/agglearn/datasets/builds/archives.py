@@ -14,25 +14,14 @@ from agglearn.errors import DataError
 
 
 def first_lines(inputs: Inputs, out: Path, member: str, lines: int) -> None:
-    """Write the first lines of a text file that lies in a tar archive.
-
-    The archive is read as a stream and no further than the last of these lines.
+    """Write the first lines of a text file that lies in a tar archive, which is read as a stream and no further.
 
     Parameters
     ----------
-    inputs : Inputs
-        The archive, compressed by gzip.
-    out : Path
-        Text file to write, with the bytes of the lines as they are.
-    member : str
-        Path of the text file in the archive.
-    lines : int
-        How many lines.
-
-    Raises
-    ------
-    DataError
-        The archive is damaged, lacks the member, or the member has fewer lines.
+    inputs, out : Inputs, Path
+        The archive, compressed by gzip, and the text file to write, with the bytes of the lines as they are.
+    member, lines : str, int
+        Path of the text file in the archive, and how many lines. Fewer are a DataError.
     """
     source = only(inputs)
     try:
@@ -60,10 +49,8 @@ def tar_archive(inputs: Inputs, out: Path) -> None:
 
     Parameters
     ----------
-    inputs : Inputs
-        Name in the archive → file.
-    out : Path
-        Archive to write.
+    inputs, out : Inputs, Path
+        Name in the archive → file, and the archive to write.
     """
     with (
         open(out, "wb") as raw,

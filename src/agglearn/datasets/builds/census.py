@@ -23,17 +23,10 @@ def person_columns(inputs: Inputs, out: Path, columns: list[str]) -> None:
 
     Parameters
     ----------
-    inputs : Inputs
-        `psam_p*.csv` of the public use microdata.
-    out : Path
-        Parquet file to write.
+    inputs, out : Inputs, Path
+        `psam_p*.csv` of the public use microdata, and the Parquet file to write.
     columns : list[str]
         Names, in the order of the file to write.
-
-    Raises
-    ------
-    DataError
-        A column is not there, or holds what is no whole number.
     """
     source = only(inputs)
     types = {c: pa.string() if c in CODES else pa.int64() for c in columns}
@@ -57,42 +50,26 @@ class TractsAndCounties(TypedDict):
 
 
 def puma_counties(inputs: TractsAndCounties, out: Path, puma: str, county: str) -> None:
-    """Write which PUMAs and counties overlap, as `agglearn.datasets.census.read_crosswalk` reads it.
-
-    A PUMA and a county overlap where they share a census tract. The file has neither populations nor shares.
+    """Write which PUMAs and counties overlap, by sharing a census tract, as `agglearn.datasets.census.read_crosswalk` reads it.
 
     Parameters
     ----------
     inputs : TractsAndCounties
         `tracts`, the Bureau's relation of tracts to PUMAs (`STATEFP,COUNTYFP,TRACTCE,PUMA5CE`). `counties`, its list of
         counties (`STATE|STATEFP|COUNTYFP|…|COUNTYNAME|…`). A county that it lacks is called by its number.
-    out : Path
-        CSV to write, with two header lines.
-    puma, county : str
-        Names of these columns.
-
-    Raises
-    ------
-    DataError
-        A column is not there.
+    out, puma, county : Path, str, str
+        CSV to write, with two header lines, and the names of these columns.
     """
     tracts = _text(inputs["tracts"], ",", ["STATEFP", "COUNTYFP", "PUMA5CE"])
     listed = _text(inputs["counties"], "|", ["STATE", "STATEFP", "COUNTYFP", "COUNTYNAME"])
     letters = dict(zip(listed["STATEFP"], listed["STATE"], strict=True))
     names = dict(zip(listed["STATEFP"] + listed["COUNTYFP"], listed["COUNTYNAME"] + " " + listed["STATE"], strict=True))
     number = tracts["STATEFP"] + tracts["COUNTYFP"]
-    pairs = pd.DataFrame(
-        {
-            "state": tracts["STATEFP"],
-            puma: tracts["PUMA5CE"],
-            county: number,
-            "stab": tracts["STATEFP"].map(letters),
-            "CountyName": number.map(names).fillna(number),
-        }
-    )
-    if pairs["stab"].isna().any():
-        state = pairs.loc[pairs["stab"].isna(), "state"].iloc[0]
-        raise DataError(f"{name_of(inputs['counties'])}: has no county of state {state}")
+    columns = {"state": tracts["STATEFP"], puma: tracts["PUMA5CE"], county: number}
+    pairs = pd.DataFrame(columns).assign(stab=tracts["STATEFP"].map(letters))
+    pairs["CountyName"] = number.map(names).fillna(number)
+    if unknown := pairs.loc[pairs["stab"].isna(), "state"].tolist():
+        raise DataError(f"{name_of(inputs['counties'])}: has no county of state {unknown[0]}")
     pairs = pairs.drop_duplicates().sort_values(["state", puma, county])
     head = pd.DataFrame([["State code", "PUMA", "County code", "State abbr.", "County name"]], columns=pairs.columns)
     pd.concat([head, pairs]).to_csv(out, index=False, encoding="latin1", errors="replace")

@@ -21,19 +21,10 @@ def occupancy_grids(inputs: Inputs, out: Path, size: int = 30, padding: int = 3)
 
     Parameters
     ----------
-    inputs : Inputs
-        A zip with `<name>/<class>/<train|test>/<shape>.off`, as ModelNet's.
-    out : Path
-        NPZ to write.
-    size : int
-        Voxels along an edge.
-    padding : int
-        Free voxels at each side.
-
-    Raises
-    ------
-    DataError
-        The archive is damaged or has no shapes of one part.
+    inputs, out : Inputs, Path
+        A zip with `<name>/<class>/<train|test>/<shape>.off`, as ModelNet's, and the NPZ to write.
+    size, padding : int
+        Voxels along an edge, and free ones at each side.
     """
     source, arrays = only(inputs), dict[str, np.ndarray]()
     try:

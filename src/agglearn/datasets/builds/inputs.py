@@ -1,7 +1,7 @@
 """Inputs of a rule: paths and streams read alike."""
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import BinaryIO
 
@@ -18,14 +18,9 @@ def only(inputs: Inputs) -> Source:
     return next(iter(inputs.values()))
 
 
-@contextlib.contextmanager
-def open_input(source: Source) -> Iterator[BinaryIO]:
+def open_input(source: Source) -> contextlib.AbstractContextManager[BinaryIO]:
     """A binary stream of an input. A path is closed afterwards, a stream is left to its owner."""
-    if isinstance(source, Path):
-        with open(source, "rb") as stream:
-            yield stream
-    else:
-        yield source
+    return open(source, "rb") if isinstance(source, Path) else contextlib.nullcontext(source)
 
 
 def name_of(source: Source) -> str:

@@ -1,11 +1,12 @@
-"""Persistent Gibbs chains in JAX: on an accelerator where JAX has one, else on the processor.
+"""Persistent Gibbs chains in JAX: on an accelerator where JAX has one, else on the processor. This module imports JAX.
 
-Lines 2–7 of Algorithm 1 (Gilotte et al. 2022) run over all chains at once, feature by feature. Streams differ from those of
-`agglearn.maxent.engines.numba_chains`, so weights agree with its weights to Monte-Carlo error. On one device a seed gives one
-result. Numbers are 32-bit by explicit types, whatever a program has chosen for itself. This module imports JAX.
+Lines 2–7 of Algorithm 1 (Gilotte et al. 2022) run over all chains at once, feature by feature. Streams differ from
+those of `numba_chains`, so weights agree to Monte-Carlo error. On one device a seed gives one result. Numbers are
+32-bit by explicit types.
 """
 
 import functools
+import math
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -30,8 +31,8 @@ MAX_CHAINS = 1 << 18
 class Shape(NamedTuple):
     """What a compiled sweep depends on."""
 
-    offsets: tuple[int, ...]  # first position of each feature
-    sizes: tuple[int, ...]  # number of modalities of each feature
+    offsets: tuple[int, ...]  # of each feature, as in `WeightIndex`
+    sizes: tuple[int, ...]
     wide: tuple[bool, ...]  # whether Metropolis–Hastings moves a feature
     tables: tuple[tuple[int, int, int], ...]  # (feature, feature, first cell) of each table
     n_cells: int
@@ -62,10 +63,8 @@ class JaxChains:
             tuple(index.offsets.tolist()), tuple(index.sizes.tolist()), tuple(wide_features(index, sampler).tolist()),
             tables, len(index.rows), n_proposals,
         )  # fmt: skip
-        n_blocks = -(
-            -n
-            // min(MAX_CHAINS, max(1, LARGEST_ARRAY // max(*self.shape.sizes, len(tables), len(self.shape.sizes) ** 2)))
-        )
+        width = max(*self.shape.sizes, len(tables), len(self.shape.sizes) ** 2)
+        n_blocks = math.ceil(n / min(MAX_CHAINS, max(1, LARGEST_ARRAY // width)))
         positions = starting_positions(index, n, seed, start).astype(np.int32)
         self.blocks = [jnp.asarray(block) for block in np.array_split(positions, n_blocks)]
         threshold, alias, log_q = proposals(index)
@@ -94,7 +93,7 @@ class JaxChains:
         self.weights = Weights(jnp.asarray(with_label), towards, *self.proposals)
 
     def sweep(self, iteration: int, n_sweeps: int = 1, marginalize: bool = True) -> tuple[np.ndarray, np.ndarray]:
-        """Move all chains, and return sums over chains as `Chains.sweep` does."""
+        """Move all chains, and return the sums of `Chains.sweep`."""
         counts, sums = np.zeros((2, len(self.index.rows)))
         for number, block in enumerate(self.blocks):
             words = np.random.SeedSequence([self.seed, iteration, number]).generate_state(2)
@@ -176,11 +175,9 @@ def _tally(shape: Shape, x: "Array", p: "Array") -> "Array":
     """(cells,) int32 counts of chains, and low and high halves of their p in units of 1/`UNIT`."""
     quantum = jnp.round(p * UNIT).astype(jnp.int32)
     codes = x - jnp.array(shape.offsets, jnp.int32)
-    cells = [
-        first + (codes[:, d] if d == e else codes[:, d] * shape.sizes[e] + codes[:, e]) for d, e, first in shape.tables
-    ]
     added = jnp.stack([jnp.ones_like(quantum), quantum % HALF, quantum // HALF], axis=1)
     total = jnp.zeros((shape.n_cells, 3), jnp.int32)
-    for cell in cells:
-        total = total.at[cell].add(added)
+    for d, e, first in shape.tables:
+        cell = codes[:, d] if d == e else codes[:, d] * shape.sizes[e] + codes[:, e]
+        total = total.at[first + cell].add(added)
     return total.T

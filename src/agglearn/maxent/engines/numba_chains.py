@@ -14,14 +14,8 @@ class Chains:
     """`n` persistent samples of X, and what the sampler needs to move them.
 
     Every chain has a random stream of its own in every iteration, made from (seed, iteration, chain), and statistics
-    are exact integer sums. Results do not depend on the number of threads. `first` numbers the first chain, for a block of more
-    chains. `positions` (n, D) come in place of `start`.
-
-    index : positions of features and cells. seed : seed of all streams. start : `marginals` or `uniform`, see
-    `starting_positions`. sampler : `gibbs` draws every feature from its exact conditional distribution. `mh` moves it
-    by Metropolis–Hastings steps with proposals from its marginal. `auto` does so for features of `WIDE` modalities and
-    more. n_proposals : Metropolis–Hastings steps per feature and sweep. first : number of the first chain, for a block
-    of more chains. positions : (n, D) positions of the chains, in place of `start`.
+    are exact integer sums. Results do not depend on the number of threads. `first` numbers the first chain, for a block
+    of more chains, whose `positions` (n, D) then come in place of `start`. `MaxEntClassifier` describes `sampler`.
     """
 
     def __init__(
@@ -45,13 +39,14 @@ class Chains:
         kernels.spread(self.index.expand(mu), self.index.expand(theta), *cells, self.weights, self.theta)
 
     def sweep(self, iteration: int, n_sweeps: int = 1, marginalize: bool = True) -> tuple[np.ndarray, np.ndarray]:
-        """Move all chains, and return (w,) sums over chains that estimate E[D]·n′/n and E[C]·n′/n (Algorithm 1, lines 2–7)."""
+        """Move all chains, and return (w,) sums over them, which estimate E[D]·n′/n and E[C]·n′/n (lines 2–7)."""
         counts, sums = np.zeros((2, len(self.index.rows)), np.int64)
         seed = np.random.SeedSequence([self.seed, iteration]).generate_state(1, np.uint64)[0]
         for first in range(0, self.n, kernels.SEGMENT):
             kernels.gibbs(
                 self.positions[first : first + kernels.SEGMENT], self.first + first, self.weights, self.theta,
-                self.intercept, self.index.space, self.proposals, self.n_proposals, seed, n_sweeps, marginalize, self.acc,
+                self.intercept, self.index.space, self.proposals, self.n_proposals, seed, n_sweeps, marginalize,
+                self.acc,
             )  # fmt: skip
             kernels.collect(self.acc, counts, sums)
         return self.index.fold(counts.astype(float)), self.index.fold(sums / kernels.UNIT)
@@ -84,10 +79,7 @@ def proposals(index: WeightIndex) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def alias_table(q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return thresholds and aliases of a distribution (Vose 1991).
-
-    To sample, draw i evenly, and take it with probability threshold[i], else alias[i].
-    """
+    """Return thresholds and aliases (Vose 1991): a sample is an even i with probability threshold[i], else alias[i]."""
     threshold, alias = q * len(q), np.arange(len(q))
     small, large = (list(np.flatnonzero(side)) for side in (threshold < 1, threshold >= 1))
     while small and large:

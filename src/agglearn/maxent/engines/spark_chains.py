@@ -1,9 +1,8 @@
 """Persistent Gibbs chains on executors: lines 2–7 of Algorithm 1 of Gilotte et al. 2022 run beside the chains.
 
-Blocks of chains stay on executors. In every iteration weights are broadcast, the kernels of one machine move each block, and the
-sums over chains come back. Random streams belong to chains and iterations, and the sums are exact (multiples of 2^-23 below
-2^53). So results do not depend on the number of blocks, and a block that is lost with its executor is moved again to the same
-positions.
+In every iteration weights are broadcast, the kernels of one machine move each block, and the sums over chains come
+back. Random streams belong to chains and iterations, and the sums are exact (multiples of 2^-23 below 2^53). So results
+do not depend on the number of blocks, and a block that is lost with its executor is moved again to the same positions.
 """
 
 import functools
@@ -18,8 +17,7 @@ from agglearn.maxent.weight_index import WeightIndex
 from agglearn.optional import active_session
 
 if TYPE_CHECKING:
-    from pyspark import RDD, Broadcast
-    from pyspark.sql import SparkSession
+    from pyspark import Broadcast
 
 REFRESH = 20  # iterations after which positions pass through the driver, lest lost blocks be moved from the start
 
@@ -28,23 +26,23 @@ MovedBlock = tuple[int, np.ndarray, np.ndarray]  # with (2, w) sums
 
 
 class SparkChains:
-    """`agglearn.maxent.engines.numba_chains.Chains` over a Spark session."""
-
-    _blocks: "RDD"
-    _moves: int
-    _weights: "list[Broadcast]"
+    """`agglearn.maxent.engines.numba_chains.Chains` over the active Spark session."""
 
     def __init__(
         self, index: WeightIndex, n: int, intercept: float, seed: int, start: str = "marginals", sampler: str = "gibbs",
-        n_proposals: int = 8, partitions: int | None = None, session: "SparkSession | None" = None,
+        n_proposals: int = 8, partitions: int | None = None,
     ) -> None:  # fmt: skip
-        self.index, self.n = index, n
-        self._context = (session or active_session()).sparkContext
+        self.index, self.n, self._context = index, n, active_session().sparkContext
         self._fixed = self._context.broadcast((index, intercept, seed, sampler, n_proposals))
         n_blocks = min(n, partitions or self._context.defaultParallelism)
         positions = starting_positions(index, n, seed, start)
         bounds = [n * k // n_blocks for k in range(n_blocks + 1)]
         self._distribute([(a, positions[a:b]) for a, b in itertools.pairwise(bounds)])
+
+    def _distribute(self, blocks: Sequence[Block]) -> None:
+        """Put blocks of chains on executors, without a record of earlier moves."""
+        self._blocks, self._moves = self._context.parallelize(blocks, len(blocks)), 0
+        self._weights: list[Broadcast] = []
 
     def set_weights(self, mu: np.ndarray, theta: np.ndarray) -> None:
         """Use these (w,) weights from now on."""
@@ -79,11 +77,6 @@ class SparkChains:
         blocks.unpersist()
         for old in weights:
             old.destroy()
-
-    def _distribute(self, blocks: Sequence[Block]) -> None:
-        """Put blocks of chains on executors, without a record of earlier moves."""
-        self._blocks = self._context.parallelize(blocks, len(blocks))
-        self._moves, self._weights = 0, []
 
 
 def move(
