@@ -9,7 +9,7 @@ if (SOURCE / "agglearn").is_dir():  # a checkout uses its own code, other deploy
     os.environ.update(PYTHONPATH=os.pathsep.join([str(SOURCE), *filter(None, [os.environ.get("PYTHONPATH")])]))
 
 from agglearn.errors import ConfigError
-from agglearn_workflow.digests.digests import code_digest
+from agglearn_workflow.digests import code_digest
 from agglearn.local_files import local_candidates
 from agglearn_workflow.site.inventory import stated_bytes
 from agglearn_workflow.run_summary import print_summary

@@ -12,7 +12,8 @@ from typing import Any, TextIO
 
 from agglearn import kernel_cache
 from agglearn.errors import AgglearnError, describe
-from agglearn_workflow.digests import modules
+from agglearn_workflow import digests
+from agglearn_workflow.runs.circumstances import UNIT, cpu_seconds
 
 
 @contextlib.contextmanager
@@ -24,7 +25,7 @@ def job_log(job: Any, threads: int = 1) -> Iterator[TextIO]:
     """
     os.environ |= {f"{name}_NUM_THREADS": str(threads) for name in ("OMP", "OPENBLAS", "MKL", "NUMBA")}
     for folder in job.config["code"]:
-        modules.add_root(folder)
+        digests.add_root(folder)
         sys.path.insert(0, os.path.abspath(folder))
     kernel_cache.choose(job.config["code"])
     terminal, start = sys.stderr, time.perf_counter()
@@ -53,17 +54,16 @@ def _messages_to(log: TextIO) -> Iterator[None]:
 
 def error_line(job: Any, error: Exception, log: TextIO) -> str:
     """The line of an error for the terminal, which the log has too. Of an error that is not ours, the log has the traceback."""
-    rule: tuple[str, ...] = ()
-    if not isinstance(error, AgglearnError):
+    is_ours = isinstance(error, AgglearnError)
+    if not is_ours:
         traceback.print_exception(error, file=log)
-        rule = (job.rule,)
-    line = f"error: {' '.join([*rule, *job.wildcards])}: {describe(error)} (log: {job.log[0]})"
+    words = [*job.wildcards] if is_ours else [job.rule, *job.wildcards]
+    line = f"error: {' '.join(words)}: {describe(error)} (log: {job.log[0]})"
     print(line, file=log)
     return line
 
 
 def _cost(elapsed: float) -> str:
     """Time and memory of this process and its children. The peak is that of the largest one."""
-    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    cpu = sum(u.ru_utime + u.ru_stime for u in used)
-    return f"took {elapsed:.1f} s, {cpu:.1f} s of CPU, {max(u.ru_maxrss for u in used) / 1024:.0f} MiB"
+    peak = max(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return f"took {elapsed:.1f} s, {cpu_seconds():.1f} s of CPU, {peak * UNIT / 2**20:.0f} MiB"

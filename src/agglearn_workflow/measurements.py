@@ -34,12 +34,12 @@ def table_of(rows: list[dict]) -> pa.Table:
     return pa.table([pa.array(v, SCHEMA.field(c).type, from_pandas=True) for c, v in columns.items()], schema=SCHEMA)
 
 
-def write_batch(runs: Iterable[Run], folders: Mapping[Run, Path], out: str | Path) -> None:
-    """Write all measurements of a batch into one Parquet file, whose metadata hold the recipe of every run."""
-    table = pa.concat_tables([pq.read_table(folders[r] / "measurements.parquet", schema=SCHEMA) for r in runs])
-    recipes = json.dumps({r.key: r.recipe for r in runs})
+def write_batch(tables: Mapping[Run, pa.Table], out: str | Path, **metadata: str) -> None:
+    """Write the measurements of a batch's runs into one Parquet file, whose metadata hold the recipe of every run."""
+    metadata = {"recipes": json.dumps({run.key: run.recipe for run in tables}), **metadata}
     with storage.atomic_file(out) as work:
-        pq.write_table(table.replace_schema_metadata({"recipes": recipes}), work, compression="zstd")
+        table = pa.concat_tables(tables.values()).replace_schema_metadata(metadata)
+        pq.write_table(table, work, compression="zstd")
 
 
 def is_batch_of(path: str | Path, runs: Iterable[Run], from_archive: bool) -> bool:

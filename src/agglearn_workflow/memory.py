@@ -9,7 +9,7 @@ import zipfile
 from pathlib import Path
 
 from agglearn.storage import read_json
-from agglearn_workflow.digests import classes
+from agglearn_workflow import classes
 
 MB = 10**6
 FLOOR = 600  # MB of a job with small data. Most of it is libraries.
@@ -38,7 +38,8 @@ def for_parsing(entry: dict, files: int) -> int:
 
 def for_fitting(entry: dict, varied: list[dict], records: Path) -> int:
     """MB for observing and fitting a data set, from its records or, where it is simulated, from its parameters."""
-    size = PER_RECORDS * _json(records / "manifest.json").get("memory", 0)
+    manifest = records / "manifest.json"  # not made yet, perhaps. Snakemake asks again when it is.
+    size = PER_RECORDS * read_json(manifest).get("memory", 0) if manifest.is_file() else 0
     return FLOOR + math.ceil(max(size, drawn(entry, varied)) / MB)
 
 
@@ -48,12 +49,4 @@ def drawn(entry: dict, varied: list[dict]) -> int:
     if not factors:
         return 0
     settings = [entry.get("params", {}) | params for params in varied]
-    given = [{k: p[k] for k in factors if p.get(k) is not None} for p in settings]
-    return max(math.prod((factors | p).values()) for p in given)
-
-
-def _json(path: Path) -> dict:
-    try:
-        return read_json(path)
-    except (OSError, ValueError):
-        return {}  # not made yet. Snakemake asks again when it is.
+    return max(math.prod(factor if p.get(k) is None else p[k] for k, factor in factors.items()) for p in settings)

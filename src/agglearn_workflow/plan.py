@@ -4,14 +4,14 @@ import itertools
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from agglearn.errors import ConfigError
 from agglearn.storage import digest
 from agglearn_workflow.config.scales import SCALES
-from agglearn_workflow.digests.digests import code_digest
+from agglearn_workflow.digests import code_digest
 
 IDENTITY = ("experiment", "dataset", "dataset_params", "observation", "observation_params", "method", "params", "seed")
 
@@ -24,22 +24,6 @@ def canonical(value: object) -> str:
 def cell_key(fields: Mapping[str, str]) -> str:
     """Key of a cell, from the fields of one of its runs: of all that the runs of its seeds have in common."""
     return digest([fields[f] for f in IDENTITY if f != "seed"])
-
-
-@dataclass(frozen=True)
-class Slot:
-    """One observation with its truth: what is observed of a data set under one seed."""
-
-    dataset: str
-    dataset_params: str
-    observation: str
-    observation_params: str
-    seed: int
-
-    @property
-    def key(self) -> str:
-        """Name of its folder."""
-        return digest([*asdict(self).values()])
 
 
 @dataclass(frozen=True)
@@ -81,24 +65,18 @@ class Run:
     settings: Settings
 
     @cached_property
-    def slot(self) -> Slot:
-        """What the run learns from and is measured on."""
-        return Slot(self.dataset, self.dataset_params, self.observation, self.observation_params, self.seed)
+    def slot(self) -> str:
+        """Name of the folder with what the run learns from and is measured on: an observation of a data set under a seed, with its truth."""
+        return digest([self.dataset, self.dataset_params, self.observation, self.observation_params, self.seed])
 
     @cached_property
     def identity(self) -> dict[str, str]:
-        """The fields of `IDENTITY`."""
         return {field: getattr(self, field) for field in IDENTITY}
 
     @cached_property
     def key(self) -> str:
         """Digest of the identity. It stays through edits of code and data, and MLflow has the run under it."""
         return digest([*self.identity.values()])
-
-    @property
-    def cell(self) -> str:
-        """Key of the run's cell, see `cell_key`."""
-        return cell_key(self.identity)
 
     @cached_property
     def recipe(self) -> str:
@@ -107,7 +85,6 @@ class Run:
 
     @property
     def keeps_model(self) -> bool:
-        """Whether the model is saved."""
         return self.settings.keep_model == "all" or (self.settings.keep_model == "first_seed" and self.seed == 0)
 
     @property
@@ -143,8 +120,8 @@ def expand_grid(value: object) -> list:
 def classes_in(value: object) -> list[str]:
     """Dotted names of the classes that nested parameters build."""
     if isinstance(value, dict):
-        own = [value["class"]] if "class" in value and set(value) <= {"class", "params"} else []
-        return own + [c for v in value.values() for c in classes_in(v)]
+        built = [value["class"]] if "class" in value and set(value) <= {"class", "params"} else []
+        return built + [c for v in value.values() for c in classes_in(v)]
     return [c for v in value for c in classes_in(v)] if isinstance(value, list) else []
 
 
@@ -188,8 +165,8 @@ class Plan:
             for i, entry in enumerate(entries):
                 is_here = entry.get("dataset", next(iter(e["datasets"]))) in e["datasets"]
                 if is_here and not any(_has(run, entry) for run in planned):
-                    file = f"config/experiments/{name}.yaml"
-                    raise ConfigError(f"{file}: exclude.{i}: no run at any scale has {canonical(entry)}; remove it")
+                    fault = f"exclude.{i}: no run at any scale has {canonical(entry)}; remove it"
+                    raise ConfigError(f"config/experiments/{name}.yaml: {fault}")
         return [run for run in self._expand(name, e) if not any(_has(run, entry) for entry in entries)]
 
     def _expand(self, name: str, e: dict) -> list[Run]:
@@ -197,15 +174,9 @@ class Plan:
         for dataset, varied in e["datasets"].items():
             for dataset_params in expand_grid(varied or {}):
                 for method, m in e["methods"].items():
-                    observed = {k: v for k, v in e["observe"][m["observe"]].items() if k != "type"}
-                    settings = Settings(
-                        m["class"],
-                        e["task"],
-                        e["observe"][m["observe"]]["type"],
-                        tuple(e["measures"]),
-                        e["keep_model"],
-                        m.get("ignore_noise", False),
-                    )
+                    observed = dict(e["observe"][m["observe"]])
+                    classes, measures = (m["class"], e["task"], observed.pop("type")), tuple(e["measures"])
+                    settings = Settings(*classes, measures, e["keep_model"], m.get("ignore_noise", False))
                     params_of_all = expand_grid(observed), expand_grid(m.get("params", {}))
                     for observation_params, params in itertools.product(*params_of_all):
                         observation = m["observe"], canonical(observation_params)

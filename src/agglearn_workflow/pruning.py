@@ -4,6 +4,7 @@ The configuration names what a plan has at any scale: all experiments, whatever 
 """
 
 import argparse
+import itertools
 import shutil
 import sys
 from pathlib import Path
@@ -44,14 +45,8 @@ def generated(config: dict) -> dict[str, list[Path]]:
 
 
 def size_of(paths: list[Path]) -> int:
-    """Bytes of files and folders."""
     files = [file for path in paths for file in ([path] if path.is_file() else path.rglob("*")) if file.is_file()]
     return sum(file.stat().st_size for file in files)
-
-
-def delete(path: Path) -> None:
-    """Delete a file or a folder."""
-    shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -77,8 +72,8 @@ def main(argv: list[str] | None = None) -> None:
     if args.command == "prune" and not args.yes:
         print("agglearn: nothing is deleted yet; delete it with: make prune ARGS=--yes")
         return
-    for path in (path for paths in kinds.values() for path in paths):
-        delete(path)
+    for path in itertools.chain(*kinds.values()):
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
     print(f"agglearn: deleted; {config['cache']} stays")
 
 

@@ -24,9 +24,7 @@ def summary_lines(
     """The last lines of a run."""
     folder = Path(folder)
     names, without = _rendered(folder, experiments), problems(results, folder, experiments)
-    lines = problem_lines(folder, without)
-    if failed:
-        lines += errors(results, folder)
+    lines = problem_lines(folder, without) + (errors(results, folder) if failed else [])
     if names:
         lines.append(f"tables: {folder}/tables/ ({len(names)} experiments), figures: {folder}/figures/")
     if pages := _newest([folder / "site/index.html", *folder.glob("pages/*/index.html")]):
@@ -54,19 +52,18 @@ def problems(
 
     Stale cells count as failed. A line on unavailable data has their size and the command that gets them.
     """
-    results, folder = Path(results), Path(folder)
-    failed: list[str] = []
-    lacking: dict[tuple[str, str], list[str]] = {}
+    folder, failed = Path(folder), []
+    users: dict[tuple[str, str], set[str]] = {}  # (data set, reason) → experiments
     stopped: Counter[str] = Counter()
     absent: Counter[str] = Counter()
     names = _rendered(folder, experiments)
     for name in names:
         failed += [
-            f"failed: {name}, {problem}" for problem in _read(folder / f"tables/{name}.json", {"failed": []})["failed"]
+            f"failed: {name}, {text}" for text in _read(folder / f"tables/{name}.json", {"failed": []})["failed"]
         ]
         for dataset, *_, method, params, status, reason in _without_result(folder, name):
             if status == "unavailable":
-                lacking.setdefault((dataset, reason), []).append(name)
+                users.setdefault((dataset, reason), set()).add(name)
             elif status == "not archived":
                 absent[name] += 1
             elif status == "stopped":
@@ -78,21 +75,42 @@ def problems(
             failed.append(f"failed: claim {claim['name']}: {claim['detail']}")
     return {
         "failed": list(dict.fromkeys(failed)),
-        "unavailable": [
-            _lacking(results, dataset, reason, sorted(set(users)))
-            for (dataset, reason), users in sorted(lacking.items())
-        ],
+        "unavailable": [_unavailable(Path(results), *missing, users[missing]) for missing in sorted(users)],
         "not archived": [
-            f"not archived: {n} cell{'s' * (n > 1)} of {name}; compute what is missing: make archive ARGS={name}"
+            f"not archived: {_cells(n)} of {name}; compute what is missing: make archive ARGS={name}"
             for name, n in sorted(absent.items())
         ],
-        "stopped": [f"{line} ({n} cell{'s' * (n > 1)})" for line, n in sorted(stopped.items())],
+        "stopped": [f"{line} ({_cells(n)})" for line, n in sorted(stopped.items())],
     }
 
 
-def _newest(paths: Iterable[Path]) -> list[Path]:
-    """Those of some files that are there, the newest last."""
-    return sorted((path for path in paths if path.exists()), key=lambda path: path.stat().st_mtime_ns)
+def _cells(n: int) -> str:
+    return f"{n} cell{'s' * (n > 1)}"
+
+
+def _unavailable(results: Path, dataset: str, reason: str, users: set[str]) -> str:
+    """One line on a data set or package that is not available."""
+    source = _read(results / f"records/{dataset}/manifest.json", {"status": "ok"})
+    absent = source["status"] != "ok" and source["reason"] in reason
+    size = f" ({bytes_text(source['bytes'])})" if absent and source.get("bytes") else ""
+    get = f"; get it: agglearn data get {dataset}" if absent else ""
+    return f"not available: {dataset}{size}: {reason} (needed by {', '.join(sorted(users))}){get}"
+
+
+def _rendered(folder: Path, experiments: Container[str] | None) -> list[str]:
+    names = sorted(p.stem for p in (folder / "tables").glob("*.csv"))
+    return [n for n in names if experiments is None or n in experiments]
+
+
+def _without_result(folder: Path, name: str) -> list[tuple]:
+    """`CELL`, status and reason of each cell of a table that lacks a run."""
+    cells = set()
+    with open(folder / f"tables/{name}.csv", newline="") as handle:
+        for row in csv.DictReader(handle):
+            status = row["lost"] or row["status"]
+            if status != "ok":
+                cells.add((*(row[field] for field in CELL), status, row["reason"]))
+    return sorted(cells)
 
 
 def _claims(folder: Path) -> list[dict]:
@@ -109,30 +127,9 @@ def _not_tracked(folder: Path) -> list[str]:
     return [f"not tracked: {name}: {state['reason']} ({state['todo']})" for name, state in pending.items()]
 
 
-def _rendered(folder: Path, experiments: Container[str] | None) -> list[str]:
-    names = sorted(p.stem for p in (folder / "tables").glob("*.csv"))
-    return [n for n in names if experiments is None or n in experiments]
-
-
-def _without_result(folder: Path, name: str) -> list[tuple]:
-    """`CELL`, status and reason of each cell of a table that lacks a run."""
-    with open(folder / f"tables/{name}.csv", newline="") as handle:
-        rows = list(csv.DictReader(handle))
-    cells = set()
-    for row in rows:
-        status = row["lost"] or row["status"]
-        if status != "ok":
-            cells.add((*(row[field] for field in CELL), status, row["reason"]))
-    return sorted(cells)
-
-
-def _lacking(results: Path, dataset: str, reason: str, names: list[str]) -> str:
-    """One line on a data set or package that is not available."""
-    source = _read(results / f"records/{dataset}/manifest.json", {"status": "ok"})
-    absent = source["status"] != "ok" and source["reason"] in reason
-    size = f" ({bytes_text(source['bytes'])})" if absent and source.get("bytes") else ""
-    get = f"; get it: agglearn data get {dataset}" if absent else ""
-    return f"not available: {dataset}{size}: {reason} (needed by {', '.join(names)}){get}"
+def _newest(paths: Iterable[Path]) -> list[Path]:
+    """Those of some files that are there, the newest last."""
+    return sorted((path for path in paths if path.exists()), key=lambda path: path.stat().st_mtime_ns)
 
 
 def _read(path: Path, default: Any) -> Any:
@@ -142,24 +139,13 @@ def _read(path: Path, default: Any) -> Any:
 
 def errors(*folders: str | Path) -> list[str]:
     """Last lines of the logs of this run, below some folders, that are errors."""
-    lines = []
-    for log in sorted({log for folder in folders for log in Path(folder, "logs").rglob("*.log")}):
-        if log.stat().st_mtime < STARTED - 1:
-            continue
-        if line := error_in(log):
-            lines.append(line)
-    return lines
-
-
-def error_in(log: str | Path) -> str | None:
-    """The last line of the log of a job where it is an error, else None."""
-    path = Path(log)
-    last = path.read_text(errors="replace").rstrip().rpartition("\n")[2] if path.exists() else ""
-    return last if last.startswith("error: ") else None
+    logs = sorted({log for folder in folders for log in Path(folder, "logs").rglob("*.log")})
+    texts = [log.read_text(errors="replace") for log in logs if log.stat().st_mtime >= STARTED - 1]
+    lines = [text.rstrip().rpartition("\n")[2] for text in texts]
+    return [line for line in lines if line.startswith("error: ")]
 
 
 def print_summary(results: str | Path, folder: str | Path, show: Iterable[str] = ()) -> None:
-    """Print the last lines of a run."""
     for name in show:
         path = Path(folder) / f"tables/{name}.md"
         if path.exists():
@@ -198,20 +184,17 @@ def _two_lines(head: str) -> tuple[str, str]:
 
 def retry_targets(results: str | Path) -> list[str]:
     """Files to make anew so that unavailable and failed results are tried again."""
-    results, files = Path(results), []
-    for manifest in sorted(results.glob("records/*/manifest.json")):
-        if json.loads(manifest.read_text())["status"] != "ok":
-            files.append(str(manifest.parent))
     import pyarrow.parquet as pq
 
+    results = Path(results)
+    manifests = sorted(results.glob("records/*/manifest.json"))
+    files = [str(path.parent) for path in manifests if _read(path, {})["status"] != "ok"]
     for path in sorted(results.glob("measurements/*/*.parquet")):
         if {"failed", "unavailable"} & set(pq.read_table(path, columns=["status"])["status"].to_pylist()):
             files.append(str(path))
     files += [str(p.with_suffix(".csv")) for p in sorted(results.glob("tables/*.json")) if _read(p, {})["failed"]]
-    for path in sorted([*results.glob("claims.json"), *results.glob("claims/*.json")]):
-        if any(claim["verdict"] == "failed" for claim in _read(path, [])):
-            files.append(str(path))
-    return files
+    claims = sorted([*results.glob("claims.json"), *results.glob("claims/*.json")])
+    return files + [str(path) for path in claims if any(claim["verdict"] == "failed" for claim in _read(path, []))]
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """What annotations demand of the arguments of learners and data sets."""
 
+import ast
 import importlib
 import inspect
 import pkgutil
@@ -7,9 +8,9 @@ import pkgutil
 import agglearn
 from agglearn import settings
 from agglearn.settings import REQUIRED
+from agglearn_workflow import digests
+from agglearn_workflow.classes import find, is_subclass
 from agglearn_workflow.config.checks import DATASET, ESTIMATOR, READING, parameters
-from agglearn_workflow.digests import modules
-from agglearn_workflow.digests.classes import find, is_subclass
 
 OPTIONAL = ("agglearn.spark", "agglearn.networks", "agglearn.cli")
 
@@ -17,7 +18,8 @@ OPTIONAL = ("agglearn.spark", "agglearn.networks", "agglearn.cli")
 def classes() -> list[str]:
     """Dotted names of all learners and data sets of the package, where they are defined."""
     names = [m.name for m in pkgutil.walk_packages(agglearn.__path__, "agglearn.") if not m.name.startswith(OPTIONAL)]
-    defined = [f"{m}.{n}" for m in names for n in modules.summary_of(m).defined]
+    trees = {m: ast.parse(digests.find_file(m).read_text()) for m in names}
+    defined = [f"{m}.{n.name}" for m, tree in trees.items() for n in tree.body if isinstance(n, ast.ClassDef)]
     return sorted(d for d in defined if is_subclass(d, ESTIMATOR) or is_subclass(d, DATASET))
 
 
@@ -58,10 +60,10 @@ class Odd:
 
 
 def test_annotations_of_other_kinds_may_be_anything(tmp_path, monkeypatch):
-    monkeypatch.setattr(modules, "ROOTS", list(modules.ROOTS))
+    monkeypatch.setattr(digests, "ROOTS", list(digests.ROOTS))
     monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "odd_for_test.py").write_text(ODD)
-    modules.add_root(tmp_path)
+    digests.add_root(tmp_path)
     importlib.invalidate_caches()
     declared = parameters("odd_for_test.Odd")
     assert list(declared) == list("abcdefghij")

@@ -26,7 +26,7 @@ from samples import OFFLINE
 
 import agglearn
 from agglearn import kernel_cache
-from agglearn_workflow.digests import digests, summaries
+from agglearn_workflow import digests
 
 ROOT = Path(__file__).resolve().parents[2]
 SHIPPED = tuple(p.stem for p in (ROOT / "config/experiments").glob("[!_]*.yaml"))
@@ -160,10 +160,9 @@ def tracking_client(results: Path) -> mlflow.MlflowClient:
 
 @functools.cache
 def summarise_code() -> None:
-    """Write what is read from the text of all modules, which projects copy with the code."""
+    """Read the text of all modules: what is kept of it is copied with the code."""
     for module in pkgutil.walk_packages(agglearn.__path__, "agglearn."):
         digests.modules_behind(module.name)
-    summaries.write()
 
 
 def share_kernels(package: Path, base: Path) -> None:

@@ -72,7 +72,7 @@ def test_a_record_shows_what_was_computed(places, tmp_path):
     assert pd.read_csv(second.results / "tables/kept.csv")["reason"].isna().all()
     assert len(store.read(second.folder / "archive", "kept")) == 8
     logs = "".join(path.read_text() for path in second.results.glob("logs/fit/kept/*.log"))
-    assert "2 of 8 runs computed, 6 taken from the archive" in logs
+    assert "2 of 8 runs to compute, 6 taken from the archive" in logs
 
     # other code: the value stays, with a mark
     second.overlay["from"] = "archive"

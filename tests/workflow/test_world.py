@@ -27,8 +27,8 @@ from world_readers import CHECKS, Tables, check_html
 from world_tables import LAYOUTS, Place, grids
 from world_tracking import check_mean, check_run
 
+from agglearn_workflow import digests
 from agglearn_workflow.claims.judging import PREDICATES
-from agglearn_workflow.digests import modules
 from agglearn_workflow.render import render
 
 pytestmark = [pytest.mark.workflow, pytest.mark.slow]
@@ -37,9 +37,9 @@ pytestmark = [pytest.mark.workflow, pytest.mark.slow]
 @pytest.fixture(scope="module")
 def states(places):
     """The project after its first run, and after an edit of one method, a mended cause of failures and a second run."""
-    before = list(modules.ROOTS)
+    before = list(digests.ROOTS)
     yield run_twice(Project(*places))
-    modules.ROOTS[:] = before
+    digests.ROOTS[:] = before
 
 
 @pytest.fixture(scope="module", params=["first", "second"])

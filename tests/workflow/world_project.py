@@ -10,8 +10,8 @@ import world as w
 from project import Outcome, Project
 from world_claims import BROKEN, CLAIMS
 
+from agglearn_workflow import digests
 from agglearn_workflow.config import loading as configuration
-from agglearn_workflow.digests import modules
 from agglearn_workflow.plan import Plan
 
 
@@ -67,7 +67,7 @@ def run_twice(made: Project) -> dict[str, State]:
     (made.folder / "mended").touch()
     made.overlay["claims"] = copy.deepcopy(CLAIMS)
     outcome = made.run()
-    for cached in modules.CACHED:
+    for cached in digests.CACHED:
         cached.cache_clear()  # as in a new process
     return {"first": first, "second": State(made.folder, made.results, outcome, made.overlay, mended=True)}
 

@@ -11,7 +11,6 @@ import contextlib
 import datetime
 import fcntl
 import io
-import itertools
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -24,6 +23,7 @@ import pyarrow.parquet as pq
 
 from agglearn import storage
 from agglearn.errors import DataError
+from agglearn_workflow import measurements
 from agglearn_workflow.measurements import SCHEMA, table_of
 from agglearn_workflow.plan import IDENTITY, Plan, Run, canonical
 
@@ -112,21 +112,14 @@ def _with_facts(run: ArchivedRun) -> pa.Table:
     return pa.table([*run.rows.columns, *columns], schema=COLUMNS)
 
 
-def _pieces(table: pa.Table) -> Iterator[bytes]:
+def _pieces(table: pa.Table) -> list[bytes]:
     """The table as Parquet files of at most `MAX_BYTES`."""
-    content = _parquet(table)
-    if len(content) <= MAX_BYTES or table.num_rows < 2:
-        yield content
-        return
-    half = table.num_rows // 2
-    yield from itertools.chain(_pieces(table.slice(0, half)), _pieces(table.slice(half)))
-
-
-def _parquet(table: pa.Table) -> bytes:
-    buffer = io.BytesIO()
+    buffer, half = io.BytesIO(), table.num_rows // 2
     lean = {"write_statistics": False, "store_schema": False}
     pq.write_table(table.combine_chunks(), buffer, compression="zstd", compression_level=15, **lean)
-    return buffer.getvalue()
+    if len(buffer.getvalue()) <= MAX_BYTES or not half:
+        return [buffer.getvalue()]
+    return [*_pieces(table.slice(0, half)), *_pieces(table.slice(half))]
 
 
 @contextlib.contextmanager
@@ -141,20 +134,25 @@ def lock(folder: Path | str) -> Iterator[None]:
 # -- what goes into it ------------------------------------------------------------------------------------------------
 
 
-def of_results(results: Path | str, runs: Iterable[Run]) -> Archived:
+def of_results(results: Path | str, runs: Collection[Run]) -> Archived:
     """The finished runs that a results folder holds of some runs, if they were computed with today's code and settings."""
-    finished = {}
-    for run in runs:
-        folder = Path(results) / "runs" / run.key
-        try:
-            facts = storage.read_json(folder / "run.json")
-            rows = pq.read_table(folder / "measurements.parquet", schema=SCHEMA)
-        except (OSError, ValueError):
-            continue
-        if facts["status"] in FINISHED and facts["recipe"] == run.recipe and rows.num_rows:
-            named = {name: facts.get(name) for name in (*IDENTITY, *FACTS.names)}
-            finished[run.key] = ArchivedRun(named, rows)
-    return finished
+    computed = {run.key: read_finished(Path(results) / "runs" / run.key) for run in runs}
+    recipes = {run.key: run.recipe for run in runs}
+    return {
+        key: ArchivedRun({name: run.facts.get(name) for name in (*IDENTITY, *FACTS.names)}, run.rows)
+        for key, run in computed.items()
+        if run and run.facts["recipe"] == recipes[key]
+    }
+
+
+def read_finished(folder: Path) -> ArchivedRun | None:
+    """The run in a folder of the results, with all that its `run.json` says. None where it is not whole or has no result."""
+    try:
+        facts = storage.read_json(folder / "run.json")
+        rows = pq.read_table(folder / "measurements.parquet", schema=SCHEMA)
+    except (OSError, ValueError):  # Arrow's errors are ValueErrors
+        return None
+    return ArchivedRun(facts, rows) if facts["status"] in FINISHED and rows.num_rows else None
 
 
 def merge(ours: Archived, theirs: Archived, recipes: Mapping[str, str]) -> Archived:
@@ -194,19 +192,16 @@ def write_batch(runs: Iterable[Run], archived: Archived, out: str | Path) -> Non
 
     A run that the archive lacks is `not archived`. The file's metadata state the runs that are `outdated`.
     """
-    runs = list(runs)
-    tables, marks = [], {}
+    tables, marks = {}, {}
     for run in runs:
         if run.key in archived:
-            tables.append(archived[run.key].rows)
+            tables[run] = archived[run.key].rows
             if mark := outdated(run, archived[run.key]):
                 marks[run.key] = mark
         else:
             reason = f"make archive ARGS={run.experiment} computes it"
-            tables.append(table_of([{"run": run.key, **run.identity, "status": NOT_ARCHIVED, "reason": reason}]))
-    metadata = {"recipes": json.dumps({r.key: r.recipe for r in runs}), "marks": json.dumps(marks)}
-    with storage.atomic_file(out) as work:
-        pq.write_table(pa.concat_tables(tables).replace_schema_metadata(metadata), work, compression="zstd")
+            tables[run] = table_of([{"run": run.key, **run.identity, "status": NOT_ARCHIVED, "reason": reason}])
+    measurements.write_batch(tables, out, marks=json.dumps(marks))
 
 
 def summarise(plan: Plan, folder: Path | str, names: Collection[str]) -> dict[str, dict]:
@@ -218,15 +213,15 @@ def summarise(plan: Plan, folder: Path | str, names: Collection[str]) -> dict[st
     facts = {}
     for name in names:
         archived, runs = read(folder, name), plan.runs(name)
-        here = [(run, archived[run.key]) for run in runs if run.key in archived]
-        days = sorted({one.day for _, one in here})
+        pairs = [(run, archived[run.key]) for run in runs if run.key in archived]
+        days = sorted({finished.day for _, finished in pairs})
         facts[name] = {
             "planned": len(runs),
-            "archived": len(here),
-            "outdated": sum(outdated(run, one) is not None for run, one in here),
-            "commits": sorted({one.facts["commit"] or "" for _, one in here} - {""}),
-            "machines": sorted({one.facts["machine"] or "" for _, one in here} - {""}),
+            "archived": len(pairs),
+            "outdated": sum(outdated(*pair) is not None for pair in pairs),
+            "commits": sorted({finished.facts["commit"] or "" for _, finished in pairs} - {""}),
+            "machines": sorted({finished.facts["machine"] or "" for _, finished in pairs} - {""}),
             "days": days[:1] + days[1:][-1:],
-            "cpu_seconds": sum(one.facts["cpu_seconds"] or 0.0 for _, one in here),
+            "cpu_seconds": sum(finished.facts["cpu_seconds"] or 0.0 for _, finished in pairs),
         }
     return facts

@@ -10,12 +10,11 @@ import pyarrow as pa
 from agglearn import storage
 from agglearn_workflow.archive import store
 from agglearn_workflow.archive.store import ArchivedRun
-from agglearn_workflow.config.entries import has_records
 from agglearn_workflow.measurements import SCHEMA, table_of
 from agglearn_workflow.plan import IDENTITY, Plan, Run
 from agglearn_workflow.runs import products
 from agglearn_workflow.runs.execution import Outcome, execute_run
-from agglearn_workflow.runs.observing import observe_slot
+from agglearn_workflow.runs.observing import observe_slot, records_of
 
 ABSOLUTE, RELATIVE = 1e-6, 1e-4  # |difference| ≤ ABSOLUTE + RELATIVE · |archived value|
 # Measure → its own tolerances. Chains are chaotic: what rests on few of them differs more between processors.
@@ -34,35 +33,28 @@ def draw_sample(
     for name in plan.experiments:
         archived = store.read(folder, name)
         for run in plan.runs(name):
-            one = archived.get(run.key)
-            if one and not store.outdated(run, one) and (one.facts["cpu_seconds"] or 0.0) <= seconds:
-                candidates.append((run, one))
-    here = {dataset: _is_here(plan.config, dataset) for dataset in {run.dataset for run, _ in candidates}}
-    candidates = [(run, one) for run, one in candidates if here[run.dataset]]
+            finished = archived.get(run.key)
+            if finished and not store.outdated(run, finished) and (finished.facts["cpu_seconds"] or 0.0) <= seconds:
+                candidates.append((run, finished))
+    datasets = {dataset for dataset in plan.config["datasets"] if _is_here(records_of(plan.config, dataset))}
+    candidates = [(run, finished) for run, finished in candidates if run.dataset in datasets]
     return random.Random(seed).sample(candidates, min(n, len(candidates)))
 
 
-def _is_here(config: dict, dataset: str) -> bool:
-    if not has_records(config["datasets"][dataset]):
-        return True
-    manifest = _records(config, dataset) / products.MANIFEST
-    return manifest.exists() and storage.read_json(manifest)["status"] == "ok"
-
-
-def _records(config: dict, dataset: str) -> Path:
-    return Path(config["results"]) / "records" / dataset
+def _is_here(records: Path | None) -> bool:
+    manifest = records and records / products.MANIFEST
+    return manifest is None or (manifest.exists() and storage.read_json(manifest)["status"] == "ok")
 
 
 def recompute(run: Run, plan: Plan) -> tuple[Outcome, str]:
     """(outcome, digest of the observation) of a run that is observed, fitted and measured again."""
-    entry = plan.config["datasets"][run.dataset]
-    records = _records(plan.config, run.dataset) if has_records(entry) else None
+    entry, records = plan.config["datasets"][run.dataset], records_of(plan.config, run.dataset)
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder)
-        observe_slot(run.slot, plan.experiments[run.experiment], entry, records, out)
-        content = {k: v for k, v in products.content_digests(out).items() if k.startswith(f"{run.slot.key}/")}
+        observe_slot(run, plan.experiments[run.experiment], entry, records, out)
+        observed = products.content_digest(products.content_digests(out), run.slot)
         (out / "run").mkdir()
-        return execute_run(run, out, out / "run"), storage.digest(content)
+        return execute_run(run, out, out / "run"), observed
 
 
 def compare(archived: ArchivedRun, outcome: Outcome, observed: str) -> list[str]:
@@ -100,5 +92,5 @@ def _differing_values(before: pd.DataFrame, now: pa.Table) -> list[str]:
 
 
 def _name(key: tuple, keys: list[str]) -> str:
-    shown = [f"{name} {value}" for name, value in zip(keys, key, strict=False) if value != ""]
-    return ", ".join(text for text in shown if not text.startswith(("tested ", "overlap "))).removeprefix("measure ")
+    texts = [f"{name} {value}" for name, value in zip(keys, key, strict=False) if value != ""]
+    return ", ".join(text for text in texts if not text.startswith(("tested ", "overlap "))).removeprefix("measure ")

@@ -33,20 +33,19 @@ def expand_ablation(experiment: dict, file: str) -> dict:
     for path, values in changes.items():
         for value in values:
             _add_change(expanded, base, path, value, file)
-    first, axes = expanded["measures"][0], {g for given in experiment["datasets"].values() for g in _grids(given or {})}
+    first = expanded["measures"][0]
+    axes = {axis for varied in experiment["datasets"].values() for axis in _grids(varied or {})}
     columns = ["dataset", *(f"dataset_params.{axis}" for axis in sorted(axes))]
     return expanded | {"table": {"rows": ["method"], "columns": columns, "measure": [first, f"{first}_minus_{base}"]}}
 
 
 def _add_change(experiment: dict, base: str, path: str, value: object, file: str) -> None:
     method = copy.deepcopy(experiment["methods"][base])
-    shown = (
-        value if isinstance(value, str) else yaml.safe_dump(value, default_flow_style=True).split("\n...")[0].strip()
-    )
-    name = re.sub(r"[^a-z0-9]+", "_", f"{path.partition('.')[2] or path}_{shown}".lower()).strip("_")
+    text = value if isinstance(value, str) else yaml.safe_dump(value, default_flow_style=True).split("\n...")[0].strip()
+    name = re.sub(r"[^a-z0-9]+", "_", f"{path.partition('.')[2] or path}_{text}".lower()).strip("_")
     if name in experiment["methods"]:
         raise ConfigError(
-            f"{file}: ablate.changes: {path}: the change to {shown} stands twice, or reads like another one"
+            f"{file}: ablate.changes: {path}: the change to {text} stands twice, or reads like another one"
         )
     keys = path.split(".")
     if keys[0] == "observe":
@@ -58,8 +57,8 @@ def _add_change(experiment: dict, base: str, path: str, value: object, file: str
         assign(method, keys, value)
     label = path.removeprefix("params.").removeprefix("observe.")
     method |= {
-        "name": f"{label}: {shown.rpartition('.')[2] if path == 'class' else shown}",
-        "change": f"{path} = {shown}",
+        "name": f"{label}: {text.rpartition('.')[2] if path == 'class' else text}",
+        "change": f"{path} = {text}",
     }
     experiment["methods"] = experiment["methods"] | {name: method}
 

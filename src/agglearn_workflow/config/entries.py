@@ -1,16 +1,17 @@
 """Entries of data sets: one file each, with patterns that stand for many files. Planning reads them, so nothing heavy is imported."""
 
+import itertools
 import re
 from typing import Any
 
 from agglearn.errors import ConfigError
-from agglearn_workflow.digests.classes import is_subclass
+from agglearn_workflow.classes import is_subclass
 
 SIMULATED = "agglearn.datasets.base.Simulated"
 VARIABLE = re.compile(r"\{(\w+)\}")
 
 
-def expand_entry(entry: Any) -> Any:
+def expand_entry(entry: Any, path: str) -> Any:
     """An entry in which every file and every input of a build stands by itself.
 
     `p{state}.csv: {each: {state: [al, ak]}, …}` becomes `pal.csv` and `pak.csv`, with `{state}` replaced in every text below
@@ -19,47 +20,42 @@ def expand_entry(entry: Any) -> Any:
     """
     if not isinstance(entry, dict) or not isinstance(entry.get("files"), dict):
         return entry
-    return entry | {"files": {name: _with_inputs(file) for name, file in _each(entry["files"]).items()}}
+    files = _each(entry["files"], path)
+    routes = [
+        file["routes"] for file in files.values() if isinstance(file, dict) and isinstance(file.get("routes"), list)
+    ]
+    for route in itertools.chain(*routes):  # of which _each has made copies
+        if isinstance(route, dict) and isinstance(route.get("inputs"), dict):
+            route["inputs"] = _each(route["inputs"], path)
+    return entry | {"files": files}
 
 
-def _with_inputs(file: Any) -> Any:
-    if not isinstance(file, dict) or not isinstance(file.get("routes"), list):
-        return file
-    return file | {"routes": [_expand_route(r) for r in file["routes"]]}
-
-
-def _expand_route(route: Any) -> Any:
-    if not isinstance(route, dict) or not isinstance(route.get("inputs"), dict):
-        return route
-    return route | {"inputs": _each(route["inputs"])}
-
-
-def _each(files: dict) -> dict:
+def _each(files: dict, path: str) -> dict:
     out = {}
     for name, file in files.items():
         rows = _rows(file.get("each")) if isinstance(file, dict) else None
         body = {k: v for k, v in file.items() if k != "each"} if rows else file
-        _check_variables(name, body, rows or [])
+        _check_variables(name, body, rows or [], path)
         for row in rows or [{}]:
-            whole = _fill(name, row)
-            if whole in out:
-                raise ConfigError(f"the file {whole!r} is named twice; its name needs a {{variable}} of `each`")
-            out[whole] = _fill(body, row)
+            filled = _fill(name, row)
+            if filled in out:
+                raise ConfigError(
+                    f"{path}: the file {filled!r} is named twice; its name needs a {{variable}} of `each`"
+                )
+            out[filled] = _fill(body, row)
     return out
 
 
-def _check_variables(name: str, body: object, rows: list[dict]) -> None:
+def _check_variables(name: str, body: object, rows: list[dict], path: str) -> None:
     """Every row has the same variables, and each of them stands in the file's name or below it."""
     used = set(VARIABLE.findall(f"{name} {body}"))
     for i, row in enumerate(rows):
         if unused := [v for v in row if v not in used]:
-            raise ConfigError(
-                f"files.{name}.each: the variable {unused[0]!r} is used nowhere; used are {', '.join(sorted(used)) or 'none'}"
-            )
+            variables = f"used are {', '.join(sorted(used)) or 'none'}"
+            raise ConfigError(f"{path}: files.{name}.each: the variable {unused[0]!r} is used nowhere; {variables}")
         if differing := set(rows[0]) ^ set(row):
-            raise ConfigError(
-                f"files.{name}.each.{i}: the variable {min(differing)!r} is not in all rows; every row needs the same"
-            )
+            rule = "is not in all rows; every row needs the same"
+            raise ConfigError(f"{path}: files.{name}.each.{i}: the variable {min(differing)!r} {rule}")
 
 
 def _rows(each: object) -> list[dict] | None:
@@ -78,9 +74,9 @@ def _fill(value: Any, row: dict) -> Any:
         return [_fill(v, row) for v in value]
     if not isinstance(value, str):
         return value
-    whole = VARIABLE.fullmatch(value)
-    if whole and whole[1] in row:
-        return row[whole[1]]
+    variable = VARIABLE.fullmatch(value)
+    if variable and variable[1] in row:
+        return row[variable[1]]
     return VARIABLE.sub(lambda match: str(row.get(match[1], match[0])), value)
 
 

@@ -1,9 +1,7 @@
 """The scales of the workflow, and the folder in which a scale's results lie.
 
-A smaller scale never overwrites what a larger one has rendered. The largest scale that has rendered a table into the
-results folder is noted in its `scale.json`. Smaller scales then work in a folder of their own below it. Results that come
-from the archive overwrite none that were computed.
-The workflow asks while it plans, so nothing heavy is imported.
+The largest scale that has rendered a table into the results folder is noted in its `scale.json`. Smaller scales then work in a
+folder of their own below it, so that they overwrite nothing. Results from the archive overwrite none that were computed.
 """
 
 import json
@@ -20,28 +18,19 @@ NOTE = "scale.json"
 
 def scale_folder(results: str, scale: str) -> str:
     """The results folder itself, or `<results>/<scale>` where a larger scale has rendered its tables there."""
-    noted = _noted(results)
-    return results if noted is None or _rank(scale) >= _rank(noted) else f"{results}/{scale}"
+    return results if ORDER.index(scale) >= _noted(results) else f"{results}/{scale}"
 
 
 def note_scale(results: str, scale: str) -> None:
     """Note that tables of a scale are about to lie in the results folder."""
-    noted = _noted(results)
-    if noted is None or _rank(scale) > _rank(noted):
+    if ORDER.index(scale) > _noted(results):
         storage.write_json(Path(results) / NOTE, {"scale": scale})
 
 
-def _rank(scale: str) -> int:
-    return ORDER.index(scale)
-
-
-def _noted(results: str) -> str | None:
+def _noted(results: str) -> int:
+    """Place in `ORDER` of the scale that is noted, -1 where none is."""
     path = Path(results) / NOTE
-    if not path.exists():
-        return None
     try:
-        scale = json.loads(path.read_text())["scale"]
-        _rank(scale)
+        return ORDER.index(json.loads(path.read_text())["scale"]) if path.exists() else -1
     except (ValueError, KeyError, TypeError):
         raise ConfigError(f'{path}: names no scale; write {{"scale": "default"}} into it, or delete it') from None
-    return scale

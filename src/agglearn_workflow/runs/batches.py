@@ -8,42 +8,35 @@ from typing import TextIO
 import pandas as pd
 
 from agglearn.errors import AgglearnError, NotAvailable, describe
-from agglearn_workflow.archive import store
+from agglearn_workflow.archive import store as archive
 from agglearn_workflow.config.checks import FOR_READERS
-from agglearn_workflow.config.entries import has_records
-from agglearn_workflow.plan import Plan, Run
+from agglearn_workflow.measurements import write_batch
+from agglearn_workflow.plan import Plan
 from agglearn_workflow.runs import products
 from agglearn_workflow.runs.observing import Source, observe_runs
-from agglearn_workflow.runs.store import fit_batch
+from agglearn_workflow.runs.store import Store
 
 
 def fit(plan: Plan, name: str, batch: str, out: str | Path, observations: str | Path, terminal: TextIO) -> None:
     """Write the measurements of a batch, and the observations that were needed for it."""
     config, experiment, runs = plan.config, plan.experiments[name], plan.runs(name, batch)
-    results, entries = (
-        config["results"],
-        {dataset: config["datasets"][dataset] for dataset in plan.datasets(name, batch)},
-    )
-    sources = {
-        dataset: Source.of(entry, Path(results, "records", dataset) if has_records(entry) else None)
-        for dataset, entry in entries.items()
-    }
+    results, entries = Path(config["results"]), {d: config["datasets"][d] for d in plan.datasets(name, batch)}
+    sources = {dataset: Source.of(config, dataset) for dataset in entries}
 
     def report(dataset: str, error: Exception) -> None:
         traceback.print_exception(error)  # for the log
         print(f"agglearn: error: {name} {dataset} was not observed: {describe(error)}", file=terminal)
 
-    def observe(missing: list[Run]) -> dict[str, Path]:
-        observed = observe_runs(missing, experiment, entries, sources, Path(observations), report)
-        _refuse(observed, config)
-        return observed
-
-    archived = {} if config["from"] == "data" else store.read(config["archive"], name)
-    limit, settings = experiment["time_limit"], effective(config, experiment, entries)
-    fit_batch(runs, sources, observe, results, out, limit, settings, config["reuse"], archived)
+    store = Store(results, sources, effective(config, experiment, entries))
+    archived = {} if config["from"] == "data" else archive.read(config["archive"], name)
+    missing = store.recall(runs, archived) if config["reuse"] else runs
+    observed = observe_runs(missing, experiment, entries, sources, Path(observations), report)
+    _refuse(observed, config)
+    store.compute(missing, observed, experiment["time_limit"])
+    write_batch({run: store.rows(run) for run in runs}, out)
     if config["from"] == "both":
-        finished = store.of_results(results, runs)
-        store.add(config["archive"], name, finished, {run.key: run.recipe for run in runs})
+        recipes = {run.key: run.recipe for run in runs}
+        archive.add(config["archive"], name, archive.of_results(results, runs), recipes)
     rows = pd.read_parquet(out, columns=["dataset", "method", "seed", "status", "reason"]).drop_duplicates()
     for row in rows[(rows.status == "ok") & rows.reason.notna()].itertuples():
         print(f"agglearn: {name}: {row.dataset}, {row.method}, seed {row.seed}: {row.reason}", file=terminal)
@@ -64,16 +57,11 @@ def _refuse(observed: dict[str, Path], config: dict) -> None:
 def effective(config: dict, experiment: dict, names: Iterable[str]) -> dict:
     """The part of the configuration that a run of an experiment records."""
     absent = "experiments", "datasets", "claims", "references", "scale_folder"
-    papers = {
-        name: paper for name, paper in config["references"].get("papers", {}).items() if name == experiment["source"]
-    }
+    entries, fields = {name: config["datasets"][name] for name in names}, ("class", "params", *FOR_READERS)
+    papers = config["references"].get("papers", {})
+    source = experiment["source"]
     return {key: value for key, value in config.items() if key not in absent} | {
         "experiment": experiment,
-        "datasets": {name: _described(config["datasets"][name]) for name in names},
-        "references": {"papers": papers},
+        "datasets": {name: {key: entry[key] for key in fields if key in entry} for name, entry in entries.items()},
+        "references": {"papers": {source: papers[source]} if source in papers else {}},
     }
-
-
-def _described(entry: dict) -> dict:
-    """The fields of a data set's entry that a run records."""
-    return {key: entry[key] for key in ("class", "params", *FOR_READERS) if key in entry}

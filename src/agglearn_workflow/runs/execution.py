@@ -50,7 +50,7 @@ def execute_run(run: Run, observed: Path, folder: Path) -> Outcome:
     task = resolve(settings.task)()
     started = time.perf_counter()
     try:
-        slot = observed / run.slot.key
+        slot = observed / run.slot
         observation = resolve(settings.observation_class).load(slot / "observation")
         random_state = fit_seed(run)
         seed_globals(random_state)

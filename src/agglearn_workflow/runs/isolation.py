@@ -37,12 +37,9 @@ def run_isolated(
             end_tree(child.pid)
         child.join()
         start += max(n_steps, 1)
-        if start > len(items):
-            return
-        yield (
-            items[start - 1],
-            f"stopped after the limit of {limit:g} s" if is_late else _describe_death(child.exitcode),
-        )
+        if start <= len(items):
+            reason = f"stopped after the limit of {limit:g} s" if is_late else _describe_death(child.exitcode)
+            yield items[start - 1], reason
 
 
 def _work_through(work: Callable[[Item], object], items: list[Item], sender: Connection) -> None:
@@ -76,11 +73,10 @@ def _count_steps(receiver: Connection, n_steps: int, limit: float | None) -> tup
 
 
 def _describe_death(exitcode: int | None) -> str:
-    if exitcode is not None and exitcode < 0:
-        name = signal.Signals(-exitcode).name
-        hint = " (out of memory?)" if name == "SIGKILL" else ""
-        return f"the process was ended by {name}{hint}"
-    return f"the process ended with status {exitcode}"
+    if exitcode is None or exitcode >= 0:
+        return f"the process ended with status {exitcode}"
+    name = signal.Signals(-exitcode).name
+    return f"the process was ended by {name}{' (out of memory?)' if name == 'SIGKILL' else ''}"
 
 
 def die_with_parent(by: int = signal.SIGKILL) -> None:

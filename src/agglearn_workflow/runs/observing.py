@@ -11,12 +11,18 @@ from agglearn.registry import resolve
 from agglearn.seeds import derive_seed
 from agglearn.storage import digest
 from agglearn.tasks import TaskInput
+from agglearn_workflow.config.entries import has_records
 from agglearn_workflow.config.loading import essence
-from agglearn_workflow.digests.digests import code_digest
-from agglearn_workflow.plan import Run, Slot
+from agglearn_workflow.digests import code_digest
+from agglearn_workflow.plan import Run
 from agglearn_workflow.runs import products
 from agglearn_workflow.runs.execution import seed_globals
 from agglearn_workflow.runs.isolation import run_isolated
+
+
+def records_of(config: dict, dataset: str) -> Path | None:
+    """Folder of the records of a data set. A simulated one has none, and is drawn."""
+    return Path(config["results"], "records", dataset) if has_records(config["datasets"][dataset]) else None
 
 
 class Source(NamedTuple):
@@ -29,8 +35,9 @@ class Source(NamedTuple):
     records: Path | None
 
     @classmethod
-    def of(cls, entry: dict, records: Path | None) -> "Source":
-        """The source of an entry. A simulated data set has no records, and is drawn."""
+    def of(cls, config: dict, dataset: str) -> "Source":
+        """The source of a data set."""
+        entry, records = config["datasets"][dataset], records_of(config, dataset)
         recipe = digest([essence(entry), code_digest(entry["class"])])
         if records is None:
             return cls("ok", None, recipe, None, None)
@@ -50,49 +57,44 @@ def observe_runs(
 
     An error is the status of its product, and `report(dataset, error)` is called.
     """
-    slots: dict[str, dict[Slot, None]] = {}
+    slots: dict[str, dict[str, Run]] = {}  # of each data set: name → one of the runs that learn from it
     for run in runs:
-        slots.setdefault(run.dataset, {})[run.slot] = None
+        slots.setdefault(run.dataset, {})[run.slot] = run
 
-    def write(dataset: str, build: Callable[[Path], dict | None]) -> None:
-        records = sources[dataset].records
-        products.build_product(
-            out / dataset, build, [records] if records else [], on_failure=lambda error: report(dataset, error)
-        )
+    def write(dataset: str, build: Callable[[Path], dict]) -> None:
+        upstream = [records] if (records := sources[dataset].records) else []
+        products.build_product(out / dataset, build, upstream, on_failure=lambda error: report(dataset, error))
 
     def observe(dataset: str) -> None:
-        def build(folder: Path) -> dict:
-            entry, records = entries[dataset], sources[dataset].records
-            return {
-                "data": {slot.key: observe_slot(slot, experiment, entry, records, folder) for slot in slots[dataset]}
-            }
+        context = experiment, entries[dataset], sources[dataset].records
+        write(
+            dataset, lambda folder: {"data": {n: observe_slot(r, *context, folder) for n, r in slots[dataset].items()}}
+        )
 
-        write(dataset, build)
-
-    def fail(reason: str) -> dict | None:
+    def fail(reason: str) -> dict:
         raise AgglearnError(reason)
 
     out.mkdir(parents=True, exist_ok=True)
     for dataset, reason in run_isolated(observe, list(slots)):
-        write(dataset, lambda _, reason=reason: fail(reason))  # type: ignore[misc]
+        write(dataset, lambda folder, reason=reason: fail(reason))  # type: ignore[misc]
     return {dataset: out / dataset for dataset in slots}
 
 
-def observe_slot(slot: Slot, experiment: dict, entry: dict, records: Path | None, out: Path) -> dict:
-    """Write `<out>/<key>/observation`, `truth` and `units.json` of a slot, and return facts on its data."""
+def observe_slot(run: Run, experiment: dict, entry: dict, records: Path | None, out: Path) -> dict:
+    """Write `observation`, `truth` and `units.json` of a run and of those that share them, and return facts on its data."""
     task = resolve(experiment["task"])()
-    params = json.loads(slot.dataset_params)
-    seed_globals(derive_seed("observe", slot.dataset, slot.dataset_params, slot.seed))  # whatever is observed of them
+    params = json.loads(run.dataset_params)
+    seed_globals(derive_seed("observe", run.dataset, run.dataset_params, run.seed))  # whatever is observed of them
     if records:
         data = RecordStore.open(records)
     else:
-        data = resolve(entry["class"]).from_entry(entry).draw(slot.seed, **params)
-    kind = resolve(experiment["observe"][slot.observation]["type"])
-    source = TaskInput(slot.dataset, entry, params, data)
-    observation, truth = task.observe(source, kind, json.loads(slot.observation_params), slot.seed)
-    folder = out / slot.key
-    for name, saved in (("observation", observation), ("truth", truth)):
-        saved.save(folder / name)
+        data = resolve(entry["class"]).from_entry(entry).draw(run.seed, **params)
+    kind = resolve(experiment["observe"][run.observation]["type"])
+    source = TaskInput(run.dataset, entry, params, data)
+    observation, truth = task.observe(source, kind, json.loads(run.observation_params), run.seed)
+    folder = out / run.slot
+    observation.save(folder / "observation")
+    truth.save(folder / "truth")
     units = {"tested": truth.tested, "overlap": task.overlap(source)}
     (folder / "units.json").write_text(json.dumps(units))
-    return facts.of_records(records) if records else facts.of_draw(entry, slot.dataset_params, slot.seed, data)
+    return facts.of_records(records) if records else facts.of_draw(entry, run.dataset_params, run.seed, data)

@@ -6,20 +6,18 @@ file. Data that cannot be had or made become a status, which does not stop the D
 
 import contextlib
 import os
-import shutil
 import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TextIO
 
 from agglearn.errors import AgglearnError, NotAvailable, describe
-from agglearn.storage import atomic_dir, atomic_file, file_digest, read_json, write_json
+from agglearn.storage import atomic_dir, atomic_file, digest, file_digest, read_json, write_json
 
 MANIFEST = "manifest.json"
 
 
 def manifest(product: Path | str) -> dict:
-    """Manifest of a product folder."""
     return read_json(Path(product) / MANIFEST)
 
 
@@ -36,6 +34,11 @@ def content_digests(folder: Path | str) -> dict[str, str]:
     folder = Path(folder)
     files = sorted(p for p in folder.rglob("*") if p.is_file() and p.name != MANIFEST)
     return {p.relative_to(folder).as_posix(): file_digest(p) for p in files}
+
+
+def content_digest(digests: dict[str, str], folder: str) -> str:
+    """Digest of the content of a folder in a product, from the digests of the product's files."""
+    return digest({name: value for name, value in digests.items() if name.startswith(f"{folder}/")})
 
 
 def share_copies(folder: Path, digests: dict[str, str]) -> None:
@@ -67,43 +70,38 @@ def build_product(
     An `ok` product of the same recipe is not replaced by one that is not available: it stays, and a line on `terminal`
     states why.
     """
-    before = _before(out)
-    stays = recipe is not None and before.get("recipe") == recipe
+    before, has_begun = _before(out), False
+    stated = {**(facts or {}), "recipe": recipe}
     try:
-        with atomic_dir(out) as work:
-            has_begun = False
-            try:
-                for product in upstream:
-                    require_product(product)
-                has_begun = True
-                fields = {"status": "ok", **(build(work) or {})}
-            except NotAvailable as error:
-                if stays or on_missing == "fail":
-                    raise
-                _empty(work)
-                other = "; the product that was here has another recipe and was removed" if before else ""
-                fields = {"status": "unavailable", "reason": f"{error}{other}"}
-            except Exception as error:
-                if on_failure is None:
-                    raise
-                _empty(work)
-                fields = {"status": "failed", "reason": describe(error)}
-                if has_begun:
-                    on_failure(error)
-            fields |= {**(facts or {}), "content": content_digests(work), "recipe": recipe}
-            share_copies(work, fields["content"])
-            write_json(work / MANIFEST, fields)
+        for product in upstream:
+            require_product(product)
+        has_begun = True
+        return _write(out, lambda work: {"status": "ok", **(build(work) or {})}, stated)
     except NotAvailable as error:
-        if not stays:
+        if recipe is not None and before.get("recipe") == recipe:
+            print(f"agglearn: {out} stays as it is: {error}", file=terminal or sys.stderr)
+            return before
+        if on_missing == "fail":
             raise
-        print(f"agglearn: {out} stays as it is: {error}", file=terminal or sys.stderr)
-        return before
+        note = "; the product that was here has another recipe and was removed" if before else ""
+        outcome = {"status": "unavailable", "reason": f"{error}{note}"}
+    except Exception as error:
+        if on_failure is None:
+            raise
+        if has_begun:
+            on_failure(error)
+        outcome = {"status": "failed", "reason": describe(error)}
+    return _write(out, lambda work: outcome, stated)
+
+
+def _write(out: Path | str, build: Callable[[Path], dict], stated: dict) -> dict:
+    """Write a product with its manifest, which is returned."""
+    with atomic_dir(out) as work:
+        fields = build(work) | stated
+        fields["content"] = content_digests(work)
+        share_copies(work, fields["content"])
+        write_json(work / MANIFEST, fields)
     return fields
-
-
-def _empty(folder: Path) -> None:
-    for path in folder.iterdir():
-        shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
 def _before(out: Path | str) -> dict:

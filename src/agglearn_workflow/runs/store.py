@@ -8,92 +8,32 @@ Runs of this package's methods share a child, which loads compiled code once. Ru
 that nothing that one leaves behind in modules or classes reaches the next.
 """
 
-import functools
 import platform
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from agglearn import machine, storage
 from agglearn.registry import resolve
 from agglearn.storage import digest
-from agglearn_workflow.archive.store import FINISHED, Archived, ArchivedRun
-from agglearn_workflow.digests import digests, modules
-from agglearn_workflow.measurements import SCHEMA, table_of, write_batch
+from agglearn_workflow.archive.store import Archived, ArchivedRun, read_finished
+from agglearn_workflow.digests import code_digest, is_followed, versions
+from agglearn_workflow.measurements import SCHEMA, table_of
 from agglearn_workflow.plan import Run
 from agglearn_workflow.runs import products
-from agglearn_workflow.runs.commit import commit
-from agglearn_workflow.runs.cost import measure_cost
+from agglearn_workflow.runs.circumstances import commit, measure_cost
 from agglearn_workflow.runs.execution import Outcome, execute_run
 from agglearn_workflow.runs.isolation import run_isolated
 from agglearn_workflow.runs.observing import Source
 
 
-def fit_batch(
-    runs: list[Run],
-    sources: Mapping[str, Source],
-    observe: Callable[[list[Run]], Mapping[str, Path]],
-    results: str | Path,
-    out: str | Path,
-    limit: float,
-    effective: dict,
-    reuse: bool = True,
-    archived: Archived | None = None,
-) -> None:
-    """Compute the runs that are missing and write the batch's measurements.
-
-    `sources` and `observe` are by data set: what it is observed from, and the products with the observations of some runs.
-    """
-    folders = {run: Path(results) / "runs" / run.key for run in runs}
-    todo = [run for run in runs if not (reuse and _is_current(run, folders[run], sources[run.dataset]))]
-    restored = []
-    for run in todo if reuse else []:
-        finished = (archived or {}).get(run.key)
-        if finished and _is_todays(run, finished.facts, sources[run.dataset]):
-            if run.keeps_model:
-                print(f"run {run.key} is in the archive, and is computed because its model is kept")
-            else:
-                _restore(run, finished, folders[run], effective)
-                restored.append(run)
-    todo = [run for run in todo if run not in restored]
-    observed = observe(todo)
-    manifests = {dataset: products.manifest(product) for dataset, product in observed.items()}
-
-    def keep(run: Run, compute: Callable[[Path], Outcome]) -> None:
-        _keep(run, compute, folders[run], sources[run.dataset], manifests[run.dataset], effective)
-
-    ready = []
-    for run in todo:
-        manifest = manifests[run.dataset]
-        if manifest["status"] == "ok":
-            ready.append(run)
-        else:
-            keep(run, functools.partial(_refrain, Outcome(manifest["status"], manifest["reason"])))
-    classes = [(s.method_class, s.task, s.observation_class) for s in {run.settings for run in ready}]
-    for dotted in {name for names in classes for name in names}:
-        resolve(dotted)  # imported once here, for all children. Kernels run in children only.
-
-    def work(run: Run) -> None:
-        keep(run, lambda folder: execute_run(run, observed[run.dataset], folder))
-
-    apart = [run for run in ready if _is_of_a_user(run)]
-    for together in ([run for run in ready if run not in apart], *([run] for run in apart)):
-        for run, reason in run_isolated(work, together, limit):
-            keep(run, functools.partial(_refrain, Outcome("failed", reason)))
-    write_batch(runs, folders, out)
-    print(f"{len(todo)} of {len(runs)} runs computed, {len(restored)} taken from the archive, the rest reused")
-
-
-def _refrain(outcome: Outcome, folder: Path) -> Outcome:
-    """The outcome of a run that is not computed."""
-    return outcome
-
-
 def _is_of_a_user(run: Run) -> bool:
     """Whether code from a folder named under `code:` computes the run."""
-    return any(modules.is_followed(name) and not name.startswith("agglearn.") for name in run.code)
+    return any(is_followed(name) and not name.startswith("agglearn.") for name in run.code)
 
 
 def fingerprint(run: Run, source: Source) -> str:
@@ -101,62 +41,100 @@ def fingerprint(run: Run, source: Source) -> str:
     return digest([run.recipe, source.recipe, source.content])
 
 
-def _is_current(run: Run, folder: Path, source: Source) -> bool:
-    """Whether the run is finished and whole, and is the one that would be computed today."""
-    try:
-        facts = storage.read_json(folder / "run.json")
-        rows = pq.read_table(folder / "measurements.parquet", schema=SCHEMA).num_rows
-    except (OSError, ValueError):  # Arrow's errors are ValueErrors
-        return False
-    return facts["status"] in FINISHED and bool(rows) and _is_todays(run, facts, source)
+@dataclass
+class Store:
+    """The folders of runs in a results folder. `sources` are by data set, `effective` is the configuration that runs record."""
 
+    results: Path
+    sources: Mapping[str, Source]
+    effective: dict
 
-def _is_todays(run: Run, facts: dict, source: Source) -> bool:
-    """Whether a run would be computed with the same recipe from the same data today. Without data, its recipes have to be today's."""
-    if source.status == "ok":
-        return facts["fingerprint"] == fingerprint(run, source)
-    return (facts["recipe"], facts["observation_recipe"]) == (run.recipe, source.recipe)
+    def folder(self, run: Run) -> Path:
+        return self.results / "runs" / run.key
 
+    def rows(self, run: Run) -> pa.Table:
+        return pq.read_table(self.folder(run) / "measurements.parquet", schema=SCHEMA)
 
-def _restore(run: Run, archived: ArchivedRun, folder: Path, effective: dict) -> None:
-    """Write the folder of a run from the archive."""
-    with storage.atomic_dir(folder) as work:
-        pq.write_table(archived.rows, work / "measurements.parquet")
-        outcome = archived.rows.select(["run", "status", "reason"]).slice(0, 1).to_pylist()[0]
-        storage.write_json(work / "run.json", outcome | archived.facts | {"config": effective})
+    def recall(self, runs: Collection[Run], archived: Archived) -> list[Run]:
+        """The runs that have to be computed. Others are current, or restored from the archive."""
+        missing, n_restored = [], 0
+        for run in runs:
+            if self.is_current(run, read_finished(self.folder(run))):
+                continue
+            is_archived = self.is_current(run, archived.get(run.key))
+            if is_archived and not run.keeps_model:
+                self.restore(run, archived[run.key])
+                n_restored += 1
+                continue
+            if is_archived:
+                print(f"run {run.key} is in the archive, and is computed because its model is kept")
+            missing.append(run)
+        print(f"{len(missing)} of {len(runs)} runs to compute, {n_restored} taken from the archive, the rest reused")
+        return missing
 
+    def is_current(self, run: Run, finished: ArchivedRun | None) -> bool:
+        """Whether a finished run is the one that would be computed today. Without data, its recipes have to be today's."""
+        if finished is None:
+            return False
+        source, facts = self.sources[run.dataset], finished.facts
+        if source.status == "ok":
+            return facts["fingerprint"] == fingerprint(run, source)
+        return (facts["recipe"], facts["observation_recipe"]) == (run.recipe, source.recipe)
 
-def _keep(
-    run: Run, compute: Callable[[Path], Outcome], folder: Path, source: Source, manifest: dict, effective: dict
-) -> None:
-    """Write the folder of a run."""
-    with storage.atomic_dir(folder) as work:
-        began = time.time()
-        with measure_cost() as cost:
-            outcome = compute(work)
-        ended = time.time()
-        own = {"run": run.key, **run.identity, "status": outcome.status, "reason": outcome.reason}
-        pq.write_table(table_of([own | row for row in outcome.rows or [{}]]), work / "measurements.parquet")
-        if outcome.trace:
-            (work / "traceback.txt").write_text(outcome.trace)
-        storage.write_json(
-            work / "run.json",
-            {
-                **own,
+    def compute(self, runs: Collection[Run], observed: Mapping[str, Path], limit: float) -> None:
+        """Compute runs, each in at most `limit` seconds, from the products with the observations of each data set."""
+        manifests = {dataset: products.manifest(product) for dataset, product in observed.items()}
+        ready = [run for run in runs if manifests[run.dataset]["status"] == "ok"]
+
+        def work(run: Run) -> None:
+            self.keep(run, manifests[run.dataset], lambda folder: execute_run(run, observed[run.dataset], folder))
+
+        def keep_without(run: Run, status: str, reason: str) -> None:
+            self.keep(run, manifests[run.dataset], lambda folder: Outcome(status, reason))
+
+        for run in runs:
+            if run not in ready:
+                keep_without(run, manifests[run.dataset]["status"], manifests[run.dataset]["reason"])
+        for settings in {run.settings for run in ready}:
+            for dotted in (settings.method_class, settings.task, settings.observation_class):
+                resolve(dotted)  # imported once here, for all children. Kernels run in children only.
+        apart = [run for run in ready if _is_of_a_user(run)]
+        for together in ([run for run in ready if run not in apart], *([run] for run in apart)):
+            for run, reason in run_isolated(work, together, limit):
+                keep_without(run, "failed", reason)
+
+    def restore(self, run: Run, archived: ArchivedRun) -> None:
+        """Write the folder of a run from the archive."""
+        with storage.atomic_dir(self.folder(run)) as work:
+            pq.write_table(archived.rows, work / "measurements.parquet")
+            outcome = archived.rows.select(["run", "status", "reason"]).slice(0, 1).to_pylist()[0]
+            storage.write_json(work / "run.json", outcome | archived.facts | {"config": self.effective})
+
+    def keep(self, run: Run, manifest: dict, compute: Callable[[Path], Outcome]) -> None:
+        """Write the folder of a run that is computed from an observation with a manifest."""
+        source = self.sources[run.dataset]
+        with storage.atomic_dir(self.folder(run)) as work:
+            began = time.time()
+            with measure_cost() as cost:
+                outcome = compute(work)
+            ended = time.time()
+            fields = {"run": run.key, **run.identity, "status": outcome.status, "reason": outcome.reason}
+            pq.write_table(table_of([fields | row for row in outcome.rows or [{}]]), work / "measurements.parquet")
+            if outcome.trace:
+                (work / "traceback.txt").write_text(outcome.trace)
+            facts = {
                 "fingerprint": fingerprint(run, source),
                 "recipe": run.recipe,
-                "code": digests.code_digest(*run.code),
-                "observed": digest({k: v for k, v in manifest["content"].items() if k.startswith(f"{run.slot.key}/")}),
+                "code": code_digest(*run.code),
+                "observed": products.content_digest(manifest["content"], run.slot),
                 "observation_recipe": source.recipe,
-                "data": manifest.get("data", {}).get(run.slot.key),
+                "data": manifest.get("data", {}).get(run.slot),
                 "spec": run.settings.spec,
                 "python": platform.python_version(),
                 "machine": machine.describe(),
-                "versions": digests.versions(*run.code),
+                "versions": versions(*run.code),
                 "commit": commit(),
                 "began": began,  # seconds since 1970, as `ended`
                 "ended": ended,
-                **cost,
-                "config": effective,
-            },
-        )
+            }
+            storage.write_json(work / "run.json", fields | facts | cost | {"config": self.effective})

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from agglearn import __version__, storage
-from agglearn_workflow.digests import digests
+from agglearn_workflow import digests
 from agglearn_workflow.plan import Plan
 
 MANIFEST = "ro-crate-metadata.json"

@@ -7,8 +7,8 @@ import pyarrow.parquet as pq
 
 from agglearn import __version__, local_files, storage
 from agglearn.errors import DataError
+from agglearn_workflow import classes
 from agglearn_workflow.config.entries import has_records
-from agglearn_workflow.digests import classes
 
 PACKAGED = "agglearn.datasets.tabular.Packaged"
 DISTRIBUTIONS = {"sklearn": "scikit-learn"}  # modules whose package has another name

@@ -25,7 +25,7 @@ from agglearn_workflow.plan import Plan
 from agglearn_workflow.project import TEMPLATES as FOLDER
 from agglearn_workflow.run_summary import problem_lines, problems
 from agglearn_workflow.runs import products
-from agglearn_workflow.runs.commit import commit
+from agglearn_workflow.runs.circumstances import commit
 from agglearn_workflow.site import crate
 from agglearn_workflow.site.inventory import citations, inventory
 from agglearn_workflow.tables.numbers import duration_text, measure_name, number, plain

@@ -9,7 +9,7 @@ from agglearn import local_files
 from agglearn.datasets.content import content_digest
 from agglearn.errors import DataError, NotAvailable
 from agglearn.storage import read_json
-from agglearn_workflow.digests import modules
+from agglearn_workflow import digests
 
 RULES = """
 import numpy as np
@@ -30,9 +30,9 @@ def frame(inputs, out, compression):
 def rules(tmp_path, monkeypatch):
     (tmp_path / "code").mkdir()
     (tmp_path / "code/rules_for_test.py").write_text(RULES)
-    monkeypatch.setattr(modules, "ROOTS", list(modules.ROOTS))
+    monkeypatch.setattr(digests, "ROOTS", list(digests.ROOTS))
     monkeypatch.syspath_prepend(str(tmp_path / "code"))
-    modules.add_root(tmp_path / "code")
+    digests.add_root(tmp_path / "code")
     return "rules_for_test"
 
 

@@ -339,7 +339,7 @@ def observed(tmp_path):
     from agglearn.tasks.classification import HeldOutRows
 
     for one in RUNS:
-        folder = tmp_path / one.slot.key
+        folder = tmp_path / one.slot
         for part in ("observation", "truth"):
             (folder / part).mkdir(parents=True, exist_ok=True)
         TABLES.save(folder / "observation")

@@ -127,7 +127,7 @@ def test_experiments_say_that_they_ignore_noise(tmp_path):
     )
     plan, observed = Plan(config), tmp_path / "observed"
     entries = {"loglinear": config["datasets"]["loglinear"]}
-    sources = {"loglinear": Source.of(entries["loglinear"], None)}
+    sources = {"loglinear": Source.of(config, "loglinear")}
     observe_runs(plan.runs("trial"), plan.experiments["trial"], entries, sources, observed, lambda *_: None)
     outcome = {}
     for run in plan.runs("trial"):

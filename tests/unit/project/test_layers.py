@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from agglearn_workflow.digests import modules
+from agglearn_workflow import digests
 
 ROOT = Path(__file__).resolve().parents[3]
 SOURCES = ROOT / "src"
@@ -85,7 +85,7 @@ def late_imports() -> list[tuple[str, str]]:
         functions = [n for n in ast.walk(ast.parse(path.read_text())) if isinstance(n, ast.FunctionDef)]
         nodes = {n for f in functions for n in ast.walk(f) if isinstance(n, ast.ImportFrom) and n.module}
         names = [(n.module, a.name) for n in nodes if n.module.startswith("agglearn") for a in n.names]
-        found += [(".".join(parts), modules.origin_of(*name)[0]) for name in names]
+        found += [(".".join(parts), digests.origin_of(*name)) for name in names]
     return found
 
 

@@ -8,7 +8,7 @@ from rocrate.rocrate import ROCrate
 from samples import shipped_config
 
 from agglearn import __version__
-from agglearn_workflow.digests import digests
+from agglearn_workflow import digests
 from agglearn_workflow.plan import Plan
 from agglearn_workflow.site import crate
 

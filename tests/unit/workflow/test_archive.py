@@ -148,11 +148,7 @@ def rendered(plan, folder, batches) -> dict[str, str]:
 
 def test_a_table_from_the_record_is_the_computed_one(plan, tmp_path):
     runs = plan.runs("trial")
-    folders = {run: tmp_path / "runs" / run.key for run in runs}
-    for run, folder in folders.items():
-        folder.mkdir(parents=True)
-        pq.write_table(table_of(measured(run)), folder / "measurements.parquet")
-    write_batch(runs, folders, tmp_path / "computed.parquet")
+    write_batch({run: table_of(measured(run)) for run in runs}, tmp_path / "computed.parquet")
     store.write(tmp_path / "archive", "trial", as_archive(runs))
     store.write_batch(runs, store.read(tmp_path / "archive", "trial"), tmp_path / "archived.parquet")
     computed = rendered(plan, tmp_path / "a", [tmp_path / "computed.parquet"])

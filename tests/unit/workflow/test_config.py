@@ -8,8 +8,8 @@ import yaml
 from samples import ROOT
 
 from agglearn.errors import ConfigError
+from agglearn_workflow import digests
 from agglearn_workflow.config.loading import deep_merge, load, parse_scalars, stack
-from agglearn_workflow.digests import modules
 
 TRIAL = "config/experiments/trial.yaml"
 
@@ -399,7 +399,7 @@ def test_values_of_the_command_line_have_their_types():
 
 
 def test_code_of_ones_own(project, monkeypatch):
-    monkeypatch.setattr(modules, "ROOTS", list(modules.ROOTS))
+    monkeypatch.setattr(digests, "ROOTS", list(digests.ROOTS))
     (project.base / "mine").mkdir()
     code = "from agglearn import estimator\n\nclass My(estimator.Estimator):\n    def __init__(self, rate=1):\n        pass\n"
     (project.base / "mine/own_methods_for_test.py").write_text(code)

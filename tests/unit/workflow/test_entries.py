@@ -18,7 +18,7 @@ def test_a_list_of_values():
         "each": {"state": ["al", "ak"]},
         "routes": [{"url": "h/{state}.zip", "member": "p{state}"}],
     }
-    assert expand_entry({"files": {"p{state}.csv": file, "q": {"sha256": "x"}}})["files"] == {
+    assert expand_entry({"files": {"p{state}.csv": file, "q": {"sha256": "x"}}}, "file")["files"] == {
         "pal.csv": {"sha256": "unknown", "routes": [{"url": "h/al.zip", "member": "pal"}]},
         "pak.csv": {"sha256": "unknown", "routes": [{"url": "h/ak.zip", "member": "pak"}]},
         "q": {"sha256": "x"},
@@ -28,7 +28,7 @@ def test_a_list_of_values():
 def test_rows_of_values_keep_their_types():
     rows = [{"n": "01", "bytes": 3, "columns": ["a"]}, {"n": "02", "bytes": 4, "columns": []}]
     file = {"bytes": "{bytes}", "each": rows, "text": "{bytes} B", "columns": "{columns}", "other": "{else}"}
-    assert expand_entry({"files": {"{n}": file}})["files"] == {
+    assert expand_entry({"files": {"{n}": file}}, "file")["files"] == {
         "01": {"bytes": 3, "text": "3 B", "columns": ["a"], "other": "{else}"},
         "02": {"bytes": 4, "text": "4 B", "columns": [], "other": "{else}"},
     }
@@ -37,20 +37,20 @@ def test_rows_of_values_keep_their_types():
 def test_inputs_of_a_build_below_a_pattern():
     inputs = {"{state}_{week}": {"each": {"week": ["1", "2"]}, "url": "{state}/{week}"}}
     file = {"each": {"state": ["al"]}, "routes": [{"kind": "build", "inputs": inputs}]}
-    assert expand_entry({"files": {"{state}": file}})["files"]["al"]["routes"][0]["inputs"] == {
+    assert expand_entry({"files": {"{state}": file}}, "file")["files"]["al"]["routes"][0]["inputs"] == {
         "al_1": {"url": "al/1"},
         "al_2": {"url": "al/2"},
     }
 
 
 def test_two_files_of_one_name():
-    with pytest.raises(ConfigError, match=r"'p' is named twice.*variable"):
-        expand_entry({"files": {"p": {"each": {"state": ["al", "ak"]}, "path": "{state}"}}})
+    with pytest.raises(ConfigError, match=r"^file: .*'p' is named twice.*variable"):
+        expand_entry({"files": {"p": {"each": {"state": ["al", "ak"]}, "path": "{state}"}}}, "file")
 
 
 @pytest.mark.parametrize("entry", [None, 3, {}, {"files": 3}, {"files": {"a": None, "b": {"each": 3, "routes": [4]}}}])
 def test_what_is_no_entry_is_left_to_the_schema(entry):
-    assert expand_entry(entry) == entry
+    assert expand_entry(entry, "file") == entry
 
 
 def fetched(name):

@@ -12,8 +12,10 @@ import pytest
 from samples import ROOT
 
 from agglearn.errors import ConfigError
-from agglearn_workflow.config import checks, loading
-from agglearn_workflow.config.loading import _expand, load, read_yaml, resolve_extends
+from agglearn_workflow.config import checks
+from agglearn_workflow.config.entries import expand_entry
+from agglearn_workflow.config.loading import load, read_yaml, resolve_extends
+from agglearn_workflow.config.validation import validate
 
 CONFIG = ROOT / "config"
 
@@ -100,7 +102,7 @@ def free_in_experiments(path) -> bool:
 def test_experiments(name, files, shipped):
     def check(content):
         e = resolve_extends(name, {**files, name: content}, "config/experiments")
-        loading.check_experiment(e, name, shipped["datasets"])
+        checks.check_experiment(e, name, shipped["datasets"])
 
     check(files[name])
     assert accepted(files[name], check, free_in_experiments, f"config/experiments/{name}.yaml") == []
@@ -113,8 +115,8 @@ def test_datasets(name, shipped):
 
     def check(content):
         raw = {n: shortened(content if n == name else entries[n]) for n in needed}
-        whole = _expand(raw, "config/datasets")
-        loading.check_dataset(resolve_extends(name, whole, "config/datasets"), name, shipped["datasets"])
+        whole = {n: expand_entry(entry, f"config/datasets/{n}.yaml") for n, entry in raw.items()}
+        checks.check_dataset(resolve_extends(name, whole, "config/datasets"), name, shipped["datasets"])
 
     needed = {name, entries[name].get("extends", name)}
     check(entries[name])
@@ -130,17 +132,14 @@ def test_claims(shipped):
     named = {n: checks.Named(e) for n, e in shipped["experiments"].items()}
     for name, claim in claims.items():
         assert (
-            accepted(claim, lambda c, n=name: loading.check_claim(c, n, shipped, named), file="config/claims.yaml")
-            == []
+            accepted(claim, lambda c, n=name: checks.check_claim(c, n, shipped, named), file="config/claims.yaml") == []
         )
 
 
 def test_the_configuration_and_the_references():
     for file, free in (("config", lambda p: False), ("references", lambda p: len(p) == 2)):
         content = read_yaml(CONFIG / f"{file}.yaml")
-        assert (
-            accepted(content, lambda c, f=file: loading.validate(c, f, f"config/{f}.yaml"), free, f"{file}.yaml") == []
-        )
+        assert accepted(content, lambda c, f=file: validate(c, f, f"config/{f}.yaml"), free, f"{file}.yaml") == []
 
 
 @pytest.mark.slow

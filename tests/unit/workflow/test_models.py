@@ -8,7 +8,8 @@ import yaml
 from samples import ROOT, shipped_config
 
 from agglearn_workflow.config import models
-from agglearn_workflow.config.loading import read_yaml, validate
+from agglearn_workflow.config.loading import read_yaml
+from agglearn_workflow.config.validation import validate
 
 TEXT_OF = runpy.run_path(str(ROOT / "workflow/scripts/schemas.py"))["text_of"]
 

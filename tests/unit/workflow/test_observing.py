@@ -63,7 +63,7 @@ def test_a_missing_data_set_is_a_status_of_its_own(project, fit):
     manifests = observed(project)
     assert {name: m["status"] for name, m in manifests.items()} == {"fair": "unavailable", "loglinear": "ok"}
     slots = {name.partition("/")[0] for name in manifests["loglinear"]["content"]} - {"features"}
-    assert slots == {run.slot.key for run in plan.runs("trial") if run.dataset == "loglinear"}
+    assert slots == {run.slot for run in plan.runs("trial") if run.dataset == "loglinear"}
     assert set(manifests["loglinear"]["data"]) == slots
     with pytest.raises(NotAvailable, match="no mirror has it"):
         fit(on_missing="fail")

@@ -20,9 +20,7 @@ PINNED = Path(__file__).with_name("pinned_seeds.json")
 def digests(scale: str) -> dict[str, str]:
     """By experiment a digest over the keys of its runs and observations and the seeds of its fits."""
     plan = Plan(shipped_config() | {"scale": scale})
-    return {
-        name: digest(sorted([r.key, r.slot.key, fit_seed(r)] for r in plan.runs(name))) for name in plan.experiments
-    }
+    return {name: digest(sorted([r.key, r.slot, fit_seed(r)] for r in plan.runs(name))) for name in plan.experiments}
 
 
 @pytest.mark.parametrize("scale", ["smoke", "default"])

@@ -5,10 +5,10 @@ import json
 import pytest
 from samples import ROOT
 
+from agglearn_workflow.classes import is_subclass
 from agglearn_workflow.config import checks
 from agglearn_workflow.config import loading as configuration
 from agglearn_workflow.config.loading import read_mapping
-from agglearn_workflow.digests.classes import is_subclass
 from agglearn_workflow.plan import Plan
 
 PACKAGED = "agglearn.datasets.tabular.Packaged"

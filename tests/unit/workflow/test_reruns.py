@@ -16,10 +16,10 @@ import pytest
 import yaml
 from samples import ROOT, Project
 
+from agglearn_workflow import digests
 from agglearn_workflow.config import loading as configuration
 from agglearn_workflow.config import models
 from agglearn_workflow.config.entries import has_records
-from agglearn_workflow.digests import modules
 from agglearn_workflow.plan import Plan
 
 CLAIM = {
@@ -392,44 +392,44 @@ def test_local_files_and_references(base, before):
 ALL = {"nested all", *BATCHES}
 RENDERED = {"render trial", "render nested"}
 EDITED = {  # module → jobs
-    "maxent.naive_bayes": of("fit", BATCHES[0], BATCHES[2]),
-    "maxent.skyline": of("fit", BATCHES[1], BATCHES[3]),
-    "vocabulary.baselines": of("fit", "nested all"),  # the nested class
-    "tasks.classification": of("fit", *ALL),
-    "tasks.splitting": of("fit", *ALL),
-    "evaluation.metrics": of("fit", *ALL),  # measures
-    "datasets.simulated": of("fit", *BATCHES[2:]),
-    "datasets.tabular": {"prepare fair", "prepare mine"} | of("fit", *BATCHES[:2], "nested all"),
-    "reporting.printed_table": RENDERED | PAGES,
-    "reporting.writers": RENDERED | PAGES,
-    "reporting.figures": RENDERED,
-    "reporting.lines": RENDERED,
-    "reporting.svg": RENDERED | PAGES,
-    "reporting.claims": PAGES,
-    "reporting.samples": PAGES,
-    "reporting.site": PAGES,
-    "evaluation.verdicts": RENDERED | PAGES,
+    "agglearn.maxent.naive_bayes": of("fit", BATCHES[0], BATCHES[2]),
+    "agglearn.maxent.skyline": of("fit", BATCHES[1], BATCHES[3]),
+    "agglearn.vocabulary.baselines": of("fit", "nested all"),  # the nested class
+    "agglearn.tasks.classification": of("fit", *ALL),
+    "agglearn.tasks.splitting": of("fit", *ALL),
+    "agglearn.evaluation.metrics": of("fit", *ALL),  # measures
+    "agglearn.datasets.simulated": of("fit", *BATCHES[2:]),
+    "agglearn.datasets.tabular": {"prepare fair", "prepare mine"} | of("fit", *BATCHES[:2], "nested all"),
+    "agglearn_workflow.tables.printed_table": RENDERED | PAGES,
+    "agglearn_workflow.tables.writers": RENDERED | PAGES,
+    "agglearn_workflow.figures.drawing": RENDERED,
+    "agglearn_workflow.figures.lines": RENDERED,
+    "agglearn_workflow.figures.svg": RENDERED | PAGES,
+    "agglearn_workflow.claims.judging": PAGES,
+    "agglearn_workflow.claims.samples": PAGES,
+    "agglearn_workflow.site.pages": PAGES,
+    "agglearn.evaluation.verdicts": RENDERED | PAGES,
 }
 
 
 @pytest.fixture
 def edited(monkeypatch):
     """`edited(module)`: the module reads otherwise from now on."""
-    edits, summary = set(), modules.summary_of
+    edits, read = set(), digests.read
 
     def forget():
-        for cached in modules.CACHED:
+        for cached in digests.CACHED:
             cached.cache_clear()
 
     def edit(module):
-        edits.add(f"agglearn.{module}")
+        edits.add(module)
         forget()
 
-    def summarised(module):
-        found = summary(module)
+    def read_edited(module):
+        found = read(module)
         return found._replace(digest=found.digest + " edited" * (module in edits))
 
-    monkeypatch.setattr(modules, "summary_of", summarised)
+    monkeypatch.setattr(digests, "read", read_edited)
     yield edit
     monkeypatch.undo()
     forget()

@@ -9,12 +9,13 @@ import pytest
 
 from agglearn import storage
 from agglearn.errors import NotAvailable
+from agglearn_workflow import digests
 from agglearn_workflow.archive import store
-from agglearn_workflow.digests import modules
+from agglearn_workflow.measurements import write_batch
 from agglearn_workflow.plan import Run, Settings, canonical
 from agglearn_workflow.runs import products
 from agglearn_workflow.runs.observing import Source
-from agglearn_workflow.runs.store import fit_batch
+from agglearn_workflow.runs.store import Store
 
 METHODS = """
 import os
@@ -118,8 +119,8 @@ def code(tmp_path, monkeypatch):
     (tmp_path / "code").mkdir()
     (tmp_path / "code/planted_methods.py").write_text(textwrap.dedent(METHODS))
     monkeypatch.syspath_prepend(tmp_path / "code")
-    monkeypatch.setattr(modules, "ROOTS", [*modules.ROOTS])
-    modules.add_root(tmp_path / "code")
+    monkeypatch.setattr(digests, "ROOTS", [*digests.ROOTS])
+    digests.add_root(tmp_path / "code")
     return tmp_path
 
 
@@ -138,16 +139,24 @@ def observed(slot) -> None:
 SOURCE = Source("ok", None, "recipe", "content", None)
 
 
+def fit_batch(runs, source, observe, folder, reuse=True, archived=None) -> None:
+    """As `batches.fit` does, with `observe` in the place of `observe_runs`."""
+    store = Store(folder / "results", {"none": source}, {})
+    missing = store.recall(runs, archived or {}) if reuse else runs
+    store.compute(missing, observe(missing), 60)
+    write_batch({run: store.rows(run) for run in runs}, folder / "batch.parquet")
+
+
 def compute(folder, runs, source=SOURCE, **more) -> pd.DataFrame:
     """Fit a batch whose runs learn nothing, and return its measurements."""
 
     def observe(missing):
-        keys = {run.slot.key for run in missing}
+        keys = {run.slot for run in missing}
         if missing:
             products.build_product(folder / "none", lambda out: [observed(out / key) for key in keys] and None)
         return {"none": folder / "none"} if missing else {}
 
-    fit_batch(runs, {"none": source}, observe, folder / "results", folder / "batch.parquet", 60, {}, **more)
+    fit_batch(runs, source, observe, folder, **more)
     return pd.read_parquet(folder / "batch.parquet")
 
 
@@ -276,7 +285,7 @@ def test_without_data_finished_runs_stay_and_others_are_not_there(code):
             products.build_product(code / "gone", missing)
             return {"none": code / "gone"}
 
-        fit_batch(planned([0, 1]), {"none": source}, observe, code / "results", code / "batch.parquet", 60, {})
+        fit_batch(planned([0, 1]), source, observe, code)
         rows = pd.read_parquet(code / "batch.parquet").drop_duplicates("run")
         return [(r.status, r.reason) for r in rows.itertuples()]
 
@@ -289,16 +298,16 @@ def test_versions_of_packages_are_part_of_a_run(code, monkeypatch):
     runs = planned(range(2))
     fitted(code, runs)
     first = written(code)
-    version = code.metadata.version
-    monkeypatch.setattr(code.metadata, "version", lambda n: "0.0.1" if n == "numpy" else version(n))
-    for cached in modules.CACHED:
+    version = digests.metadata.version
+    monkeypatch.setattr(digests.metadata, "version", lambda n: "0.0.1" if n == "numpy" else version(n))
+    for cached in digests.CACHED:
         cached.cache_clear()
     try:
         fitted(code, planned(range(2)))
         record = storage.read_json(code / "results/runs" / runs[0].key / "run.json")
     finally:
         monkeypatch.undo()
-        for cached in modules.CACHED:
+        for cached in digests.CACHED:
             cached.cache_clear()
     assert set(written(code).values()).isdisjoint(first.values())
     assert record["versions"]["numpy"] == "0.0.1"
@@ -320,7 +329,7 @@ def test_a_run_that_holds_is_taken_from_the_record(code, capsys):
     assert len(kept) == 3
     other = code / "other"
     after = fitted(other, runs, archived={key: kept[key] for key in list(kept)[:2]})
-    assert "1 of 3 runs computed, 2 taken from the archive, the rest reused" in capsys.readouterr().out
+    assert "1 of 3 runs to compute, 2 taken from the archive, the rest reused" in capsys.readouterr().out
     assert after["numpy"].tolist() == before["numpy"].tolist()
     facts = [storage.read_json(f / "results/runs" / runs[0].key / "run.json") for f in (code, other)]
     assert facts[0] == facts[1]
@@ -338,7 +347,7 @@ def test_a_recorded_run_of_other_code_or_another_observation_is_computed(code, c
         for key, run in kept.items()
     }
     fitted(code / "other", runs, archived=changed)
-    assert "2 of 2 runs computed, 0 taken" in capsys.readouterr().out
+    assert "2 of 2 runs to compute, 0 taken" in capsys.readouterr().out
     assert store.of_results(code / "results", planned(range(2), measures=("numpy",))) == {}
 
 
@@ -348,14 +357,19 @@ def test_a_run_whose_model_is_kept_is_computed_and_says_so(code, capsys):
     fitted(code / "other", runs, archived=archive_of(code, runs))
     printed = capsys.readouterr().out
     assert f"run {runs[0].key} is in the archive, and is computed because its model is kept" in printed
-    assert "1 of 2 runs computed, 1 taken from the archive" in printed
+    assert "1 of 2 runs to compute, 1 taken from the archive" in printed
 
 
 def test_a_batch_without_reuse_takes_nothing_from_the_record(code, capsys):
     runs = planned(range(2))
     fitted(code, runs)
+    capsys.readouterr()
     fitted(code / "other", runs, archived=archive_of(code, runs), reuse=False)
-    assert "2 of 2 runs computed, 0 taken" in capsys.readouterr().out
+    assert "archive" not in capsys.readouterr().out
+    first, second = (
+        storage.read_json(folder / "results/runs" / runs[0].key / "run.json") for folder in (code, code / "other")
+    )
+    assert second["began"] > first["ended"]
 
 
 def test_failed_runs_are_no_part_of_a_record(code):

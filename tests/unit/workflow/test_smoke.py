@@ -26,7 +26,7 @@ def test_one_run_of_every_method(experiment, tmp_path):
     names, observed = without_source(experiment), tmp_path / "observed"
     runs = [run for run in PLAN.runs(experiment) if run.dataset in names]
     entries = {name: CONFIG["datasets"][name] for name in names}
-    sources = {name: Source.of(entry, None) for name, entry in entries.items()}
+    sources = {name: Source.of(CONFIG, name) for name in names}
     observe_runs(runs, PLAN.experiments[experiment], entries, sources, observed, lambda *_: None)
     for dataset in names:
         assert products.manifest(observed / dataset)["status"] == "ok", products.manifest(observed / dataset)["reason"]

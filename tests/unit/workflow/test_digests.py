@@ -4,7 +4,8 @@ import itertools
 
 import pytest
 
-from agglearn_workflow.digests import classes, digests, modules, summaries
+from agglearn import kernel_cache
+from agglearn_workflow import classes, digests
 
 numbers = itertools.count()
 
@@ -24,7 +25,7 @@ class Package:
         self.write("helpers", "def near(x):\n    from .far import far\n    return far(x)\n")
         self.write("far", '"""Far."""\n\ndef far(x):\n    """Docstring."""\n    return x + 1  # comment\n')
         self.write("apart", "class Apart:\n    def __init__(self, **more):\n        pass\n")
-        modules.add_root(folder)
+        digests.add_root(folder)
 
     def write(self, module: str, text: str):
         (self.folder / f"{module}.py").write_text(text)
@@ -32,7 +33,7 @@ class Package:
 
     def forget(self):
         """A new process would read the files anew."""
-        for cached in modules.CACHED:
+        for cached in digests.CACHED:
             cached.cache_clear()
 
     def digest(self, name="Model") -> str:
@@ -42,12 +43,12 @@ class Package:
 
 @pytest.fixture
 def package(tmp_path, monkeypatch):
-    monkeypatch.setattr(summaries, "_new", {})  # never written
+    monkeypatch.setattr(kernel_cache, "default_base", lambda: tmp_path / "cache")
     monkeypatch.syspath_prepend(tmp_path)
-    before = list(modules.ROOTS)
+    before = list(digests.ROOTS)
     package = Package(tmp_path)
     yield package
-    modules.ROOTS[:] = before
+    digests.ROOTS[:] = before
     package.forget()
 
 
@@ -143,11 +144,19 @@ def test_our_own_classes():
 
 def test_a_module_is_written_out_once_for_all_digests(package, monkeypatch):
     """Hundreds of classes share most of their modules."""
-    written, dump = [], modules.ast.dump
-    monkeypatch.setattr(modules.ast, "dump", lambda tree: written.append(tree) or dump(tree))
+    written, dump = [], digests.ast.dump
+    monkeypatch.setattr(digests.ast, "dump", lambda tree: written.append(tree) or dump(tree))
     names = f"{package.name}.models.Model", f"{package.name}.base.Base", f"{package.name}.helpers"
     assert len({digests.code_digest(name) for name in names}) == 3
     assert len(written) == len(digests.modules_behind(names[0]))
+
+
+def test_a_class_outside_followed_code_counts_by_its_version(package):
+    """A nested `class:` may be another package's."""
+    assert digests.modules_behind("sklearn.naive_bayes.GaussianNB") == ()
+    assert list(digests.versions("sklearn.naive_bayes.GaussianNB")) == ["scikit-learn"]
+    both = {digests.code_digest("sklearn.naive_bayes.GaussianNB"), digests.code_digest("numpy.ndarray")}
+    assert len(both) == 2
 
 
 def test_versions_of_imported_packages_count(package, monkeypatch):
@@ -186,42 +195,3 @@ def test_versions_behind_our_own_methods():
     assert {"jax", "jaxlib", "numpy", "optax", "pandas", "scikit-learn"} <= set(network)
     assert not {"agglearn", "snakemake", "mlflow", "matplotlib"} & set(network)
     assert {"clarabel", "casadi"} <= set(digests.versions("agglearn.collective.FlowReconstruction"))
-
-
-# -- what another process has computed ----------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def shared(package):
-    """What a process shares on the package's model; this process has forgotten it."""
-    names = (f"{package.name}.Model",)
-    shared = digests.export_digests([names])
-    package.forget()
-    yield shared
-    digests._ADOPTED.clear()
-
-
-def test_shared_digests_and_versions_need_no_reading(package, shared, monkeypatch):
-    name = f"{package.name}.Model"
-    expected = digests.code_digest(name), digests.versions(name)
-    assert "numpy" in expected[1]
-    package.forget()
-    monkeypatch.setattr(modules, "summary_of", None)
-    monkeypatch.setattr(modules, "_nodes", None)
-    digests.adopt(shared)
-    assert (digests.code_digest(name), digests.versions(name)) == expected
-
-
-@pytest.mark.parametrize("edit", ["change", "delete"])
-def test_shared_digests_do_not_outlive_an_edit(package, shared, edit):
-    name = f"{package.name}.Model"
-    before = digests.code_digest(name)
-    package.forget()
-    digests.adopt(shared)
-    if edit == "change":
-        package.write("far", "def far(x):\n    return x + 2\n")
-    else:
-        package.write("helpers", "def near(x):\n    return x\n")
-        (package.folder / "far.py").unlink()
-    digests.adopt(shared)
-    assert digests.code_digest(name) != before

@@ -29,5 +29,4 @@ def is_subclass(dotted: str, base: str) -> bool:
 
 
 def constant(dotted: str, name: str) -> Any:
-    """Value of a class attribute, or None."""
     return getattr(find(dotted), name, None)

@@ -1,0 +1,152 @@
+"""Digests of code: what a class or a module depends on, read from the text of modules.
+
+Nothing is imported, and nobody maintains a list. Followed are modules of this package and of the folders named under `code:` in
+the configuration. Comments, docstrings and layout are no part of a digest. The versions of the packages that the modules import are.
+"""
+
+import ast
+import contextlib
+import functools
+import hashlib
+import importlib.util
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from importlib import metadata
+from pathlib import Path
+from typing import NamedTuple, TypeVar
+
+from agglearn import kernel_cache, storage
+
+ROOTS = [Path(__file__).resolve().parents[1]]
+DISTRIBUTIONS = {"sklearn": "scikit-learn", "yaml": "pyyaml"}  # of packages that are imported under another name
+PARTNERS = {"jax": "jaxlib", "numba": "llvmlite", "cvxpy": "clarabel"}  # packages that do another one's work
+OPTIONAL = {"pyspark"}  # its numbers are those of one machine, so its installation must make nothing anew
+CACHED: list = []  # functions whose results hold for these roots
+Result = TypeVar("Result")
+
+
+def cache_by_roots(function: Callable[..., Result]) -> Callable[..., Result]:
+    """The function with its results kept for as long as the roots are the same."""
+    cache = functools.cache(function)
+    CACHED.append(cache)
+    return cache
+
+
+def add_root(folder: Path | str) -> None:
+    """Follow modules in this folder too."""
+    folder = Path(folder).resolve()
+    if folder not in ROOTS:
+        ROOTS.append(folder)
+        for function in CACHED:
+            function.cache_clear()
+
+
+@cache_by_roots
+def find_file(module: str) -> Path | None:
+    """File of a followed module, or None."""
+    paths = [root.joinpath(*module.split(".")) for root in ROOTS]
+    files = (file for path in paths for file in (path.with_suffix(".py"), path / "__init__.py"))
+    return next((file for file in files if file.is_file()), None)
+
+
+def is_followed(dotted: str) -> bool:
+    """Whether a class or module lies in followed code."""
+    return find_file(dotted.partition(".")[0]) is not None
+
+
+Import = tuple[str, str | None, str]  # module, name in it or None, local name
+
+
+class Module(NamedTuple):
+    """What a module is to what depends on it."""
+
+    digest: str = ""
+    imports: Sequence[Import] = ()
+
+
+@cache_by_roots
+def read(module: str) -> Module:
+    """A followed module, from its text or from what a process kept of the same text. To parse all modules takes seconds."""
+    path = find_file(module)
+    if path is None:
+        return Module()
+    text = path.read_bytes()
+    key = hashlib.sha256(
+        b"\0".join([sys.version.encode(), Path(__file__).read_bytes(), path.name.encode(), text])
+    ).hexdigest()
+    cache = kernel_cache.default_base() / "modules" / f"{module}.json"
+    with contextlib.suppress(OSError, LookupError, TypeError, ValueError):
+        return Module(*storage.read_json(cache)[key])
+    tree = ast.parse(text)
+    imports = list(_imports(tree, module if path.name == "__init__.py" else module.rpartition(".")[0]))
+    summary = Module(hashlib.sha256(ast.dump(tree).encode()).hexdigest(), imports)
+    with contextlib.suppress(OSError):
+        storage.write_json(cache, {key: summary})
+    return summary
+
+
+def _imports(tree: ast.Module, package: str) -> Iterator[Import]:
+    """The imports of a module, whose docstrings are removed on the way."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            if ast.get_docstring(node, clean=False) is not None:
+                del node.body[0]
+        elif isinstance(node, ast.Import):
+            yield from ((a.name, None, a.asname or a.name) for a in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = importlib.util.resolve_name("." * node.level + (node.module or ""), package)
+            yield from ((base, a.name, a.asname or a.name) for a in node.names)
+        elif isinstance(node, ast.Call) and getattr(node.func, "id", None) == "require":
+            constants = [a.value for a in node.args[:1] if isinstance(a, ast.Constant)]
+            yield from ((name, None, name) for name in constants if isinstance(name, str))
+
+
+@cache_by_roots
+def origin_of(module: str, name: str | None) -> str:
+    """Module that defines a name of a module, followed through re-exports and `as`. A module is its own origin."""
+    if name and find_file(f"{module}.{name}"):
+        return f"{module}.{name}"
+    for base, original, local in read(module).imports:
+        if original and local == name and find_file(base):
+            return origin_of(base, original)
+    return module
+
+
+@cache_by_roots
+def modules_behind(dotted: str) -> tuple[str, ...]:
+    """Followed modules that the class or module `dotted` reaches through imports, sorted."""
+    todo, visited = [dotted if find_file(dotted) else origin_of(*dotted.rpartition(".")[::2])], set()
+    while todo:
+        module = todo.pop()
+        if module not in visited and find_file(module):
+            visited.add(module)
+            todo += [origin_of(base, name) for base, name, _ in read(module).imports]
+    return tuple(sorted(visited))
+
+
+@cache_by_roots
+def code_digest(*dotted: str) -> str:
+    """12 hex digits over the code behind these names and the versions of the packages that it imports."""
+    behind = sorted({module for name in dotted for module in modules_behind(name)})
+    text = "".join(module + read(module).digest for module in behind) + str(versions(*dotted))
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+@cache_by_roots
+def versions(*dotted: str) -> dict[str, str]:
+    """Distribution → version of every installed package that the code behind these names imports."""
+    behind = {module for name in dotted for module in modules_behind(name)}
+    imported = {base for module in behind for base, *_ in read(module).imports}
+    names = {name.partition(".")[0] for name in (*imported, *dotted)} - sys.stdlib_module_names - OPTIONAL
+    names |= {PARTNERS[name] for name in names & set(PARTNERS)}
+    installed = {name: _version(name) for name in sorted(names) if not find_file(name)}
+    return {DISTRIBUTIONS.get(name, name): version for name, version in installed.items() if version}
+
+
+@cache_by_roots
+def _version(package: str) -> str | None:
+    """Version of the distribution that a package belongs to, or None."""
+    try:
+        return metadata.version(DISTRIBUTIONS.get(package, package))
+    except metadata.PackageNotFoundError:
+        return None

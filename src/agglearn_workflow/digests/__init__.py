@@ -1,1 +1,0 @@
-"""Facts about code: digests of modules from their text, classes by their names."""
