@@ -9,19 +9,19 @@ if (SOURCE / "agglearn").is_dir():  # a checkout uses its own code, other deploy
     os.environ.update(PYTHONPATH=os.pathsep.join([str(SOURCE), *filter(None, [os.environ.get("PYTHONPATH")])]))
 
 from agglearn.errors import ConfigError
-from agglearn_workflow.digests import code_digest
 from agglearn.local_files import local_candidates
-from agglearn_workflow.site.inventory import stated_bytes
-from agglearn_workflow.run_summary import print_summary
 from agglearn.storage import file_digest
-from agglearn_workflow.tracking.receipts import attempts
 from agglearn_workflow import memory
-from agglearn_workflow.runs import results_lock
-from agglearn_workflow.config.loading import essence, load, parse_scalars, stack
 from agglearn_workflow.config.entries import has_records
-from agglearn_workflow.plan import Plan
+from agglearn_workflow.config.loading import essence, load, parse_scalars, stack
 from agglearn_workflow.config.scales import FROM_ARCHIVE, scale_folder
+from agglearn_workflow.digests import code_digest
+from agglearn_workflow.plan import Plan
 from agglearn_workflow.project import TEMPLATES, project_files
+from agglearn_workflow.run_summary import print_summary
+from agglearn_workflow.runs import results_lock
+from agglearn_workflow.site.inventory import stated_bytes
+from agglearn_workflow.tracking.receipts import attempts
 
 OVERLAY = stack(config, parse_scalars(dict(workflow.config_settings.config)))  # of --configfile and --config
 try:
