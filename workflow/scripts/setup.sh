@@ -1,5 +1,5 @@
 #!/bin/sh
-# Make a virtual environment with exactly what the lock names, and with what was installed beyond it (PySpark, for example).
+# Make a virtual environment with exactly what the lock names. What was installed beyond it, such as PySpark, is gone.
 #   setup.sh PYTHON FOLDER
 python=$1 venv=$2
 
@@ -25,8 +25,6 @@ install_venv_package() {
         { apt-get update -qq && apt-get install -y -qq python3-venv; } >/dev/null 2>&1
 }
 
-beyond=$("$venv/bin/python" workflow/scripts/beyond.py 2>/dev/null)
-
 echo "agglearn: setting up $venv (half a minute with uv, two minutes without; once)"
 make_venv || borrow_pip || { install_venv_package && make_venv; } || {
     echo "agglearn: $python cannot make virtual environments; install the package python3-venv" >&2
@@ -40,10 +38,3 @@ make_venv || borrow_pip || { install_venv_package && make_venv; } || {
     exit 1
 }
 "$venv/bin/python" -m compileall -q src
-cp requirements.lock "$venv/.lock"
-if [ -n "$beyond" ]; then
-    # Names of packages hold no spaces.
-    # shellcheck disable=SC2086
-    "$venv/bin/python" workflow/scripts/beyond.py $beyond && echo "agglearn: also put back: $beyond" ||
-        echo "agglearn: not put back: $beyond; the rest is complete" >&2
-fi
