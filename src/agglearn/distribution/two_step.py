@@ -26,7 +26,7 @@ class BagModel(Estimator):
     """Chooses the bags that models learn from. The first `n_validation` bags choose among settings.
 
     The next `n_bags` are learned from. Only the first `bag_size` instances of a bag are used, in prediction too.
-    `bounds` clip predicted numbers. Learned are `n_features_in_`, `feature_names_in_` and, for classes, `classes_` (C,).
+    `bounds` clip predicted numbers. Learned are `n_features_in_`, `feature_names_in_`, for classes `classes_` (C,).
     """
 
     observes = Bags
