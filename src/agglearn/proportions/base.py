@@ -30,7 +30,7 @@ class BagClassifier(Classifier):
     """Classifier of instances by `coef_` (K, d), `intercept_` (K,), for `classes_` 0 … C − 1, with λ `l2_`.
 
     `_learn(bags)` of subclasses returns θ (K, d + 1), intercepts last, K = C − 1 for softmax(0, scores), or K = C for
-    one against the rest, whose probabilities are divided by their sum. Columns are matched by `feature_names_in_`, if any.
+    one against the rest, whose probabilities are divided by their sum. Columns are matched by `feature_names_in_`.
     """
 
     observes: ClassVar[type[Observation]] = Bags
