@@ -25,8 +25,8 @@ def lbfgs(
 ) -> np.ndarray:
     """(n,) point of low value (Nocedal and Wright 2006, algorithms 3.1 and 7.4). Values never rise.
 
-    `scale` (n,) is of the order of the Hessian's diagonal. The search ends at a largest entry `gtol` of the gradient, or
-    at a relative decrease `ftol`. A line search gives up at `shortest`. It then drops the `memory` of pairs, and without
+    `scale` (n,) is of the order of the Hessian's diagonal. The search ends at a largest entry `gtol` of the gradient,
+    or at a relative decrease `ftol`. A line search gives up at `shortest`. It drops the `memory` of pairs, and without
     pairs the search ends. `on_step` gets every point after the start.
     """
     x, (value, gradient) = start, objective(start)

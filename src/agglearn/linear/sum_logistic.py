@@ -1,4 +1,4 @@
-"""F(θ) = Σ_i w_i ln(1 + e^{X_i·θ}) − s·θ + Σ_j λ_j θ_j², N times the note's on WALR, with s = Σ_i w_i y_i X_i."""
+"""WALR's objective, N times the note's: F(θ) = Σ_i w_i ln(1 + e^{X_i·θ}) − s·θ + Σ_j λ_j θ_j², s = Σ_i w_i y_i X_i."""
 
 from dataclasses import dataclass, field
 
