@@ -72,7 +72,7 @@ class RandomFourierEmbedding(Embedding):
 
 
 class OrthogonalRandomEmbedding(RandomFourierEmbedding):
-    """RFF in the thesis: with frequencies orthogonal within blocks of d (Yu et al. 2016) the variance is smaller.
+    """The thesis's RFF: frequencies are orthogonal within blocks of d (Yu et al. 2016), for a smaller variance.
 
     Parameters
     ----------

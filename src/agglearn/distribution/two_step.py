@@ -23,10 +23,10 @@ TUNED_ON = 512  # bags, and instances of each, that the embedding's parameters a
 
 
 class BagModel(Estimator):
-    """Chooses the bags that models learn from. The first `n_validation` bags choose among settings.
+    """The first `n_validation` bags choose among settings, the next `n_bags` are learned from.
 
-    The next `n_bags` are learned from. Only the first `bag_size` instances of a bag are used, in prediction too.
-    `bounds` clip predicted numbers. Learned are `n_features_in_`, `feature_names_in_`, for classes `classes_` (C,).
+    Only the first `bag_size` instances of a bag are used, in prediction too. `bounds` clip predicted numbers. Learned
+    are `n_features_in_`, `feature_names_in_`, for classes `classes_` (C,).
     """
 
     observes = Bags

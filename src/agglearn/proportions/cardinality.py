@@ -143,7 +143,7 @@ class CardinalityClassifier(BagClassifier):
 
 
 class NormalApproximationClassifier(CardinalityClassifier):
-    """Normal distribution of a bag's count (Rosenman and Viswanathan 2018), one against the rest for C > 2 classes.
+    """The same with a normal distribution of counts (Rosenman and Viswanathan 2018), one against the rest for C > 2.
 
     Parameters
     ----------
