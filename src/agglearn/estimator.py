@@ -30,7 +30,8 @@ class Estimator(Saved, BaseEstimator):
 
     Subclasses set `observes` and write `_fit(observation)`. Parameters are fields of a dataclass or arguments of
     `__init__`. Learned attributes end in an underscore: arrays, numbers, text, lists and dicts of these, encoders,
-    estimators. A fit of more than three seconds shows its progress on a terminal, unless `verbose` is False.
+    estimators. After three seconds a fit shows its progress on a terminal, unless `verbose`, of the model or of
+    `Estimator` for all learners, is False.
     """
 
     observes: ClassVar[type[Observation]]
@@ -74,7 +75,7 @@ class Estimator(Saved, BaseEstimator):
     def fit(self, observation: Observation, y: None = None) -> Self:
         """Learn from an observation of the declared type, else DataError.
 
-        NoiseIgnored warns of noise that the learner takes for data. A parameter of another type is a ConfigError.
+        NoiseIgnored warns of noise that the learner takes for data. ConfigError refuses a parameter of a wrong type.
 
         Parameters
         ----------

@@ -1,6 +1,7 @@
 """The folder of numba's compiled functions, named by a digest of every module that mentions numba.
 
-Numba looks at the file that defines a function only, though others are compiled into it. Nothing heavy is imported.
+Numba looks only at the file that defines a function, though others are compiled into it. The folder is chosen before
+numba is imported, so nothing heavy is imported here.
 """
 
 import hashlib

@@ -158,7 +158,6 @@ class Runtime:
         return hint in (Any, object, Built) or isinstance(value, hint)
 
     def description(self, value: Mapping, hint: Any, path: str) -> Iterator[Fault]:
-        """What is wrong with a mapping where an object is needed."""
         yield path, f"{reprlib.repr(value)} is not allowed; it must be a {hint.__name__}"
 
     def describe_misplaced(self, value: object, words: str) -> str:
@@ -263,7 +262,6 @@ def _allows(hint: Any, value: Any, reading: Runtime) -> bool:
 
 
 def _contains(hint: Any, value: object) -> bool:
-    """Whether the parts of a value have to be looked at."""
     base = typing.get_origin(hint) or hint
     if base in (list, tuple):
         return hasattr(value, "__iter__") and not isinstance(value, str | Mapping)
