@@ -71,6 +71,7 @@ def prior_variance(x: sparse.csr_array, sums: np.ndarray, noise_scale: float, pr
     """Variance τ² of the coefficients, at least 0.001, by moments of the (noisy) sums, which costs no privacy.
 
     g = s − r Σ X has E g_j² = τ² Σ_l H_jl² + H_jj + σ², H = r(1 − r) XᵀX. Random signs estimate Σ_l H_jl².
+    The intercept must be last.
     """
     n, k = x.shape
     rate = float(np.clip(sums[-1] / n, 1e-3, 1 - 1e-3))
