@@ -37,7 +37,7 @@ class BagModel(Estimator):
     bounds: tuple[float, float] | None = None
 
     def fit(self, bags: BagsLike, y: ArrayLike | None = None) -> Self:
-        """Learn from bags and their targets (B,) or (B, k), by default those of the bags."""
+        """Learn from `Bags`, arrays (N_b, d) or (X, offsets), with targets (B,) or (B, k), by default the bags' own."""
         if isinstance(bags, Observation) or y is not None:
             return super().fit(as_bags(bags, y))
         raise DataError(f"{type(self).__name__} needs a target of every bag: fit(bags, y)")
