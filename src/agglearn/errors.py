@@ -17,7 +17,7 @@ __all__ = [
 
 
 class AgglearnError(Exception):
-    """Base of every error meant for the user. Its text is one line, which a terminal can show whatever names it holds."""
+    """Base of every error meant for the user. Its text is one line that a terminal can show."""
 
     def __str__(self) -> str:
         return visible(super().__str__())
@@ -44,7 +44,7 @@ class NoiseIgnored(UserWarning):
 
 
 class LooksLikeCodes(UserWarning):
-    """Numbers that look like names were taken for amounts, amounts for names, or codes have lost digits before they came."""
+    """Numbers that look like names were taken for amounts, amounts for names, or codes have lost digits."""
 
 
 class GridEdge(UserWarning):

@@ -1,4 +1,4 @@
-"""Base classes of all learners, with scikit-learn's conventions, a declared observation type, and model files without pickle."""
+"""Base classes of all learners, with scikit-learn's conventions and model files without pickle."""
 
 import warnings
 from collections.abc import Iterator, Sequence
@@ -28,12 +28,10 @@ _INSIDE_FIT = ContextVar("inside_fit", default=False)  # the fit of another lear
 class Estimator(Saved, BaseEstimator):
     """Base of a learner from one kind of observation.
 
-    Subclasses set `observes` and write `_fit(observation)`. Parameters are fields of a dataclass or arguments of `__init__`.
-    Learned state is in attributes that end in an underscore: arrays, numbers, text, lists and dicts of these, encoders, and
-    estimators. `save` writes it.
-
-    A fit that takes longer than three seconds shows its progress on a terminal, and nothing elsewhere. `model.verbose = False`
-    turns that off, `Estimator.verbose = False` for all learners.
+    Subclasses set `observes` and write `_fit(observation)`. Parameters are fields of a dataclass or arguments of
+    `__init__`. Learned attributes end in an underscore: arrays, numbers, text, lists and dicts of these, encoders,
+    estimators. After three seconds a fit shows its progress on a terminal, unless `verbose`, of the model or of
+    `Estimator` for all learners, is False.
     """
 
     observes: ClassVar[type[Observation]]
@@ -54,7 +52,6 @@ class Estimator(Saved, BaseEstimator):
         Parameters
         ----------
         folder : str or Path
-            Existing or new folder.
         """
         check_is_fitted(self)
         super().save(folder)
@@ -76,31 +73,14 @@ class Estimator(Saved, BaseEstimator):
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def fit(self, observation: Observation, y: None = None) -> Self:
-        """Learn from an observation of the declared type.
+        """Learn from an observation of the declared type, else DataError.
+
+        NoiseIgnored warns of noise that the learner takes for data. ConfigError refuses a parameter of a wrong type.
 
         Parameters
         ----------
-        observation : Observation
-            Instance of `observes`.
-        y : None
-            Nothing else is allowed, because the observation holds the labels. scikit-learn's tools pass it.
-
-        Returns
-        -------
-        Self
-            The fitted learner.
-
-        Warns
-        -----
-        NoiseIgnored
-            The observation has noise, and the learner does not account for it.
-
-        Raises
-        ------
-        ConfigError
-            The annotation of a parameter does not allow its value.
-        DataError
-            The observation is of another type, or there are labels beside it.
+        observation, y : Observation, None
+            Instance of `observes`, which holds the labels. scikit-learn's tools pass `y`, which must be None.
         """
         check_parameters(self)
         if not isinstance(observation, self.observes):
@@ -127,7 +107,6 @@ class Estimator(Saved, BaseEstimator):
         Parameters
         ----------
         observation : Observation
-            Instance of `observes`.
         """
         noise = observation.noise
         if self.accounts_for_noise or not isinstance(noise, NoiseSpec):
@@ -161,40 +140,19 @@ class MetaEstimator(Estimator):
 
 
 class Classifier(ClassifierMixin, Estimator):
-    """Base of a learner that predicts labels from covariates or raw columns. Subclasses set `classes_` and write `predict_proba(X)`."""
+    """Learner that predicts labels. Subclasses set `classes_` and write `predict_proba(X)`."""
 
     classes_: np.ndarray
 
     def predict(self, X: ArrayLike) -> np.ndarray:
-        """Return (n,) most probable labels.
-
-        Parameters
-        ----------
-        X : pd.DataFrame or np.ndarray
-            As in `predict_proba`.
-        """
+        """(n,) most probable labels."""
         return self.classes_[self.predict_proba(X).argmax(axis=1)]
 
     def predict_proba(self, X: Any) -> np.ndarray:
         raise NotImplementedError
 
     def score(self, X: ArrayLike, y: Sequence | np.ndarray, sample_weight: ArrayLike | None = None) -> float:
-        """Return the accuracy on labelled rows.
-
-        Parameters
-        ----------
-        X : pd.DataFrame or np.ndarray
-            As in `predict_proba`.
-        y : array-like of shape (n,)
-            Labels, as in `classes_`.
-        sample_weight : array-like of shape (n,) or None
-            Weights of the rows.
-
-        Raises
-        ------
-        DataError
-            `y` holds other labels.
-        """
+        """Accuracy on rows with labels `y` (n,) and weights (n,). DataError for labels that are not in `classes_`."""
         return super().score(X, check_labels(y, self.classes_), sample_weight)
 
 
@@ -227,7 +185,6 @@ class RecordClassifier(Classifier):
         return len(self.feature_names_in_)
 
     def _predict_positive(self, X: pd.DataFrame | np.ndarray) -> np.ndarray:
-        """(n,) P(Y=1|X)."""
         raise NotImplementedError
 
     def predict_proba(self, X: pd.DataFrame | np.ndarray) -> np.ndarray:
@@ -235,30 +192,19 @@ class RecordClassifier(Classifier):
 
         Parameters
         ----------
-        X : pd.DataFrame or np.ndarray
-            (n, D) raw columns. Those of a data frame are matched by name, those of an array by their position in
-            `feature_names_in_`. Values that were not in the training data add nothing to the log-odds.
+        X : DataFrame or ndarray of shape (n, D)
+            Raw columns, matched by name or, in an array, by position in `feature_names_in_`. Values that were not in
+            the training data add nothing to the log-odds.
         """
         p = self._predict_positive(X)
         return np.column_stack([1 - p, p])
 
 
 class StagedClassifier(RecordClassifier):
-    """Base of a `RecordClassifier` that also predicts by the stages of its fit: iterates, or candidates."""
+    """Also predicts by the stages of its fit: iterates, or candidates."""
 
     def staged_predict_proba(self, X: pd.DataFrame | np.ndarray) -> Iterator[tuple[float, float, np.ndarray]]:
-        """Yield (stage, seconds since the start of the fit or NaN, (n,) P(Y=1)) of every stage.
-
-        Parameters
-        ----------
-        X : pd.DataFrame or np.ndarray
-            As in `predict_proba`.
-
-        Raises
-        ------
-        NotAvailable
-            The fit has no stages, or recorded none.
-        """
+        """(stage, seconds since the start or NaN, (n,) P(Y=1)) of every stage. NotAvailable if none was recorded."""
         raise NotImplementedError
 
 

@@ -1,9 +1,7 @@
-"""The folder in which numba keeps compiled functions: one for each state of the code that is compiled.
+"""The folder of numba's compiled functions, named by a digest of every module that mentions numba.
 
-Numba compiles a function again when the file that defines the function changes. It does not look at other files, whose
-functions and constants are compiled into it too. So the folder's name is a digest of every module that mentions numba.
-Imports nothing heavy: every process that imports the package chooses its folder first. A process that imports numba before
-has numba's own folder, where edits of other files are not seen.
+Numba looks only at the file that defines a function, though others are compiled into it. The folder is chosen before
+numba is imported, so nothing heavy is imported here.
 """
 
 import hashlib
@@ -38,7 +36,6 @@ def default_base() -> Path:
 
 
 def today(code: Iterable[Path | str] = ()) -> str:
-    """Name of the folder for today's code."""
     further = b"".join(_texts(Path(folder).resolve()) for folder in code)
     return PREFIX + "-".join(hashlib.sha256(text).hexdigest()[:16] for text in (_texts(PACKAGE), further) if text)
 

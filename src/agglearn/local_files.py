@@ -6,12 +6,11 @@ DEFAULT_ROUTES = [{"kind": "mirror"}]
 
 
 def routes(spec: dict) -> list[dict]:
-    """Routes of a file in order of trial."""
     return spec.get("routes", DEFAULT_ROUTES)
 
 
 def expand_routes(folder: str, file: str, spec: dict, config: dict) -> list[dict]:
-    """Routes of a file in order of trial: the user's own path, then those of the entry, with a `path` or `url` for each mirror."""
+    """Routes in order of trial: the user's own path, then the entry's, with `path` or `url` for each mirror."""
     addresses = [f"{mirror.rstrip('/')}/{folder}/{file}" for mirror in config["mirrors"]]
     mirrors = [{"kind": "mirror", "url" if "://" in address else "path": address} for address in addresses]
     path = [{"kind": "path", "path": spec["path"]}] if "path" in spec else []
@@ -34,7 +33,7 @@ def local_candidates(name: str, entry: dict, config: dict, base: Path) -> list[P
 
 
 def local_copies(name: str, entry: dict, config: dict, base: Path) -> dict[str, Path | None]:
-    """File → its path in the cache, at its own path or in a mirror, or None where it must be fetched. Digests are not checked."""
+    """File → path in the cache, of its own or in a mirror, None where it must be fetched. Digests are not checked."""
     copies = {}
     for file, spec in entry.get("files", {}).items():
         local = _list_local(entry.get("mirror", name), file, spec, config, base)

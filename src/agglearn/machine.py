@@ -10,7 +10,6 @@ UNLIMITED = 1 << 60  # version 1 writes a number of this size where there is no 
 
 
 def describe() -> str:
-    """Processor, cores and system of this machine."""
     model = ""
     if (info := Path("/proc/cpuinfo")).exists():
         match = re.search(r"model name\s*: (.*)", info.read_text())
@@ -19,12 +18,10 @@ def describe() -> str:
 
 
 def cores() -> int:
-    """Cores that this process may run on."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def physical_bytes() -> int:
-    """Memory of the machine."""
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
@@ -34,14 +31,13 @@ def memory_bytes() -> int:
 
 
 def cgroup_limit(proc: str = "/proc/self/cgroup", root: str = "/sys/fs/cgroup") -> int | None:
-    """Lowest memory limit in bytes of this process's control group and of those above it. It is None without a limit."""
+    """Lowest memory limit in bytes of this process's control group and of those above it, or None."""
     files = [folder / name for folder in _folders(Path(proc), Path(root)) for name in CGROUP_FILES]
     texts = [file.read_text().strip() for file in files if file.is_file()]
     return min((int(t) for t in texts if t.isdigit() and int(t) < UNLIMITED), default=None)
 
 
 def _folders(proc: Path, root: Path) -> set[Path]:
-    """Folders of this process's memory control group and of all above it up to the mount."""
     folders = {root, root / "memory"}  # in a container the mount itself is the process's group
     for line in proc.read_text().splitlines() if proc.is_file() else []:
         _, controllers, path = line.split(":", 2)

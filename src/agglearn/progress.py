@@ -1,4 +1,4 @@
-"""Bars for long work: on a terminal and after three seconds only. Without a terminal nothing is printed, nor imported."""
+"""Bars for long work, on a terminal and after three seconds only. Without one nothing is printed, nor imported."""
 
 import contextlib
 import sys

@@ -5,7 +5,6 @@ from typing import Any
 
 
 def resolve(dotted: str) -> Any:
-    """The object at a dotted path."""
     module, _, name = dotted.rpartition(".")
     return getattr(importlib.import_module(module), name)
 

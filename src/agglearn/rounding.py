@@ -4,7 +4,7 @@ import numpy as np
 
 
 def round_to_totals(exact: np.ndarray, totals: float | np.ndarray) -> np.ndarray:
-    """(…, C) whole numbers near exact ones (…, C) ≥ 0, which add up to `totals` (…), by the method of largest remainders.
+    """Whole numbers (…, C) near exact ones ≥ 0 that add up to `totals` (…), by the method of largest remainders.
 
     Of equal remainders the first is rounded up. Each total lies within C of the sum of the exact numbers.
     """

@@ -1,7 +1,6 @@
-"""Objects as files: structure in JSON, arrays in NPZ and NPY, data frames in Parquet. A folder cannot choose what code runs.
+"""Objects as JSON, arrays as NPZ and NPY, data frames as Parquet. Names, types, shapes and sizes are checked.
 
-`load` builds objects of this package, of the module whose class reads, and of the classes or modules that the caller trusts.
-It checks names, types, shapes and sizes, and refuses everything else by name.
+`load` runs code of this package, of the module whose class reads, and of what the caller trusts, no other.
 """
 
 import contextlib
@@ -39,11 +38,7 @@ SCALARS: dict[Any, set[type]] = {str: {str}, bool: {bool}, int: {int}, float: {i
 
 
 class Saved:
-    """What `save` writes and `load` reads: constructor parameters, and learned state (`is_learned`).
-
-    Parameters of a dataclass are its fields. `_file` is the name of the files, `_title` the noun of messages, `_advice` how to
-    get a file that is absent.
-    """
+    """What `save` writes: constructor parameters and learned state. `_title` and `_advice` are for messages."""
 
     _file: ClassVar[str] = "object"
     _title: ClassVar[str] = "object"
@@ -51,13 +46,7 @@ class Saved:
     _maps_arrays: ClassVar[bool] = True
 
     def save(self, folder: Path | str) -> None:
-        """Write the object. Its JSON file comes last, when the others are complete.
-
-        Parameters
-        ----------
-        folder : str or Path
-            Existing or new folder.
-        """
+        """Write the object to an existing or new folder. Its JSON file comes last, when the others are complete."""
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
         packed = Packed(self)
@@ -78,19 +67,10 @@ class Saved:
 
     @classmethod
     def load(cls, folder: Path | str, trusted: Iterable[str] = ()) -> Self:
-        """Read an object that `save` wrote. Called on a base class it gives whatever class was saved.
+        """Read an object that `save` wrote, of this class or, called on a base class, of whatever class was saved.
 
-        Parameters
-        ----------
-        folder : str or Path
-            Reading it runs no code but that of this package, of the module of this class, and of what is trusted.
-        trusted : iterable of str
-            Dotted names of further classes, modules or packages that the folder may name.
-
-        Raises
-        ------
-        DataError
-            There is no such object, a damaged one, one of another class, or one that is not trusted.
+        The folder can name classes of this package, of the module of this class, and of `trusted`: dotted names of
+        classes, modules or packages. DataError for an absent, damaged, untrusted or other object.
         """
         folder = Path(folder)
         path = folder / f"{cls._file}.json"
@@ -111,7 +91,6 @@ class Saved:
 
     @classmethod
     def _restore(cls, parameters: dict[str, Any]) -> Self:
-        """The object of `_parameters`."""
         fields, hints = dataclasses.fields(cls), typing.get_type_hints(cls)  # type: ignore[arg-type]
         parameters = {k: v for k, v in parameters.items() if k not in {f.name for f in fields if not f.init}}
         for name in parameters.keys() & hints.keys():
@@ -124,12 +103,10 @@ class Saved:
 
 
 def is_learned(name: str) -> bool:
-    """Whether an attribute of this name is learned state."""
     return name.isidentifier() and name.endswith("_") and not name.startswith("_")
 
 
 def _is_plain(values: Iterable) -> bool:
-    """Whether all values are written as they are."""
     return set(map(type, values)) <= {str, bool, int, float, type(None)}
 
 
@@ -137,7 +114,7 @@ def _is_plain(values: Iterable) -> bool:
 
 
 class Packed:
-    """An object as JSON (`description`), `arrays` and `frames`. The JSON refers to both by their path within the object."""
+    """An object as JSON, which refers to `arrays` and `frames` by their path within the object."""
 
     def __init__(self, value: Saved):
         self.arrays: dict[str, np.ndarray] = {}
@@ -194,10 +171,7 @@ class Packed:
 
 @contextlib.contextmanager
 def refuse_damaged(folder: str | Path, title: str) -> Iterator[None]:
-    """Turn any error while a damaged or foreign folder is read into one DataError that names the folder.
-
-    Refused before they are read: pipes and devices, which may never end, and arrays that unpacked do not fit into memory.
-    """
+    """Turn any error of a damaged or foreign folder into a DataError. Pipes, devices and huge arrays are not read."""
     for path in Path(folder).glob("*"):
         if path.exists() and not (path.is_file() or path.is_dir()):
             raise DataError(f"{path}: is no file, but a pipe or a device; remove it")
@@ -218,8 +192,6 @@ def refuse_damaged(folder: str | Path, title: str) -> Iterator[None]:
 
 
 class _Reader:
-    """Builds the objects of one folder."""
-
     def __init__(self, folder: Path, arrays: dict[str, np.ndarray], trusted: tuple[str, ...]):
         self.folder, self.arrays, self.trusted = folder, arrays, trusted
 
@@ -259,7 +231,6 @@ class _Reader:
         return kind
 
     def unpack(self, value: Any) -> Any:
-        """A value from its JSON."""
         if isinstance(value, list):
             return value if _is_plain(value) else [self.unpack(v) for v in value]
         if not isinstance(value, dict):
@@ -279,7 +250,7 @@ class _Reader:
 
 
 def _read_arrays(folder: Path, packed: str) -> dict[str, np.ndarray]:
-    """Arrays of an NPZ file whose headers agree with the sizes of its members, and of NPY files. Objects are refused."""
+    """Arrays of NPZ (headers must agree with the sizes of members) and NPY files. Objects are refused."""
     arrays = {p.stem: np.asarray(np.load(p, mmap_mode="c")) for p in folder.glob("*.npy")}
     if not (path := folder / packed).exists():
         return arrays
@@ -314,7 +285,7 @@ def _read_header(handle: IO[bytes], label: str) -> tuple[tuple[int, ...], np.dty
 
 
 def _fits(value: object, hint: Any) -> bool:
-    """Whether a value is of the type that a dataclass declares. Packed of lists and dicts are not looked at."""
+    """Whether a value is of the type that a dataclass declares. What is in lists and dicts is not looked at."""
     origin, args = typing.get_origin(hint), typing.get_args(hint)
     if origin in (typing.Union, types.UnionType):
         return any(_fits(value, arm) for arm in args)
@@ -329,7 +300,7 @@ def _fits(value: object, hint: Any) -> bool:
 
 
 def expect(model: object, **expected: type | tuple[str, tuple]) -> None:
-    """Refuse learned attributes that are not as expected. Kernels do not check bounds, so what they read is checked here."""
+    """Refuse learned attributes of other types or shapes. Kernels do not check bounds, so this does."""
     for name, what in expected.items():
         value, label = getattr(model, name, None), f"{type(model).__name__}.{name}"
         if isinstance(what, tuple):
@@ -345,7 +316,7 @@ def _check_type(value: object, expected: type, label: str) -> None:
 
 
 def check_classes(model: object, classes: int | None = None) -> None:
-    """Refuse `classes_` that are not ascending and distinct, or of another number. Arguments and errors as of `expect`."""
+    """Refuse `classes_` that are not ascending and distinct, or of another number, as `expect` does."""
     expect(model, classes_=("biufU", (classes,)))
     values = vars(model)["classes_"]
     if not len(values) or not np.array_equal(np.unique(values), values):

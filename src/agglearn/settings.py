@@ -1,8 +1,6 @@
-"""Types of settings: what a parameter may be stands in its annotation, and is checked where the parameter is given.
+"""Types of settings: what a parameter may be stands in its annotation, and is checked where it is given.
 
-A constructor declares `n_chains: Count = 10_000`. The configuration is checked against such annotations before anything runs, an
-estimator when it is fitted, a data set when it is made. Parameters without an annotation, or with one of another kind, may be
-anything. Planning reads it, so nothing heavy is imported.
+A constructor declares `n_chains: Count = 10_000`. Other annotations, or none, allow all. Nothing heavy is imported.
 """
 
 import decimal
@@ -28,7 +26,7 @@ REQUIRED = inspect.Parameter.empty
 
 @dataclass(frozen=True)
 class Range:
-    """Bounds of a number. `open` names the ends that are not allowed themselves. An infinite number needs `infinite`."""
+    """Bounds of a number. `open` names the ends that are not allowed. An infinite number needs `infinite`."""
 
     low: float = -math.inf
     high: float = math.inf
@@ -49,8 +47,6 @@ class Range:
 
 @dataclass(frozen=True)
 class OneOf:
-    """One of several names, such as the keys of a mapping."""
-
     names: Collection[str]
 
     def __contains__(self, value: object) -> bool:
@@ -66,7 +62,6 @@ class OptionsOf:
     without: tuple[str, ...] = ()
 
     def faults(self, options: Any, name: Any, path: str, reading: "Runtime") -> Iterator[Fault]:
-        """Faults of the options of a name. An unknown name is the fault of the other parameter."""
         if isinstance(name, str) and name in self.functions:
             taken = reading.parameters(self.functions[name])
             taken = taken and {k: p for k, p in taken.items() if k not in self.without}
@@ -75,12 +70,11 @@ class OptionsOf:
 
 @dataclass(frozen=True)
 class ParametersOf:
-    """Names of the constructor's parameters of the object that another parameter holds: text, or the keys of a mapping."""
+    """Names of the constructor's parameters of another parameter's object: text, or the keys of a mapping."""
 
     parameter: str
 
     def faults(self, names: Any, holder: Any, path: str, reading: "Runtime") -> Iterator[Fault]:
-        """Faults of names of parameters of the holder."""
         taken = reading.parameters(holder)
         for name in names if isinstance(names, Mapping) else [names]:
             if taken is not None and name not in taken:
@@ -126,27 +120,24 @@ def parameters(target: Any) -> dict[str, Parameter] | None:
 
 
 def check(target: Any, given: Mapping, prefix: str = "") -> None:
-    """Check keys and values for a class, function or TypedDict."""
     name = "it" if typing.is_typeddict(target) else target.__name__
     for path, fault in keys_at_fault(name, parameters(target), given, prefix):
         raise ConfigError(f"{path}: {fault}" if path else fault)
 
 
 def check_parameters(estimator: Any) -> None:
-    """Check what an estimator was constructed with."""
     kind: Any = type(estimator)
     for path, fault in values_at_fault(estimator.get_params(deep=False), parameters(kind) or {}):
         raise ConfigError(f"{kind.__name__}: {path}: {fault}")
 
 
 def check_choice(name: str, value: object, choices: Collection[str]) -> None:
-    """Check an option that is one of several words."""
     if value not in choices:
         raise ConfigError(f"unknown {name} {value!r}{meant(value, choices)}; choose one of {', '.join(choices)}")
 
 
 def scalar(text: str) -> str | float | bool | None:
-    """The number, the boolean or the null that YAML reads in a text, or a number such as 1e-3, or else the text itself."""
+    """The number, boolean or null that YAML reads in a text, or a number such as 1e-3, else the text itself."""
     try:
         value = yaml.safe_load(text)
         return value if value is None or isinstance(value, int | float) else float(text)
@@ -161,15 +152,12 @@ class Runtime:
     """How values of running code are read. Those of a configuration are read otherwise, see `Configured`."""
 
     def variants(self, value: Any, path: str) -> Iterator[tuple[str, Any]]:
-        """(path, value) of all values that `value` stands for."""
         yield path, value
 
     def is_object(self, value: object, hint: Any) -> bool:
-        """Whether a value is an object of a class."""
         return hint in (Any, object, Built) or isinstance(value, hint)
 
     def description(self, value: Mapping, hint: Any, path: str) -> Iterator[Fault]:
-        """What is wrong with a mapping where an object is needed."""
         yield path, f"{reprlib.repr(value)} is not allowed; it must be a {hint.__name__}"
 
     def describe_misplaced(self, value: object, words: str) -> str:
@@ -177,7 +165,6 @@ class Runtime:
         return f"{reprlib.repr(value)} is not allowed; it must be {words}"
 
     def parameters(self, target: Any) -> dict[str, Parameter] | None:
-        """Keys that a function, or an object's class, takes."""
         taker: Any = target if inspect.isroutine(target) else type(target)
         return parameters(taker)
 
@@ -205,7 +192,6 @@ def keys_at_fault(
 def values_at_fault(
     given: Mapping, declared: dict[str, Parameter], prefix: str = "", reading: Runtime = RUNTIME
 ) -> Iterator[Fault]:
-    """What is wrong with the values of a mapping of settings."""
     for key, value in given.items():
         path = f"{prefix}.{key}" if prefix else str(key)
         hint = declared.get(key, Parameter()).hint
@@ -244,7 +230,6 @@ def bare(hint: Any) -> Any:
 
 
 def _arms(hint: Any) -> tuple:
-    """The alternatives of a union."""
     if typing.get_origin(hint) in (Union, types.UnionType):
         return tuple(arm for one in typing.get_args(hint) for arm in _arms(one))
     return (hint,)
@@ -277,7 +262,6 @@ def _allows(hint: Any, value: Any, reading: Runtime) -> bool:
 
 
 def _contains(hint: Any, value: object) -> bool:
-    """Whether the parts of a value have to be looked at."""
     base = typing.get_origin(hint) or hint
     if base in (list, tuple):
         return hasattr(value, "__iter__") and not isinstance(value, str | Mapping)
@@ -286,7 +270,6 @@ def _contains(hint: Any, value: object) -> bool:
 
 
 def _within(value: Any, hint: Any, path: str, reading: Runtime) -> Iterator[Fault]:
-    """Faults of the parts of a list, a mapping, or the description of an object."""
     base, args = typing.get_origin(hint) or hint, typing.get_args(hint)
     if base in (list, tuple):
         each = [*args[:1]] * len(value) if base is list or Ellipsis in args else args
@@ -308,7 +291,6 @@ def _within(value: Any, hint: Any, path: str, reading: Runtime) -> Iterator[Faul
 
 
 def _names(hint: Any) -> Iterator:
-    """The values that a type lists."""
     for arm in _arms(hint):
         if typing.get_origin(arm) is Literal:
             yield from typing.get_args(arm)
@@ -320,7 +302,6 @@ NAMES = {int: "a whole number", float: "a number", str: "text", bool: "true or f
 
 
 def type_words(hint: Any) -> str:
-    """A type for a person."""
     base: Any = typing.get_origin(hint) or hint
     base, args = list if base is Sequence else base, typing.get_args(hint)
     if names := list(_names(hint)):

@@ -73,5 +73,4 @@ def json_lines(value: object, levels: int = 3) -> str:
 
 
 def read_json(path: Path | str) -> Any:
-    """Content of a JSON file."""
     return json.loads(Path(path).read_text())

@@ -50,7 +50,7 @@ def list_some(names: Iterable[object], limit: int = 12) -> str:
 def write_csv(frame: "pd.DataFrame", path: str | Path) -> None:
     """Write a table, with an apostrophe before each text that a spreadsheet would run as a formula.
 
-    A text that begins with an apostrophe gets one too. So a program gets the text back by removing the first apostrophe.
+    A text that begins with an apostrophe gets one too, so a program removes the first one.
     """
     texts = frame.select_dtypes(exclude=["number", "bool"])
     escaped = {name: texts[name].map(_escape, na_action="ignore") for name in texts}

@@ -1,4 +1,4 @@
-"""Collective graphical models: inference and learning about individuals from noisy counts of a population (Sun 2019)."""
+"""Collective graphical models: inference and learning about individuals from noisy counts (Sun 2019)."""
 
 from agglearn.collective.cliques import from_cliques
 from agglearn.collective.em import MigrationEM, MobilityBaseline, MobilityEM, SharedTableEM

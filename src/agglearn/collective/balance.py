@@ -6,11 +6,7 @@ import numpy as np
 def balance_flows(
     first: np.ndarray, last: np.ndarray, pairs: np.ndarray, allowed: np.ndarray, rounds: int = 200
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Sums (L,), (L,), (L, L) near the given ones, not negative, with first + arrivals = last + departures in every state.
-
-    The sums are found by alternating projections (von Neumann). first, last : individuals per state at the first and at the
-    last step. pairs : movements of all steps together. allowed : (L, L) which of them are possible. The others become zero.
-    """
+    """Sums (L,), (L,), (L, L) ≥ 0 near the given ones and consistent, by alternating projections (von Neumann)."""
     # an individual that stays is neither arrival nor departure
     moves = (allowed & ~np.eye(len(first), dtype=bool)).astype(float)
     neighbours = moves + moves.T

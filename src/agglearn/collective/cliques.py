@@ -1,8 +1,4 @@
-"""Junction trees as tree models: cliques and separators are nodes whose states are assignments of their variables.
-
-The state of a separator follows from the clique's, so the table of the edge between them has no more information than the
-clique's table. The Bethe entropy of this tree is therefore that of the junction tree (Sun 2019, section 2.1.2.4).
-"""
+"""Junction trees as tree models: cliques and separators are nodes, states assignments (Sun 2019, section 2.1.2.4)."""
 
 from collections.abc import Mapping, Sequence
 
@@ -16,30 +12,16 @@ from agglearn.errors import DataError
 def from_cliques(
     sizes: Mapping[str, int], cliques: Sequence[Sequence[str]], log_factors: Sequence[np.ndarray]
 ) -> tuple[TreeModel, dict[tuple[str, ...], int]]:
-    """Build a tree model from potentials over small sets of variables.
+    """Build a tree model from potentials over small sets of variables, with the node of each clique and separator.
 
-    A variable alone can be observed if it is one of the cliques, with log-factor zero.
+    Its states number assignments in C order. A clique of one variable, with log-factor zero, makes it observable.
 
     Parameters
     ----------
     sizes : mapping of str to int
         Number of states of each variable.
-    cliques : sequence of sequences of str
-        Sets of variables, which must form a junction tree.
-    log_factors : sequence of ndarray
-        Log-potential of each clique, an array with one axis per variable.
-
-    Returns
-    -------
-    TreeModel
-        Its states number assignments in C order of the variables.
-    dict
-        Node of each clique and separator.
-
-    Raises
-    ------
-    DataError
-        The cliques form no junction tree, or a factor does not fit.
+    cliques, log_factors : sequence of sequences of str, sequence of ndarray
+        Sets of variables that form a junction tree (else DataError), and log-potentials with one axis per variable.
     """
     names = [tuple(c) for c in cliques]
     for name, factor in zip(names, log_factors, strict=True):
@@ -65,7 +47,7 @@ def from_cliques(
 
 
 def _join(names: list[tuple[str, ...]]) -> list[tuple[int, int, tuple[str, ...]]]:
-    """Edges (clique, clique, separator) of a maximum spanning tree, which must have the running intersection property."""
+    """Edges (clique, clique, separator) of a maximum spanning tree with the running intersection property."""
     pairs = [(len(set(a) & set(b)), i, j) for i, a in enumerate(names) for j, b in enumerate(names) if i < j]
     joined = DisjointSet(range(len(names)))
     edges: list[tuple[int, int, tuple[str, ...]]] = []

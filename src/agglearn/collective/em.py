@@ -24,11 +24,8 @@ Family = TypeVar("Family", bound=ParametricModel)
 
 
 class _Learner(Estimator, Generic[Family]):
-    """Base of learners of a parametric model from instances. Subclasses give the model and the initial θ.
-
-    theta_ : parameters. trace_ : (iteration, seconds, θ). edge_tables_ : per instance, of the last E step.
-    evaluations_ : number of E steps. contexts_, n_steps_, size_ : what the model depends on.
-    """
+    """Learns θ `theta_`, with `trace_` of (iteration, seconds, θ), `edge_tables_` of the last E step, number of E steps
+    `evaluations_`, and `contexts_`, `n_steps_` and `size_`, which the model depends on."""
 
     observes = FlowInstances
     method: str
@@ -38,13 +35,11 @@ class _Learner(Estimator, Generic[Family]):
     learner: str
 
     def warm_up(self) -> None:
-        """Compile by one iteration on small counts."""
         learner = clone(self)
         learner.n_iter = min(self.n_iter, 1)
         learner.fit(FlowInstances((self._small_counts(),)))
 
     def _small_counts(self) -> FlowCounts:
-        """Counts that are just large enough to compile on."""
         raise NotImplementedError
 
     def _fit(self, observation: FlowInstances) -> None:
@@ -62,7 +57,7 @@ class _Learner(Estimator, Generic[Family]):
         self.edge_tables_ = [i.edge_tables for i in learned.inferences]
 
     def parametric_model(self) -> Family:
-        """Return the parametric model of the instances."""
+        """Parametric model of the instances."""
         raise NotImplementedError
 
     def _start(self, family: Family, observation: FlowInstances) -> np.ndarray:
@@ -76,13 +71,7 @@ class _Learner(Estimator, Generic[Family]):
         return first
 
     def models(self, theta: np.ndarray | None = None) -> list[ChainModel]:
-        """Return the chain of each instance.
-
-        Parameters
-        ----------
-        theta : ndarray, shape (K,), optional
-            Parameters, by default the learned ones.
-        """
+        """Chain of each instance, by default with the learned parameters (K,)."""
         family, theta = self.parametric_model(), self.theta_ if theta is None else theta
         return [family.model(theta, k) for k in range(len(self.contexts_))]
 
@@ -91,17 +80,14 @@ class _Learner(Estimator, Generic[Family]):
 class MigrationEM(_Learner[LogLinearTransitions]):
     """Four parameters of bird migration from node counts of several years (Sun 2019, section 2.6.1.5).
 
-    Each instance's context has the public arrays `shape` (rows, columns), `wind` (T−1, 2), `log_initial` (L,) and, if not every
-    step is possible, `allowed` (L, L).
+    Contexts have `shape` (rows, columns), `wind` (T−1, 2), `log_initial` (L,) and, to forbid steps, `allowed` (L, L).
 
     Parameters
     ----------
     method, n_iter, options : str, int, dict
         Inference method of the E step, see `infer`, maximal number of iterations, and options of the method.
-    start_scale : float
-        Standard deviation of the random start.
-    trace_every : int
-        Every so many iterates are recorded in `trace_`.
+    start_scale, trace_every : float, int
+        Standard deviation of the random start. One iterate in so many is recorded in `trace_`.
     random_state : int, RandomState, Generator or None
         Seed of sampling methods.
     learner : {'lbfgs', 'em'}
@@ -139,18 +125,16 @@ class MigrationEM(_Learner[LogLinearTransitions]):
 class MobilityEM(_Learner[HomogeneousPotentials]):
     """Free, time-homogeneous potentials of human mobility from noisy counts (Sun 2019, section 2.6.2).
 
-    A network that is not complete has `allowed` (L, L), which state follows which, in each instance's context.
+    Contexts of a network that is not complete have `allowed` (L, L), which state follows which.
 
     Parameters
     ----------
-    method, n_iter, options
-        As in `MigrationEM`.
+    method, n_iter, options : see `MigrationEM`
     start : {'baseline', 'random'}
-        Maximum likelihood that ignores the noise, from edge counts, or random numbers.
+        Maximum likelihood of edge counts that ignores the noise, or random numbers from `random_state`.
     m_steps, baseline_iter : int
         L-BFGS iterations per M step of EM, each from the last θ, and of the baseline.
-    trace_every, random_state, learner
-        As in `MigrationEM`. The seed is that of the random start.
+    trace_every, random_state, learner : see `MigrationEM`
     """
 
     method: Method = "dual-newton"
@@ -183,10 +167,8 @@ class MobilityBaseline(MobilityEM):
 
     Parameters
     ----------
-    baseline_iter : int
-        Number of L-BFGS iterations.
-    random_state : int, RandomState, Generator or None
-        Unused: the result is deterministic.
+    baseline_iter, random_state : int, int or None
+        Number of L-BFGS iterations. The seed is unused: the result is deterministic.
     """
 
     def __init__(self, baseline_iter: Whole = 200, random_state: RandomState = None) -> None:
@@ -208,13 +190,12 @@ def fit_ignoring_noise(family: HomogeneousPotentials, observation: FlowInstances
 class SharedTableEM(_Learner[FreeTables]):
     """One free table of origins and destinations, shared by several periods whose noisy tables were published.
 
-    θ starts at the sum of the noisy tables, with negative sums set to zero. Cells that are false in the context's `allowed`
-    (L, L) have no parameter.
+    It starts at the sum of the noisy tables, without negatives. Cells outside the context's `allowed` (L, L) stay zero.
 
     Parameters
     ----------
-    method, n_iter, options, trace_every, random_state, learner
-        As in `MigrationEM`. The seed is unused: that of sampling methods is in `options`.
+    method, n_iter, options, trace_every, random_state, learner : see `MigrationEM`
+        The seed is unused: that of sampling methods is in `options`.
     """
 
     method: Method = "dual-newton"

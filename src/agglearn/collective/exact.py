@@ -1,8 +1,4 @@
-"""Exact MAP and exact marginals by message passing over tables (Sun 2019, Theorem 1). The tests take them as truth.
-
-The CGM distribution factors along the tree into edge tables, with node tables as separators. Every table with M individuals is
-enumerated once. Messages between node tables are maxima or sums over the edge tables that connect them.
-"""
+"""Exact MAP and marginals by messages over all tables of M individuals (Sun 2019, Theorem 1), the tests' truth."""
 
 from math import comb
 from typing import Literal
@@ -26,10 +22,7 @@ def infer_exact(
     max_tables: Count = MAX_TABLES,
     record: Recorder | None = None,
 ) -> Inference:
-    """Return the most probable integer tables (`kind="map"`), or their posterior mean (`kind="marginals"`).
-
-    details : `log_evidence`, log p(y) (for `marginals`), or `log_posterior`, log p(n) p(y | n) at the maximum.
-    """
+    """Most probable integer tables (details `log_posterior`), or posterior mean of the tables (`log_evidence`)."""
     problem.require_whole("exact inference")
     passing = TableMessagePassing(problem, kind == "map", max_tables)
     edges = passing.best_tables() if kind == "map" else passing.mean_tables()
@@ -38,10 +31,7 @@ def infer_exact(
 
 
 class TableMessagePassing:
-    """Messages over tables, up the tree (Theorem 1).
-
-    log_total : logarithm of the maximum, or of the sum, of p(n) p(y | n).
-    """
+    """Messages over tables (Theorem 1). `log_total` is the log of the maximum, or of the sum, of p(n) p(y | n)."""
 
     def __init__(self, problem: Problem, maximise: bool, max_tables: int) -> None:
         self.problem, self.model, self.maximise = problem, problem.model, maximise
@@ -87,7 +77,7 @@ class TableMessagePassing:
         return tables, rows, columns, cells @ log_phi[allowed] - log_factorials - loss
 
     def _enumerate(self, shape: tuple[int, int], allowed: tuple[int, ...]) -> tuple[np.ndarray, ...]:
-        """Tables of a shape with individuals in `allowed` cells only, which edges share: these cells, tables, margins, log n!."""
+        """Tables with individuals in `allowed` cells only, which edges share: these cells, tables, margins, log n!."""
         if (shape, allowed) not in self.enumerated:
             m = int(self.problem.M)
             cells = compositions(m, len(allowed))
@@ -98,7 +88,6 @@ class TableMessagePassing:
         return self.enumerated[shape, allowed]
 
     def _pass_up(self) -> None:
-        """Compute messages and beliefs from the leaves to the root."""
         model, order = self.model, self.model.rooted.order
         for c in order[:0:-1]:
             _, rows, columns, value = self.edges[c]
@@ -112,7 +101,6 @@ class TableMessagePassing:
             raise DataError("no tables of this population can give these counts")
 
     def best_tables(self) -> list[np.ndarray]:
-        """Edge tables of the maximum, by backtracking from the root."""
         model, order = self.model, self.model.rooted.order
         chosen, best = {order[0]: int(np.argmax(self.beliefs[order[0]]))}, self._zeros()
         for c in order[1:]:
@@ -123,7 +111,6 @@ class TableMessagePassing:
         return [t.astype(float) for t in model.split_edges(best)]
 
     def mean_tables(self) -> list[np.ndarray]:
-        """Posterior mean of the edge tables."""
         model, order = self.model, self.model.rooted.order
         log_posterior, mean = {order[0]: self.beliefs[order[0]] - logsumexp(self.beliefs[order[0]])}, self._zeros()
         for c in order[1:]:
@@ -140,7 +127,6 @@ class TableMessagePassing:
 
 
 def _refuse_many(name: str, total: int, n_cells: int, max_tables: int) -> None:
-    """Raise DataError for more tables than can be enumerated."""
     if (n := comb(total + n_cells - 1, total)) > max_tables:
         raise DataError(
             f"{name}: {n:,} tables of {n_cells} cells with {total:,} individuals are too many to enumerate (at most "

@@ -15,11 +15,7 @@ Observed = list[tuple[NoiseModel, np.ndarray, np.ndarray]]  # noise, cells, coun
 
 
 def refuse_impossible(model: TreeModel, population_size: float, observed: Observed) -> None:
-    """Raise DataError if exact counts, the potentials and M allow no tables of real numbers.
-
-    Counts are added from the root down. The error names the first node and edge whose counts make it impossible, and
-    the count that is furthest from the nearest possible tables.
-    """
+    """DataError if exact counts allow no tables of real numbers. It names the first impossible node and edge."""
     program = _Program(model, population_size, observed)
     possible, impossible = 0, model.n_nodes
     if program.is_feasible(impossible):
@@ -41,10 +37,7 @@ def refuse_impossible(model: TreeModel, population_size: float, observed: Observ
 
 
 class _Program:
-    """The linear program. Its variables are all node cells, then each edge cell whose potential is positive.
-
-    cells, counts : exact counts. rank : position from the root down of the node, or of the node below the edge, of each count.
-    """
+    """Variables are node cells, then possible edge cells. `rank` is each count's position from the root down."""
 
     def __init__(self, model: TreeModel, population_size: float, observed: Observed) -> None:
         tree, size = model.rooted, model.size
@@ -100,5 +93,4 @@ class _Program:
 
 
 def _indicator_matrix(rows: np.ndarray, columns: np.ndarray, shape: tuple[int, int]) -> sparse.csr_matrix:
-    """Matrix of ones in the given cells."""
     return sparse.csr_matrix((np.ones(np.size(rows)), (np.ravel(rows), np.ravel(columns))), shape)

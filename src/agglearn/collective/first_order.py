@@ -1,9 +1,4 @@
-"""First-order methods for the approximate MAP problem. Each iterates belief propagation and a rule for the next λ.
-
-Sun 2019: feasibility-preserving NLBP (Algorithm 2), Bethe-RDA (Algorithm 3, Vilnis et al. 2015), mirror descent (eq. A.2),
-accelerated RDA (eqs. A.3 and A.4, after Xiao 2010). Where a loss has no gradient (Laplace noise) they follow a
-sub-gradient. They return the last belief propagation, which is feasible, with its duality gap.
-"""
+"""First-order methods for the approximate MAP problem: belief propagation and a rule for the next λ (Sun 2019)."""
 
 from typing import Literal
 
@@ -26,10 +21,7 @@ def nlbp_feasible(
     max_iter: Count = 2000,
     record: Recorder | None = None,
 ) -> Point:
-    """Minimise F by feasible NLBP (Algorithm 2): z ← (1 − α) z + α BP(θ − ∇ℓ(z)) with α = `damping`.
-
-    It stops when the duality gap is small and z hardly differs from the result of belief propagation.
-    """
+    """Algorithm 2: z ← (1 − α) z + α BP(θ − ∇ℓ(z)), α = `damping`, until the gap and the change of z are small."""
     point = problem.point(np.zeros(problem.size))
     z = point.z.copy()
     averaged = problem.M * problem.start.pairs() if record else np.empty(0)
@@ -54,12 +46,7 @@ def bethe_rda(
     max_iter: Count = 2000,
     record: Recorder | None = None,
 ) -> Point:
-    """Minimise F by Bethe-RDA (Algorithm 3): λ = t / (β + t) times the mean of all gradients so far.
-
-    schedule : with `thesis`, β is `beta` in every step. The Poisson gradient has no bound, and a large first one stays in
-        the mean for ever. With `safe`, the mean restarts from the present λ, which then has the weight β. A restart doubles β
-        if F would rise, and halves it after max(4, β) steps. Laplace noise, which has no gradient, always takes `thesis`.
-    """
+    """Algorithm 3 (Vilnis et al. 2015): λ = t / (β + t) times the mean of all gradients so far."""
     safe = schedule == "safe" and problem.smooth
     point = start = problem.point(np.zeros(problem.size))
     total, t = np.zeros(problem.size), 0
@@ -87,11 +74,7 @@ def mirror_descent(
     max_iter: Count = 2000,
     record: Recorder | None = None,
 ) -> Point:
-    """Minimise F by mirror descent (eq. A.2): λ ← (λ + η ∇ℓ(z)) / (1 + η), where ∇φ(z) is −λ.
-
-    schedule : with `thesis`, η_t = `step` / √t. With `safe`, η starts at `step`, is halved until F does not rise and grows
-        by half after each step. Laplace noise, which has no gradient, always takes `thesis`.
-    """
+    """Eq. A.2: λ ← (λ + η ∇ℓ(z)) / (1 + η). η is step / √t (`thesis`, Laplace noise), or halved until F falls."""
     safe, step_size = schedule == "safe" and problem.smooth, step
     point = problem.point(np.zeros(problem.size))
     for t in track(range(1, max_iter + 1), "steps"):
@@ -117,12 +100,7 @@ def accelerated_rda(
     max_iter: Count = 2000,
     record: Recorder | None = None,
 ) -> Point:
-    """Minimise F by accelerated RDA (eq. A.4).
-
-    Gradients have weights t/2, A_t = t(t + 1)/4, and λ = A_t / (A_t + β + L′) times their mean. L′ bounds the curvature of the
-    loss relative to that of −H_B. It has no bound for Poisson noise, so it starts at `lipschitz` and doubles until the step
-    satisfies the inequality of the convergence proof.
-    """
+    """Eq. A.4 (after Xiao 2010). Its bound of the loss's curvature doubles from `lipschitz` until the proof holds."""
     point = problem.point(np.zeros(problem.size))
     w, mean = point.z.copy(), np.zeros(problem.size)
     for t in track(range(1, max_iter + 1), "steps"):
@@ -152,7 +130,6 @@ def _is_lower(new: Point, old: Point) -> bool:
 
 
 def _is_done(problem: Problem, point: Point, tol: float, record: Recorder | None) -> bool:
-    """Record a point, and find whether it solves the problem."""
     if record:
         record(point)
     return problem.is_solved(point, tol)

@@ -1,10 +1,4 @@
-"""GCGM: the Gaussian limit of the CGM distribution of a chain (Liu et al. 2014), the thesis's rival method.
-
-The node tables of a chain are a linear Gaussian process: n_1 ~ N(Mμ_1, M(diag μ_1 − μ_1 μ_1ᵀ)), n_{t+1} given n_t has mean
-P_tᵀ n_t and covariance M(diag μ_{t+1} − P_tᵀ diag(μ_t) P_t). Gaussian noise is conditioned on in closed form by a Kalman
-filter and the Bryson–Frazier smoother, which need no inverse of these singular covariances. Other noise goes through
-expectation propagation (Minka 2001) with one Gaussian site per count. Nothing is clipped, so tables can be negative.
-"""
+"""GCGM: the Gaussian limit of the CGM distribution of a chain (Liu et al. 2014), by a Kalman filter and smoother."""
 
 import numpy as np
 from scipy.linalg import lstsq
@@ -29,11 +23,7 @@ def infer_gaussian(
     tol: NonNegative = 1e-4,
     record: Recorder | None = None,
 ) -> Inference:
-    """Return the posterior mean under the Gaussian approximation (GCGM), for node counts of chains.
-
-    max_iter, tol, damping : of expectation propagation, which stops when means change by less than tol · M.
-    details : `negative`, the sum of negative entries.
-    """
+    """Posterior mean for node counts of chains (GCGM), not clipped: `negative` sums up its negative entries."""
     smoother = _Smoother(problem)
     site_mean, precision = smoother.start()
     last, converged = np.full(site_mean.shape, np.inf), False
@@ -53,8 +43,6 @@ def infer_gaussian(
 
 
 class _Smoother:
-    """Kalman filter, smoother and sites of one problem."""
-
     def __init__(self, problem: Problem) -> None:
         model = problem.model
         if any(model.rooted.parent[1:] != np.arange(model.n_nodes - 1)):
@@ -99,7 +87,7 @@ class _Smoother:
         return self._smooth(filtered)
 
     def _smooth(self, filtered: list[FilterStep]) -> tuple[np.ndarray, np.ndarray]:
-        """Bryson–Frazier smoothing: adjoint vectors and matrices backwards, without an inverse of the state's covariance."""
+        """Bryson–Frazier smoothing: it needs no inverse of the singular covariance."""
         means, variances = np.empty(self.mu.shape), np.empty(self.mu.shape)
         size = self.mu.shape[1]
         vector, matrix = np.zeros(size), np.zeros((size, size))
@@ -117,7 +105,7 @@ class _Smoother:
     def update_sites(
         self, mean: np.ndarray, variance: np.ndarray, site_mean: np.ndarray, precision: np.ndarray, damping: float
     ) -> tuple[np.ndarray, np.ndarray]:
-        """New sites from the moments of cavity times likelihood, all at once. Natural parameters are damped."""
+        """New sites from the moments of cavity times likelihood, with natural parameters damped (Minka 2001)."""
         natural = precision * site_mean
         precision = precision.copy()
         for noise, cells, y in self.counts:

@@ -1,9 +1,4 @@
-"""The approximate MAP problem given to generic convex solvers: what the thesis did with MATLAB's interior point.
-
-−H_B is written as Σ z_ij log(z_ij / n_parent) + Σ n_root log n_root, which is convex term by term. Clarabel (through CVXPY)
-takes a relative-entropy cone per cell. IPOPT (through CasADi) takes the expression with exact derivatives. The extra `generic`
-installs both packages.
-"""
+"""The approximate MAP problem by generic convex solvers of the extra `generic`: Clarabel, IPOPT."""
 
 import contextlib
 import math
@@ -33,11 +28,10 @@ TINY = 1e-30  # added inside logarithms
 
 
 class Layout:
-    """Variables x, the cells of all edge tables that somebody may be in, and n, those of all node tables, as fractions of M.
+    """Variables x, the possible cells of edge tables, and n, those of node tables, as fractions of M.
 
-    edge_cells : (k, 3) child, parent's state, child's state of each x. score : (k,) log φ. parent : (k,) the n of each x's
-    parent. node_cells : (r,) the cell of each n among the (N, L) cells. root : indices of the root's n. sums, to_nodes : A and
-    B with A x = B n.
+    edge_cells, score, parent : (k, 3) child, parent's state, child's state of each x, (k,) log φ, (k,) n of its parent.
+    node_cells, root : (r,) cell (N, L) of each n, and the root's n. sums, to_nodes : A and B with A x = B n.
     """
 
     def __init__(self, problem: Problem) -> None:
@@ -95,11 +89,10 @@ def infer_cvxpy(
     time_limit: Positive | None = None,
     record: Recorder | None = None,
 ) -> Inference:
-    """Minimise F by Clarabel, an interior point method on exponential cones, through CVXPY.
+    """Minimise F by Clarabel, an interior point method on exponential cones, to a relative gap `tol` (eq. 2.7).
 
-    tol : relative gap of eq. 2.7, as for the other methods. Clarabel's own tolerance is a millionth of it, which its
-        results need, and at least 1e-10, which it can still reach. Large problems end at a gap of about 1e-5.
-    time_limit : seconds for the solver's set-up and solve together.
+    Its own tolerance is tol / 10⁶, which its results need, at least 1e-10. Large problems end at a gap of 1e-5.
+    `time_limit` is in seconds and holds for set-up and solve together.
     """
     cp = require("cvxpy", "generic")
     deadline = time.monotonic() + (time_limit or math.inf)
@@ -148,11 +141,7 @@ def infer_ipopt(
     max_iter: Count = 500,
     record: Recorder | None = None,
 ) -> Inference:
-    """Minimise F by IPOPT, a primal-dual interior point method, with exact derivatives from CasADi.
-
-    tol : relative gap of eq. 2.7, as for the other methods. IPOPT's own tolerance is a hundredth of it, which its results need.
-    time_limit : seconds for the solver's set-up and solve together. max_iter : iterations after which the solver stops.
-    """
+    """Minimise F by IPOPT to a relative gap `tol`, within `time_limit` seconds for set-up and solve together."""
     ca = require("casadi", "generic")
     deadline = time.monotonic() + (time_limit or math.inf)
     layout, m = Layout(problem), problem.M
@@ -200,7 +189,7 @@ def infer_ipopt(
 
 
 def _seconds_left(deadline: float, limit: float | None) -> float:
-    """Seconds left for the next step of the set-up. Raises Stopped if there are none. A step that has started is finished."""
+    """Seconds left for the next step of the set-up, else Stopped. A step that has started is finished."""
     left = deadline - time.monotonic()
     if left <= 0:
         raise _limit_error(limit, 0)

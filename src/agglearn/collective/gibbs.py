@@ -32,10 +32,9 @@ def infer_gibbs(
     random_state: Stream = None,
     record: Recorder | None = None,
 ) -> Inference:
-    """Return the mean of the tables over `n_moves` moves, without the fraction `burn_in`.
+    """Mean of the tables over `n_moves` moves, without the fraction `burn_in`. The trace has `stages` means so far.
 
-    stages : number of iterates in the trace, each the mean so far. details["means"] has (seconds, moves, tables) of each,
-        burn-in included. random_state : a tuple names a stream of its own.
+    details["means"] has (seconds, moves, tables) of each stage. A tuple as `random_state` names a stream of its own.
     """
     problem.require_whole("sampling")
     seed = random_state if isinstance(random_state, tuple) else draw_seed(random_state)
@@ -55,10 +54,7 @@ def infer_gibbs(
 
 
 class Chain:
-    """A Markov chain over tables.
-
-    nodes (N, L), tables (N, L, L) : current state. sums : (N, L, L) tables after each move since `reset`, added up.
-    """
+    """Markov chain over tables. `sums` (N, L, L) adds up the tables after each move since `reset`."""
 
     def __init__(self, problem: Problem, rng: np.random.Generator, tables: Sequence[np.ndarray] | None = None) -> None:
         self.problem, model = problem, problem.model
@@ -73,7 +69,6 @@ class Chain:
         self.reset()
 
     def reset(self) -> None:
-        """Forget the moves so far."""
         self.sums, self.n_moves = np.zeros_like(self.tables), 0
 
     def run(self, n_moves: int, seed: int) -> None:
@@ -89,18 +84,11 @@ class Chain:
         return [t.copy() for t in self.problem.model.split_edges(self.tables)]
 
     def mean(self) -> list[np.ndarray]:
-        """Mean of the edge tables since `reset`."""
         return [t / self.n_moves for t in self.problem.model.split_edges(self.sums)]
 
 
 class Fixed:
-    """Cells that exact counts and potentials of zero fix.
-
-    nodes : (N, L) fixed counts, observed at the node or implied by a whole edge table. NaN elsewhere.
-    edges : (N, L, L) exact counts by child, parent's state first. NaN elsewhere. incomplete : whether the table of some edge
-    has a fixed or forbidden cell between possible states. needs_paths : whether rectangles and shifts alone may not reach
-    all tables.
-    """
+    """Counts (N, L) and (N, L, L) that exact counts and zero potentials fix, NaN elsewhere, and the moves needed."""
 
     def __init__(self, problem: Problem) -> None:
         self.problem, model = problem, problem.model
@@ -168,7 +156,7 @@ def _model_of(model: TreeModel, beliefs: Beliefs) -> TreeModel:
 
 
 def _path_proposal(model: TreeModel, beliefs: Beliefs) -> tuple[np.ndarray, np.ndarray]:
-    """Conditionals (N, L, L) and the root's marginal (L,) of new paths: half the approximate MAP's, half the model's."""
+    """Conditionals (N, L, L) and root's marginal (L,) of new paths: half the approximate MAP's, half the model's."""
     (steps, first), (prior_steps, prior) = beliefs.conditionals(), model.beliefs.conditionals()
     visited = steps.sum(axis=2, keepdims=True) > 0
     return np.where(visited, (steps + prior_steps) / 2, prior_steps), (first + prior) / 2

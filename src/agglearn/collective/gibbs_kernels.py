@@ -1,13 +1,4 @@
-"""Numba kernels of the Gibbs sampler over tables (Sheldon and Dietterich 2011): moves along cycles, exact draws.
-
-Three kinds of move keep a population's tables consistent (Sun 2019, eq. 2.5):
-* Cells of one edge table change by +δ −δ … +δ −δ around a cycle, and node tables stay. The cycle is a rectangle. If cells are
-  forbidden or fixed, there are longer cycles as well, which connect all tables with the same margins.
-* At one node, δ individuals change from state a to state b: one pair of cells in each table at the node.
-* If pairs are forbidden, one individual takes another path, proposed from a chain and accepted after Metropolis and
-  Hastings.
-δ is drawn exactly from its conditional distribution, which is log-concave: from its mode outwards until the rest is negligible.
-"""
+"""Numba kernels of the Gibbs sampler: moves that keep tables consistent (Sun 2019, eq. 2.5), drawn exactly."""
 
 import math
 
@@ -21,7 +12,7 @@ NEGLIGIBLE = 1e-18  # relative to the largest probability
 
 @njit(cache=True, inline="always")
 def log_ratio_noise(code, y, parameter, n):
-    """Return log p(y | n + 1) − log p(y | n), 0 for exact counts. The parameter is the rate of Poisson noise, or the scale."""
+    """log p(y | n + 1) − log p(y | n), 0 for exact counts. The parameter is the rate of Poisson noise, or the scale."""
     if code == POISSON:
         return (y * math.log((n + 1.0) / n) if n > 0 else (math.inf if y > 0 else 0.0)) - parameter
     if code == GAUSSIAN:
@@ -39,10 +30,7 @@ def log_ratio_cell(observed, cell, n):
 
 @njit(cache=True)
 def draw_delta(low, high, n_cells, signs, log_phi, powers, codes, counts, parameters, n, uniform):
-    """Draw δ in [low, high] from p(δ) ∝ Π over k of φ^(s δ) / ((n + s δ)!)^power · p(y | n + s δ).
-
-    There is one entry per cell that moves, n its present count and s its sign. The caller leaves out exact counts.
-    """
+    """Draw δ in [low, high] from p(δ) ∝ Π_k φ^(sδ) / ((n + sδ)!)^power · p(y | n + sδ), without exact counts."""
     delta = 0
     while delta < high and log_step_ratio(delta, n_cells, signs, log_phi, powers, codes, counts, parameters, n) > 0:
         delta += 1
@@ -84,7 +72,6 @@ def draw_delta(low, high, n_cells, signs, log_phi, powers, codes, counts, parame
 
 @njit(cache=True)
 def log_step_ratio(delta, n_cells, signs, log_phi, powers, codes, counts, parameters, n):
-    """Return log p(δ + 1) − log p(δ)."""
     total = 0.0
     for k in range(n_cells):
         now = n[k] + signs[k] * delta
@@ -99,7 +86,7 @@ def log_step_ratio(delta, n_cells, signs, log_phi, powers, codes, counts, parame
 
 @njit(cache=True)
 def choose_rectangle(tree, sizes, cells, signs, rng):
-    """Write the four cells of two random rows and columns of a random table. Returns 4, or 0 if rows or columns are equal."""
+    """Write the four cells of two random rows and columns of a random table. Returns 4, or 0 if two are equal."""
     c = tree.order[1 + rng.integers(0, tree.order.size - 1)]
     rows, columns = sizes[tree.parent[c]], sizes[c]
     i, j = rng.integers(0, rows), rng.integers(0, columns)
@@ -116,10 +103,7 @@ def choose_rectangle(tree, sizes, cells, signs, rng):
 
 @njit(cache=True)
 def choose_cycle(tree, sizes, log_tables, table_index, evidence, cells, signs, last, rng):
-    """Write the cells of a random cycle in a random table: a walk from rows to columns along free cells, until a row recurs.
-
-    Returns the number of cells, 0 if the walk has no next cell. last : (L,) scratch, the position at which a row was left.
-    """
+    """Write the cells of a random cycle in a random table, and return their number, or 0. `last` (L,) is scratch."""
     c = tree.order[1 + rng.integers(0, tree.order.size - 1)]
     rows, columns = sizes[tree.parent[c]], sizes[c]
     last[:] = -1
@@ -174,7 +158,6 @@ def choose_shift(node, tree, sizes, old, new, cells, signs, rng):
 
 @njit(cache=True)
 def delta_limits(n_cells, cells, signs, tables):
-    """Return the smallest and the largest δ that leave no cell negative."""
     low, high = -(10**15), 10**15
     for k in range(n_cells):
         count = int(tables[cells[k, 0], cells[k, 1], cells[k, 2]])
@@ -216,10 +199,7 @@ def pick(weights, total, uniform):
 
 @njit(cache=True)
 def change_path(tree, log_tables, table_index, evidence, conditionals, first, nodes, tables, old, new, rng):
-    """Draw an individual's path and another one from the chain (conditionals, first). Returns whether it is accepted.
-
-    old, new : (N,) the two paths, filled. Given the tables, an individual's path is a Markov chain with the tables' ratios.
-    """
+    """Draw an individual's path `old` (N,), and `new` from the chain (conditionals, first). Returns whether to move."""
     root = tree.order[0]
     old[root], new[root] = pick(nodes[root], nodes[root].sum(), rng.random()), pick(first, first.sum(), rng.random())
     total = math.log(first[old[root]]) - math.log(first[new[root]])
@@ -252,7 +232,6 @@ def add(amount, c, i, j, move, tables, sums, stamps):
 
 @njit(cache=True, inline="always")
 def exchange_paths(move, tree, old, new, nodes, tables, sums, stamps):
-    """Move one individual from path `old` (N,) to path `new` (N,)."""
     for c in tree.order:
         nodes[c, old[c]] -= 1
         nodes[c, new[c]] += 1
@@ -275,7 +254,6 @@ def fill_states(
 
 @njit(cache=True, inline="always")
 def complete_sums(n_moves, order, tables, sums, stamps):
-    """Bring the sums of all cells up to the last move."""
     for c in order[1:]:
         for i in range(sums.shape[1]):
             for j in range(sums.shape[2]):
@@ -287,15 +265,10 @@ def make_moves(
     n_moves, tree, degrees, sizes, log_tables, table_index, evidence, incomplete, needs_paths, conditionals, first, nodes,
     tables, sums, stamps, rng,
 ):  # fmt: skip
-    """Make random moves. nodes (N, L), tables (N, L, L) and sums (N, L, L), the tables after each move, change in place.
+    """Make random moves that leave the posterior invariant. nodes (N, L) and tables (N, L, L) change in place.
 
-    stamps (N, L, L) have the move up to which a cell is in its sum, so that a move costs the same whatever the size of the
-    tables. With `needs_paths`, a third of all moves change a path: the individual is drawn from the tables, and the change is
-    accepted after Metropolis and Hastings. Of the others half are cycles and half change a node. Which cells these change
-    does not depend on the tables, and δ is drawn from its conditional distribution. So each move leaves the posterior
-    invariant. incomplete : tables have cells that are forbidden or fixed, so that half of the cycles are long ones.
-
-    Its parts are compiled into the loop: calls would make a move take 11 to 28 % longer.
+    sums (N, L, L) add up the tables after each move, stamps (N, L, L) have the move up to which a cell is in its sum.
+    With `needs_paths` a third of the moves change a path. Of the others half are cycles, half change a node.
     """
     max_cells = 2 * (int(degrees.max()) + 1 + sizes.max()) + 4
     last = np.zeros(sizes.max(), np.int64)

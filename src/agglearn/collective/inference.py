@@ -51,26 +51,22 @@ def infer(
 
     Parameters
     ----------
-    model : TreeModel
-        Model of one individual.
-    counts : FlowCounts or sequence of FlowCounts
-        Counts of the population.
+    model, counts : TreeModel, FlowCounts or sequence of FlowCounts
+        Model of one individual, and counts of the population.
     population_size : float
         Number of individuals, M.
     method : str
         Approximate MAP (eq. 2.7): `dual-newton` (this package's own, the default), `nlbp-feasible` (Algorithm 2),
         `nlbp-naive` (Algorithm 1), `bethe-rda` (Algorithm 3), `mirror-descent` (eq. A.2), `accelerated-rda` (eq. A.4),
-        `generic-cvxpy`, `generic-ipopt`. Others: `gaussian` (GCGM), `gibbs` (posterior mean by sampling), `exact` (Theorem 1,
-        for tiny problems).
+        `generic-cvxpy`, `generic-ipopt`. Others: `gaussian` (GCGM), `gibbs` (posterior mean by sampling), `exact`
+        (Theorem 1, for tiny problems).
     trace : bool
         Whether to record objective and violation of iterates.
     **options : Any
-        Options of the method, which the function named after it describes: tol, max_iter, damping, beta, …
+        Options of the method: tol, max_iter, damping, beta, …
 
     Raises
     ------
-    ConfigError
-        The method is unknown, or takes no such option.
     DataError
         The model or the population size cannot give the counts. The message names the node and the edge.
     NotAvailable

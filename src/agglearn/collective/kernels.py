@@ -1,12 +1,7 @@
-"""Numba kernels of belief propagation on a rooted tree. Pure: arrays in, arrays changed in place, nothing else.
+"""Numba kernels of belief propagation on a rooted tree, pure and on one thread.
 
-Nodes have up to L states. Rows of nodes with fewer states are padded by states of potential zero. Edge c joins node c to its
-parent, and `tables[table_index[c]]` is its (L, L) potential, parent's state first. Trees, messages and evidence are the
-named tuples `Rooted`, `Messages` and `Evidence`. Every message is scaled to a largest entry of one, and the logarithms of
-the scales add up to log Z.
-
-Sums run in one fixed order on one thread, so results do not depend on the number of threads. Kernels compile when first
-called, not when imported, so a process that imports this module may still fork.
+Nodes are padded to L states. `tables[table_index[c]]` (L, L) is the potential of the edge above node c, parent's state
+first. Messages are scaled to a largest entry of one. Kernels compile when called, so a process may still fork.
 """
 
 import math
@@ -23,7 +18,6 @@ TINY = 1e-290  # relative to the largest entry: smaller entries become zero, bec
 
 @njit(cache=True, fastmath=FAST)
 def matvec(table, v, out):
-    """Write table · v to `out`."""
     for i in range(table.shape[0]):
         total, row = 0.0, table[i]
         for j in range(v.size):
@@ -44,7 +38,7 @@ def matvec_transposed(table, v, out):
 
 @njit(cache=True)
 def rescale(v, out):
-    """Write v, scaled to a largest entry of one, with tiny entries set to zero. Returns the scale, 0 where v is zero."""
+    """Write v, scaled to a largest entry of one, without tiny entries. Returns the scale, 0 where v is zero."""
     top = 0.0
     for i in range(v.size):
         top = max(top, v[i])
@@ -57,10 +51,7 @@ def rescale(v, out):
 
 @njit(cache=True)
 def sweep(tables, table_index, tree, weights, messages):
-    """Propagate beliefs up and down the tree. Returns log Z, or NaN where all of a message is zero.
-
-    weights : (N, L) exponentials of node potentials. Messages are filled, but those of the subtrees start at the weights.
-    """
+    """Fill messages, for weights (N, L) exp(node potentials). Returns log Z, NaN if all of a message is zero."""
     order, parent, children, bounds = tree.order, tree.parent, tree.children, tree.bounds
     subtree, context, raw_up, raw_down, marginals = messages
     n, size = weights.shape
@@ -119,7 +110,6 @@ def multiply_row(row, weights, out):
 
 @njit(cache=True)
 def log_sum_exp(v):
-    """Return log Σ exp(v), −inf where all entries are −inf."""
     top = v[0]
     for i in range(v.size):
         top = max(top, v[i])
@@ -133,13 +123,7 @@ def log_sum_exp(v):
 
 @njit(cache=True)
 def log_sweep(log_tables, tables, log_scales, table_index, tree, potentials, conditionals, marginals):
-    """Propagate beliefs in log space, where no number underflows. Returns log Z.
-
-    tables, log_scales : `log_tables` are log `tables` + `log_scales`. Two arrays are filled: conditionals (N, L, L),
-    P(node = j | parent = i), with rows of zeros for impossible i, and marginals (N, L).
-
-    A row is summed in scaled numbers where its sum is large enough. Entries that are too small there take exponentials.
-    """
+    """Fill conditionals (N, L, L), P(node = j | parent = i), and marginals (N, L) in log space. Returns log Z."""
     (n, size), order, parent = potentials.shape, tree.order, tree.parent
     subtree, weights, row, alive = potentials.copy(), np.empty(size), np.empty(size), np.empty(size, np.int64)
     for k in range(n - 1, 0, -1):
@@ -194,10 +178,7 @@ def center_covariances(root, marginals, collected, rest, out):
 
 @njit(cache=True)
 def covariance_product(tables, table_index, tree, messages, v, out):
-    """Write Cov(1[x_c = j], Σ v(x)) to `out` (N, L), for a direction v (N, L) of node potentials. One pass up, one down.
-
-    The messages of a sweep give above[c] = E[v of the subtree | parent] and rest[c] = E[v of the rest | node].
-    """
+    """Write Cov(1[x_c = j], Σ v(x)) to `out` (N, L), for v (N, L). The messages are those of a sweep."""
     (n, size), order, parent = v.shape, tree.order, tree.parent
     subtree, context, raw_up, raw_down, marginals = messages
     above, rest, scratch = np.zeros((n, size)), np.zeros((n, size)), np.empty(size)
@@ -238,10 +219,7 @@ def mix_edge_marginals(tables, table_index, tree, messages, keep, factor, out):
 
 @njit(cache=True)
 def edge_covariance_product(tables, table_index, tree, messages, pairs, v, w, out, out_pairs):
-    """Write covariances of nodes and edges for a direction (v, w) of node and edge potentials, see `covariance_product`.
-
-    pairs : (N, L, L) edge marginals. w, out_pairs : (N, L, L).
-    """
+    """Write covariances of nodes, and of edges (N, L, L), for a direction (v, w) of node and edge potentials."""
     (n, size), order, parent = v.shape, tree.order, tree.parent
     subtree, context, raw_up, raw_down, marginals = messages
     above, rest = np.zeros((n, size)), np.zeros((n, size))
@@ -377,10 +355,7 @@ def _update_edge_potential(c, table, parent_factors, child_factors, observed, ha
 
 @njit(cache=True)
 def run_naive_round(tables, table_index, tree, degrees, states, evidence, population, damping, state):
-    """Run one round of NLBP with the naive schedule (Sun 2019, Algorithm 1): messages in order, up the tree and down.
-
-    Before a message along an edge its potential is updated (eq. 2.8), after it the tables of all edges that depend on it.
-    """
+    """Algorithm 1 (Sun 2019), one round: potential (eq. 2.8), message, then tables of all edges that depend on it."""
     order, parent, children, bounds = tree.order, tree.parent, tree.children, tree.bounds
     up, down, potentials, z, row_sums, column_sums = state
     n, size = up.shape
@@ -415,10 +390,7 @@ def run_naive_round(tables, table_index, tree, degrees, states, evidence, popula
 
 @njit(cache=True)
 def fill_softmax_moments(features, allowed, weights, theta, skip, gradient, hessian):
-    """Return Σ w(t, i) log Σ_j exp(θ·f(t, i, j)), and fill its gradient (K,) and Hessian (K, K).
-
-    Rows of weight at most `skip` are left out, and so is j where `allowed` (L, L) is false.
-    """
+    """Return Σ w log Σ_j exp(θ·f(t, i, j)) over allowed j and w > `skip`. Fill gradient (K,), Hessian (K, K)."""
     steps, size, _, k = features.shape
     total, scores = 0.0, np.empty(size)
     mean, square = np.empty(k), np.empty((k, k))

@@ -1,9 +1,4 @@
-"""Parameters of a model from noisy counts. The mode of the tables stands for their mean (Sun 2019, section 2.3.2).
-
-With J(θ) = min over z of F(z, θ) + M log Z(θ), an approximation of −log p(y | θ), an E step gives the minimum. By the
-envelope theorem it also gives the gradient: that of −Σ z log p(θ) at the tables z of the minimum. EM minimises J by E and M
-steps in turn, which is slow where counts have little information. L-BFGS takes the gradient itself.
-"""
+"""Parameters of a model from noisy counts. The mode of the tables stands for their mean (Sun 2019, section 2.3.2)."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -34,35 +29,13 @@ class ParametricModel(Protocol):
         """Number of parameters, K."""
 
     def model(self, theta: np.ndarray, instance: int) -> ChainModel:
-        """Return the chain of one instance.
-
-        Parameters
-        ----------
-        theta : ndarray, shape (K,)
-            Parameters.
-        instance : int
-            Index of the instance.
-        """
+        """Chain of one instance, for θ (K,)."""
 
     def maximise(self, theta: np.ndarray, tables: InstanceTables) -> np.ndarray:
-        """Return θ of a larger likelihood of the tables: the M step.
-
-        Parameters
-        ----------
-        theta : ndarray, shape (K,)
-            Start.
-        tables : sequence of sequences of ndarray
-            Edge tables of each instance.
-        """
+        """M step: θ of a larger likelihood than θ (K,), for the edge tables of each instance."""
 
     def gradient(self, theta: np.ndarray, tables: InstanceTables) -> tuple[np.ndarray, np.ndarray]:
-        """Return the gradient of −Σ n log p and the diagonal of its Hessian, or a bound of it, both (K,).
-
-        Parameters
-        ----------
-        theta, tables
-            As in `maximise`.
-        """
+        """Gradient of −Σ n log p and the diagonal of its Hessian, or a bound of it, both (K,)."""
 
 
 class ThetaIterate(NamedTuple):
@@ -79,10 +52,8 @@ class Learned:
 
     Parameters
     ----------
-    theta : ndarray, shape (K,)
-        Parameters of the model.
-    inferences : list of Inference
-        Result of the last E step for each instance.
+    theta, inferences : ndarray of shape (K,), list of Inference
+        Parameters of the model, and result of the last E step for each instance.
     trace, evaluations : list of ThetaIterate, int
         Iterates from the start on, thinned by `trace_every`, and number of E steps.
     """
@@ -95,7 +66,7 @@ class Learned:
 
 @dataclass
 class _Steps:
-    """E steps over all instances, warm-started by the last λ if the method takes a start, and the clock of the trace."""
+    """E steps over all instances, warm-started by the last λ if the method takes a start."""
 
     parametric_model: ParametricModel
     counts: Sequence[FlowCounts]
@@ -110,7 +81,6 @@ class _Steps:
         self.trace: list[ThetaIterate] = []
 
     def infer(self, theta: np.ndarray) -> tuple[list[Inference], float]:
-        """Tables of each instance, and J."""
         inferences, total = [], 0.0
         for k, (y, m) in enumerate(zip(self.counts, self.population_sizes, strict=True)):
             warm: dict[str, Any] = {"start": self.duals[k]} if self.method == "dual-newton" else {}
@@ -125,7 +95,6 @@ class _Steps:
         self.trace.append(ThetaIterate(iteration, self.clock.seconds(), theta.copy()))
 
     def report(self, iteration: int, theta: np.ndarray, inferences: list[Inference]) -> None:
-        """Call `on_iteration`, off the clock."""
         if self.on_iteration:
             with self.clock.pause():
                 self.on_iteration(iteration, theta, inferences)
@@ -146,34 +115,28 @@ def learn(
 ) -> Learned:
     """Learn the parameters of a model from noisy counts of one or several populations.
 
+    An E step gives J(θ) = min_z F(z, θ) + M log Z(θ), near −log p(y | θ), and by the envelope theorem its gradient.
+
     Parameters
     ----------
     parametric_model : ParametricModel
-        One of `agglearn.collective.parametric_models`, or anything with `model(theta, instance)` and, for `em`,
-        `maximise(theta, tables)`, for `lbfgs`, `gradient(theta, tables)`.
+        Anything with `model(theta, instance)`, and `maximise(theta, tables)` for `em`, `gradient(theta, tables)` else.
     counts, population_sizes : sequence of FlowCounts, sequence of float
         Noisy counts and M of each instance.
-    start : ndarray, shape (K,)
+    start : ndarray of shape (K,)
         Initial θ.
     learner : {'lbfgs', 'em'}
         L-BFGS on J, until J falls by less than 1e-10 of itself, or EM (section 2.3.2).
     n_iter : int
         Number of iterations of EM, maximal number of L-BFGS.
     method : str
-        Method of the E step, see `infer`.
+        Method of the E step, see `infer`. L-BFGS needs one that minimises F, else DataError.
     trace_every : int
-        Every so many iterates are recorded.
+        One iterate in so many is recorded.
     on_iteration : callable, optional
         Called with (iteration, θ, inferences).
     **options : Any
         Options of the method.
-
-    Raises
-    ------
-    ConfigError
-        The learner is unknown.
-    DataError
-        There are no instances, or not as many sizes, or L-BFGS is used with a method that does not minimise F.
     """
     check_choice("learner", learner, LEARNERS)
     if not counts or len(counts) != len(population_sizes):

@@ -1,7 +1,4 @@
-"""Features of the steps of birds on a map (Sun 2019, section 2.6.1). The thesis leaves the formulas open, so they are ours.
-
-Cells are numbered row by row, and their centres are one apart. Row 0 is the bottom, column 0 the left.
-"""
+"""Steps of birds on a map, whose cells are numbered row by row from the bottom left. The formulas are ours."""
 
 import numpy as np
 
@@ -13,12 +10,7 @@ def centres(rows: int, columns: int) -> np.ndarray:
 
 
 def migration_features(rows: int, columns: int, wind: np.ndarray) -> np.ndarray:
-    """(T−1, L, L, 4) features of a step from cell i to cell j.
-
-    They are −distance in cells, the cosine between the step and the wind (T−1, 2) at that time, the cosine between the step and
-    the way to the top-right cell, and one for a step that leaves the cell. The cosine with a vector of zeros is zero. With this
-    sign of the distance all four true parameters are positive, as printed.
-    """
+    """(T−1, L, L, 4): −distance, cosines with the wind (T−1, 2) and with the top-right cell, 1 if the cell is left."""
     xy = centres(rows, columns)
     step = xy[None, :] - xy[:, None]
     distance = np.linalg.norm(step, axis=2)

@@ -1,7 +1,4 @@
-"""The model of one individual, pairwise potentials on a tree (Sun 2019, eq. 2.1), and the distribution of population tables.
-
-p(x) = (1/Z) Π φ_ij(x_i, x_j) over the edges of a tree. n(x_i, x_j) counts individuals of a population of M.
-"""
+"""Model of one individual, p(x) = (1/Z) Π φ_ij(x_i, x_j) on a tree (Sun 2019, eq. 2.1), and a population's tables."""
 
 from collections.abc import Sequence
 from functools import cached_property
@@ -15,24 +12,14 @@ from agglearn.errors import DataError
 
 
 class TreeModel(PaddedTree):
-    """Pairwise model on a tree (Sun 2019, eq. 2.1).
+    """Pairwise model on a tree (Sun 2019, eq. 2.1), with N = `n_nodes` nodes of `sizes` (N,) states.
 
     Parameters
     ----------
     edges : sequence of pairs (i, j)
-        Edges between nodes 0 … N−1.
+        Edges between nodes 0 … N−1, which form a tree (else DataError).
     log_potentials : sequence of ndarray
-        For each edge an (L_i, L_j) array of log φ. −inf forbids a pair. An array that is given for several edges is stored once.
-
-    Attributes
-    ----------
-    n_nodes, sizes : int, ndarray of shape (N,)
-        Number of nodes, N, and of the states of each.
-
-    Raises
-    ------
-    DataError
-        The edges form no tree, tables do not fit together, or no assignment has a positive probability.
+        (L_i, L_j) log φ of each edge. −inf forbids a pair. An array given for several edges is stored once.
     """
 
     def __init__(self, edges: Sequence[tuple[int, int]], log_potentials: Sequence[np.ndarray]) -> None:
@@ -45,8 +32,7 @@ class TreeModel(PaddedTree):
 
         Parameters
         ----------
-        log_potentials : sequence of ndarray
-            For each edge an (L_i, L_j) array of log φ.
+        log_potentials : see `TreeModel`
         """
         return TreeModel(self.edges, log_potentials)
 
@@ -78,7 +64,6 @@ class TreeModel(PaddedTree):
         Parameters
         ----------
         n, rng : int, numpy.random.Generator
-            Number of individuals, and source of randomness.
         """
         conditionals, first = self.beliefs.conditionals()
         x = np.empty((n, self.n_nodes), np.int64)
@@ -98,7 +83,6 @@ class TreeModel(PaddedTree):
         Parameters
         ----------
         population_size, rng : int, numpy.random.Generator
-            Number of individuals, M, and source of randomness.
         """
         conditionals, first = self.beliefs.conditionals()
         root, *rest = self.rooted.order
@@ -116,8 +100,7 @@ class TreeModel(PaddedTree):
 
         Parameters
         ----------
-        individuals : ndarray, shape (n, N)
-            States.
+        individuals : ndarray of shape (n, N)
         """
         tables = []
         for i, j in self.edges:
@@ -126,12 +109,11 @@ class TreeModel(PaddedTree):
         return tables
 
     def node_tables_of(self, edge_tables: Tables) -> list[np.ndarray]:
-        """Return the (L_i,) node tables that edge tables imply: the mean over the edges at a node.
+        """Return the (L_i,) node tables that edge tables (L_i, L_j) imply: the mean over the edges at a node.
 
         Parameters
         ----------
         edge_tables : sequence of ndarray
-            One (L_i, L_j) array per edge.
         """
         nodes = [np.zeros(size) for size in self.sizes]
         for (i, j), table in zip(self.edges, edge_tables, strict=True):
@@ -144,10 +126,7 @@ class TreeModel(PaddedTree):
 
         Parameters
         ----------
-        edge_tables : sequence of ndarray
-            One (L_i, L_j) array per edge.
-        population_size : float
-            Number of individuals, M.
+        edge_tables, population_size : sequence of ndarray, float
         """
         nodes, total = self.node_tables_of(edge_tables), 0.0
         for (i, j), table in zip(self.edges, edge_tables, strict=True):
@@ -161,8 +140,7 @@ class TreeModel(PaddedTree):
 
         Parameters
         ----------
-        edge_tables, population_size
-            As in `violation`.
+        edge_tables, population_size : sequence of ndarray, int
         form : {'potentials', 'marginals'}
             Formula: eq. 2.6, or eq. 2.4, with the same value.
         """
@@ -184,7 +162,6 @@ class TreeModel(PaddedTree):
         Parameters
         ----------
         edge_tables : sequence of ndarray
-            One (L_i, L_j) array per edge.
         """
         total = 0.0
         for table, log_phi in zip(edge_tables, self.log_potentials, strict=True):
@@ -201,7 +178,6 @@ class TreeModel(PaddedTree):
         Parameters
         ----------
         edge_tables, node_tables : sequence of ndarray
-            One (L_i, L_j) array per edge, and one (L_i,) array per node.
         """
         total = -sum(_negative_entropy(t) for t in edge_tables)
         separators = zip(self.degrees, node_tables, strict=True)
@@ -214,7 +190,7 @@ class ChainModel(TreeModel):
     Parameters
     ----------
     log_potentials : sequence of ndarray, or ndarray of shape (T−1, L, L)
-        T−1 arrays (L, L) of log φ_t(x_t, x_{t+1}).
+        log φ_t(x_t, x_{t+1}).
     """
 
     def __init__(self, log_potentials: Sequence[np.ndarray] | np.ndarray) -> None:

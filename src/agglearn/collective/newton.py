@@ -1,12 +1,4 @@
-"""Newton's method on the dual of the approximate MAP problem, with belief propagation as its only oracle.
-
-This goes beyond the thesis. The dual D(λ) is convex and has one variable per observed cell. Its Hessian is M times the covariance
-of the observed cells plus a diagonal. A product with it costs one pass up and one down the tree, so conjugate gradients solve
-the Newton equation. With its diagonal as preconditioner the eigenvalues lie between about 1/2 and N/2 whatever the potentials,
-the grid or M, hence some ten products per step. Bounds on λ (the box of Laplace noise, the pole of Poisson noise) are kept by
-projection (Bertsekas 1982) and by a fraction-to-the-boundary rule. A step is taken only if D falls enough. While plain steps of
-mirror descent, one belief propagation each, do as well, they are taken instead.
-"""
+"""Newton's method on the convex dual D(λ) of the approximate MAP problem. It goes beyond the thesis."""
 
 from typing import Annotated
 
@@ -30,10 +22,7 @@ def dual_newton(
     max_iter: Whole = 200,
     record: Recorder | None = None,
 ) -> Point:
-    """Minimise D until the duality gap is below tol · max(1, |F|) and exact counts are met.
-
-    start : initial λ, from a problem with the same observed cells, by default zero.
-    """
+    """Minimise D from λ = `start`, by default 0, until the gap is below tol · max(1, |F|) and exact counts are met."""
     zero = np.zeros(problem.size)
     point = problem.point(zero, problem.start) if start is None else problem.point(_into_bounds(problem, start))
     if not np.isfinite(point.dual_value):
@@ -75,10 +64,7 @@ def _into_bounds(problem: Problem, dual: np.ndarray) -> np.ndarray:
 def _newton_direction(
     problem: Problem, point: Point, gradient: np.ndarray, free: np.ndarray, last_residual: float, damping: float
 ) -> np.ndarray:
-    """Solve (M·Cov + diag ℓ*″) p = −g on the free cells by preconditioned conjugate gradients (Dembo, Steihaug 1983).
-
-    damping : multiple of the diagonal that is added (Levenberg, Marquardt), because the matrix is singular if ℓ*″ is zero.
-    """
+    """Solve (M·Cov + diag ℓ*″) p = −g on the free cells by conjugate gradients (Dembo, Steihaug 1983)."""
     z, curvature = point.z, problem.conjugate_curvature(point.dual)
     curvature = curvature + damping * np.maximum(z + curvature, 1e-9 * problem.M)
     diagonal = z * (1 - np.minimum(z / problem.M, 1.0)) + curvature
@@ -112,10 +98,7 @@ def _newton_direction(
 def _line_search(
     problem: Problem, point: Point, gradient: np.ndarray, direction: np.ndarray
 ) -> tuple[Point | None, float]:
-    """Backtrack along the projected path until D falls enough. Returns the point (None if D does not fall) and the step size.
-
-    If the predicted fall is below the rounding error of D, the duality gap must shrink instead.
-    """
+    """Point on the projected path where D, or below its rounding error the gap, falls (else None), and step size."""
     step_size, nearest = 1.0, point.dual + TO_BOUNDARY * (problem.poles - point.dual)
     while step_size > MIN_STEP:
         dual = np.clip(np.minimum(point.dual + step_size * direction, nearest), problem.lower, problem.upper)

@@ -30,11 +30,7 @@ def infer_naive(
     max_iter: Count = 2000,
     record: Recorder | None = None,
 ) -> Inference:
-    """Minimise F by rounds of the naive schedule (Algorithm 1), with messages and tables damped by `damping` (Heskes 2003).
-
-    It starts with messages 1 and tables in proportion to φ. It stops when the tables violate consistency (eq. 2.5) and change by
-    less than `tol` · M · N in a round.
-    """
+    """Algorithm 1, messages and tables damped (Heskes 2003), until changes and eq. 2.5 are within tol · M · N."""
     if any(noise.code == kernels.EXACT for noise, _, _ in problem.list_observed()):
         raise NotAvailable("exact counts have no gradient; use method='dual-newton'")
     evidence, model = problem.evidence(), problem.model

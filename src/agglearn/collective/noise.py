@@ -1,8 +1,4 @@
-"""Noise models: the distribution of an observed count y given a true count z (Sun 2019, section 2.1.2.1).
-
-A model gives ℓ(z) = −log p(y | z) with its gradient, and the convex conjugate sup_z λz − ℓ(z) with its first two derivatives,
-which the dual problem is made of. All methods work elementwise on arrays.
-"""
+"""Noise models: ℓ(z) = −log p(y | z) of an observed count y, elementwise (Sun 2019, section 2.1.2.1)."""
 
 from dataclasses import dataclass
 from typing import ClassVar, Protocol
@@ -16,8 +12,6 @@ from agglearn.settings import check_choice
 
 
 class NoiseModel(Protocol):
-    """Base of the noise models."""
-
     code: ClassVar[int]  # of the model in kernels
     smooth: ClassVar[bool]  # whether the loss has a gradient everywhere
     positive: ClassVar[bool]  # whether a count above zero proves that somebody is there
@@ -46,7 +40,6 @@ class NoiseModel(Protocol):
         return y + 0.0 * dual
 
     def conjugate_curvature(self, y: np.ndarray, dual: np.ndarray) -> np.ndarray:
-        """Second derivative of the conjugate."""
         return np.zeros(np.shape(y))
 
     def bounds(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -91,8 +84,6 @@ class Exact(NoiseModel):
 
 @dataclass(frozen=True)
 class Poisson(NoiseModel):
-    """y ~ Poisson(rate · z)."""
-
     rate: float = 1.0
     code, smooth, positive = POISSON, True, True
 
@@ -126,8 +117,6 @@ class Poisson(NoiseModel):
 
 @dataclass(frozen=True)
 class Gaussian(NoiseModel):
-    """y ~ N(z, scale²)."""
-
     scale: float = 1.0
     code, smooth, positive = GAUSSIAN, True, False
 
@@ -155,10 +144,7 @@ class Gaussian(NoiseModel):
 
 @dataclass(frozen=True)
 class Laplace(NoiseModel):
-    """y ~ Laplace(z, scale): the mechanism of differential privacy.
-
-    The gradient at z = y is zero, one of the sub-gradients. In the dual the loss is only the box |λ| ≤ 1/scale.
-    """
+    """Noise of differential privacy. The gradient at z = y is zero. The conjugate is finite in |λ| ≤ 1/scale."""
 
     scale: float = 1.0
     code, smooth, positive = LAPLACE, False, False

@@ -1,11 +1,4 @@
-"""Parametric models of an individual's path: potentials for parameters, and the M step for tables (Sun 2019, section 2.3.2).
-
-Each maximises Σ n log p over its parameters, with the tables n of the E step for each instance, and gives the gradient of
-−Σ n log p with the diagonal of its Hessian.
-
-Networks that are not complete have a mask `allowed` (L, L): which state follows which. A forbidden step has no parameter,
-and its log-potential is −∞.
-"""
+"""Parametric models of an individual's path, and the M step that maximises Σ n log p (Sun 2019, section 2.3.2)."""
 
 from collections.abc import Sequence
 
@@ -29,17 +22,12 @@ class LogLinearTransitions(ParametricModel):
 
     Parameters
     ----------
-    features : list of ndarray, each (T−1, L, L, K)
-        Features of each instance.
-    log_initial : ndarray, shape (L,)
+    features : list of ndarray of shape (T−1, L, L, K)
+        Finite features of each instance. Those of impossible steps are ignored.
+    log_initial : ndarray of shape (L,)
         log p(x_1), the same for all instances.
-    allowed : ndarray of bool, shape (L, L), optional
-        Which steps are possible, by default all. The features of the others are ignored.
-
-    Raises
-    ------
-    DataError
-        Features or masks of other shapes, features that are not finite, or a state without a step.
+    allowed : ndarray of bool of shape (L, L), optional
+        Which steps are possible, at least one from each state. By default all are.
     """
 
     def __init__(
@@ -110,25 +98,17 @@ class LogLinearTransitions(ParametricModel):
 
 
 class HomogeneousPotentials(ParametricModel):
-    """Model of mobility: p(x) ∝ φ_1(x_1) Π ψ(x_t, x_{t+1}) φ_T(x_T) with free φ_1, ψ and φ_T, ψ the same at all times.
+    """Model of mobility: p(x) ∝ φ_1(x_1) Π ψ(x_t, x_{t+1}) φ_T(x_T) with free φ_1 and ψ, the same at all times.
 
-    θ is log φ_1, then log ψ of the allowed steps row by row: L + L² numbers in a complete network. φ_T is one. Any other φ_T
-    is equivalent to ψ(i, j) φ_T(j)/φ_T(i) and φ_1(i) φ_T(i). So the family is the thesis's, without a direction in
-    which the likelihood of inconsistent counts has no maximum.
+    θ is log φ_1, then log ψ of the allowed steps row by row. φ_T is one: any other is equivalent to another φ_1 and ψ.
 
     Parameters
     ----------
     size, n_steps : int
-        Numbers of states, L, and of steps, T.
+        Numbers of states, L, and of steps, T, at least two.
     max_iter : int
         L-BFGS iterations of an M step, which starts from the present θ.
-    allowed : ndarray of bool, shape (L, L), optional
-        Which steps are possible, by default all.
-
-    Raises
-    ------
-    DataError
-        Fewer than two steps, or a mask of another shape.
+    allowed : see `LogLinearTransitions`
     """
 
     def __init__(self, size: int, n_steps: int, max_iter: int = 10, allowed: np.ndarray | None = None) -> None:
@@ -145,8 +125,7 @@ class HomogeneousPotentials(ParametricModel):
 
         Parameters
         ----------
-        theta : ndarray, shape (K,)
-            Parameters.
+        theta : ndarray of shape (K,)
         """
         return theta[: self.size], _unmask(theta[self.size :], self.allowed)
 
@@ -155,12 +134,11 @@ class HomogeneousPotentials(ParametricModel):
         return ChainModel([psi + first[:, None], *[psi] * (self.n_steps - 2)])
 
     def statistics(self, tables: Tables) -> np.ndarray:
-        """Return the (K,) sums of tables that θ multiplies.
+        """Return the (K,) sums of the edge tables of one instance that θ multiplies.
 
         Parameters
         ----------
         tables : sequence of ndarray, or ndarray of shape (T−1, L, L)
-            Edge tables of one instance.
         """
         return np.concatenate([np.sum(tables[0], axis=1), np.sum(tables, axis=0)[self.allowed]])
 
@@ -174,14 +152,12 @@ class HomogeneousPotentials(ParametricModel):
         return population * expected - statistics, population * np.maximum(expected, MIN_VISITS)
 
     def fit(self, theta: np.ndarray, statistics: np.ndarray, max_iter: int) -> np.ndarray:
-        """Return θ after L-BFGS on θ·s − log Z, with statistics s of one individual: those of φ_1 add up to 1, of ψ to T − 1.
+        """Return θ after L-BFGS on θ·s − log Z.
 
         Parameters
         ----------
-        theta, statistics : ndarray, shape (K,)
-            Start, and statistics of all individuals.
-        max_iter : int
-            Maximal number of iterations.
+        theta, statistics, max_iter : ndarray of shape (K,), ndarray of shape (K,), int
+            Start, statistics of one or all individuals, which are scaled to one, and maximal number of iterations.
         """
         target = statistics.astype(float)
         for block, total in ((slice(0, self.size), 1), (slice(self.size, None), self.n_steps - 1)):
@@ -195,7 +171,6 @@ class HomogeneousPotentials(ParametricModel):
         return lbfgs(loss, theta, np.maximum(visits, MIN_VISITS), max_iter)
 
     def _compute_expectations(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
-        """log Z, and the expected statistics of one individual."""
         beliefs = self.model(theta).beliefs
         return beliefs.log_z, np.concatenate([beliefs.marginals[0], beliefs.pairs().sum(axis=0)[self.allowed]])
 
@@ -207,12 +182,9 @@ class FreeTables(ParametricModel):
 
     Parameters
     ----------
-    size : int
-        Number of states, L.
-    smallest : float
-        Lower bound of φ after an M step.
-    allowed : ndarray of bool, shape (L, L), optional
-        Which steps are possible, by default all.
+    size, smallest : int, float
+        Number of states, L, and lower bound of φ after an M step.
+    allowed : see `LogLinearTransitions`
     """
 
     def __init__(self, size: int, smallest: float = 1e-12, allowed: np.ndarray | None = None) -> None:
@@ -233,8 +205,7 @@ class FreeTables(ParametricModel):
 
         Parameters
         ----------
-        total : ndarray, shape (L, L)
-            Counts.
+        total : ndarray of shape (L, L)
         """
         fractions = total[self.allowed] / total[self.allowed].sum()
         return np.log(np.maximum(fractions, self.smallest))

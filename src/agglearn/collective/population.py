@@ -24,13 +24,12 @@ def population_size(counts: FlowCounts) -> float:
 
 
 def require_context(counts: FlowCounts, names: Iterable[str], prefix: str = "") -> None:
-    """Raise DataError for missing public context. `prefix` names the instance."""
     if missing := [name for name in names if name not in counts.context]:
         raise DataError(f"{prefix}the counts have no {', '.join(missing)} in their context; give FlowCounts(context=…)")
 
 
 def first_tables(observation: FlowInstances, learner: str) -> list[np.ndarray]:
-    """The first noisy (E, L, L) tables of movements of each instance. Raises DataError for an instance without tables."""
+    """The first noisy (E, L, L) tables of movements of each instance. DataError for an instance without tables."""
     tables = [counts.repeats("edge") for counts in observation.instances]
     if lacking := [k for k, t in enumerate(tables) if not t.size]:
         raise DataError(f"instance {lacking[0]}: has no edge_counts, which {learner} needs in every instance")

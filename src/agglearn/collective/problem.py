@@ -1,13 +1,7 @@
-"""The approximate MAP problem (Sun 2019, eq. 2.7) of a model, its evidence and a population, with its dual.
+"""Approximate MAP: min F(z) = −Σ z_ij log φ_ij − H_B(z) − log p(y | z) over the local polytope (Sun 2019, eq. 2.7).
 
-    minimise over z in the local polytope   F(z) = −Σ z_ij log φ_ij − H_B(z) − log p(y | z)
-
-In potential form there is a dual variable λ per observed cell, with λ = ∂ℓ/∂z at the optimum. z(λ) = M · marginals of the
-potentials θ − λ is feasible for every λ, and
-
-    D(λ) = M log Z(θ − λ) + Σ ℓ*(λ),    F(z(λ)) − F* ≤ Σ ℓ(z) + ℓ*(λ) − λz =: gap(λ).
-
-The duality gap is zero at the optimum, so it bounds the distance of every method from the optimum.
+z(λ) = M · marginals of θ − λ is feasible for every λ, with one λ per observed cell, and with
+D(λ) = M log Z(θ − λ) + Σ ℓ*(λ) the duality gap bounds F(z(λ)) − F* by Σ ℓ(z) + ℓ*(λ) − λz.
 """
 
 import math
@@ -41,16 +35,12 @@ class Term(NamedTuple):
 
 
 class CellCounts(NamedTuple):
-    """What was observed in the nodes' cells (N, L), or in the edges' (N, L, L)."""
-
     codes: np.ndarray  # of the noise models
     counts: np.ndarray
     parameters: np.ndarray  # of the noise
 
 
 class Evidence(NamedTuple):
-    """What was observed, as kernels take it."""
-
     nodes: CellCounts
     edges: CellCounts
     has_edges: bool
@@ -70,11 +60,7 @@ class Point:
 
 
 class Problem:
-    """The approximate MAP problem of a model and its evidence, in the arrays that solvers need.
-
-    Where the loss is linear in z (a Poisson count of zero, a Laplace count below zero), λ is its slope. Such cells are settled at
-    once: their λ becomes part of the potentials. The number of the others is `size`, K. lower, upper : (K,) bounds of λ.
-    """
+    """λ has K = `size` entries within `lower`, `upper`. Cells whose loss is linear in z are settled at once."""
 
     def __init__(self, model: TreeModel, counts: Counts, population_size: float) -> None:
         if not 0 < population_size < np.inf:
@@ -137,7 +123,6 @@ class Problem:
             raise DataError(f"{self.model.cell_name(empty[0])}: somebody is counted there, but {cause}")
 
     def require_whole(self, method: str) -> None:
-        """Raise DataError where M is not whole."""
         if int(self.M) != self.M:
             raise DataError(f"population_size: {method} needs a whole number, got {self.M:g}")
 
@@ -146,7 +131,6 @@ class Problem:
         return [(t.noise, t.cells, t.y) for t in self.terms if len(t.y)] + self.settled
 
     def evidence(self) -> Evidence:
-        """All observed cells as arrays."""
         shape = *self.base.shape, self.model.size
         total = self.n_cells * (1 + self.model.size)
         arrays = codes, counts, parameters = np.zeros(total, np.int8), np.zeros(total), np.ones(total)
@@ -160,7 +144,6 @@ class Problem:
         return Evidence(nodes, CellCounts(*(a[self.n_cells :].reshape(shape) for a in arrays)), self.has_edges)
 
     def refuse_impossible(self) -> None:
-        """Raise DataError if no tables of real numbers have all exact counts."""
         refuse_impossible(self.model, self.M, self.list_observed())
 
     # -- loss and its conjugate over the observed cells --------------------------------------------------------
@@ -173,7 +156,6 @@ class Problem:
         return out
 
     def loss(self, z: np.ndarray) -> np.ndarray:
-        """(K,) ℓ(z)."""
         return self._apply("loss", z)
 
     def gradient(self, z: np.ndarray) -> np.ndarray:
@@ -181,15 +163,12 @@ class Problem:
         return self._apply("gradient", np.maximum(z, 1e-300))
 
     def conjugate(self, dual: np.ndarray) -> np.ndarray:
-        """(K,) ℓ*(λ)."""
         return self._apply("conjugate", dual)
 
     def mean(self, dual: np.ndarray) -> np.ndarray:
-        """(K,) gradient of ℓ*."""
         return self._apply("mean", dual)
 
     def conjugate_curvature(self, dual: np.ndarray) -> np.ndarray:
-        """(K,) second derivative of ℓ*."""
         return self._apply("conjugate_curvature", dual)
 
     # -- potentials and beliefs --------------------------------------------------------------------------------
@@ -203,7 +182,6 @@ class Problem:
         return self._split(flat)
 
     def collect(self, nodes: np.ndarray, edges: np.ndarray | None) -> np.ndarray:
-        """Values at the observed cells."""
         if edges is None:
             return nodes.reshape(-1)[self.cells]
         if self.only_edges:
@@ -211,7 +189,6 @@ class Problem:
         return np.concatenate([nodes.reshape(-1), edges.reshape(-1)])[self.cells]
 
     def beliefs(self, dual: np.ndarray) -> Beliefs:
-        """Belief propagation with the potentials θ − λ."""
         nodes, edges = self.spread(dual)
         edges = None if edges is None or self.base_edges is None else self.base_edges - edges
         return propagate(self.model, self.base - nodes, edges, self.needed)
@@ -221,7 +198,6 @@ class Problem:
         return self.M * self.collect(beliefs.marginals, beliefs.pairs() if self.has_edges else None)
 
     def point(self, dual: np.ndarray, beliefs: Beliefs | None = None) -> Point:
-        """The point at λ. Its beliefs are computed if not given."""
         beliefs = beliefs or self.beliefs(dual)
         z = self.counts_at(beliefs)
         conjugate = self.conjugate(dual)
@@ -238,7 +214,7 @@ class Problem:
         return Point(dual, beliefs, z, smooth_gap + distance, distance, objective, float(dual_value))
 
     def is_solved(self, point: Point, tol: float) -> bool:
-        """Whether the duality gap is at most tol · max(1, |F|), and exact counts are met within tol · M and half an individual."""
+        """Whether the gap is at most tol · max(1, |F|), and exact counts are met within tol · M and 0.5."""
         if not (math.isfinite(point.objective) and math.isfinite(point.duality_gap)):
             return False
         small = point.duality_gap - point.distance <= tol * max(1.0, abs(point.objective))
@@ -256,7 +232,6 @@ class Problem:
         return self._flatten(edge_tables, node_tables)[self.cells]
 
     def _flatten(self, edge_tables: Tables, node_tables: Sequence[np.ndarray]) -> np.ndarray:
-        """Node cells, then edge cells."""
         return np.concatenate([self.model.pad_nodes(node_tables), self.model.pad_edges(edge_tables)], axis=None)
 
     def objective_of(self, edge_tables: Tables, node_tables: Sequence[np.ndarray] | None = None) -> float:

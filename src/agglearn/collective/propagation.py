@@ -13,8 +13,6 @@ LARGE = 100  # states from which derivatives are computed with tables in single 
 
 
 class Messages(NamedTuple):
-    """Arrays (N, L) of a sweep, as kernels take them."""
-
     subtree: np.ndarray  # weight of a node times the messages of its children
     context: np.ndarray  # weight of the parent times all messages to the parent but the node's own
     raw_up: np.ndarray  # message from the node before scaling
@@ -35,7 +33,6 @@ class Beliefs:
 
     @property
     def marginals(self) -> np.ndarray:
-        """(N, L) marginals of the nodes."""
         return self.messages.marginals
 
     def pairs(self) -> np.ndarray:
@@ -78,10 +75,7 @@ def propagate(
     edge_potentials: np.ndarray | None = None,
     needed: np.ndarray | None = None,
 ) -> Beliefs:
-    """Marginals and log Z of the model with additional node potentials (N, L) and edge potentials (N, L, L).
-
-    needed : (N, L) cells that must not underflow. If one does, log space is used.
-    """
+    """Beliefs with added node (N, L) and edge (N, L, L) potentials, in log space if a `needed` cell underflows."""
     beliefs = _propagate_scaled(model, potentials, edge_potentials)
     if np.isnan(beliefs.log_z) or (needed is not None and (beliefs.marginals[needed] <= 0).any()):
         beliefs = _propagate_logs(model, potentials, edge_potentials)

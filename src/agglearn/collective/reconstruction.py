@@ -29,10 +29,8 @@ class FlowReconstruction(Estimator):
 
     Parameters
     ----------
-    method, options : str, dict
-        Inference method and its options, see `infer`.
-    trace : bool
-        Whether to record objective and violation of iterates.
+    method, options, trace : str, dict, bool
+        Inference method and its options, see `infer`, and whether to record objective and violation of iterates.
     random_state : int, RandomState, Generator or None
         Seed of sampling methods.
 
@@ -52,12 +50,11 @@ class FlowReconstruction(Estimator):
     random_state: RandomState = None
 
     def warm_up(self) -> None:
-        """Compile on a problem of two states, and products with large tables, which are of single precision."""
+        """Compile, for large tables as well."""
         infer(*_small_problem(), method=self.method, trace=self.trace, **self._options())
         ChainModel([np.zeros((LARGE, LARGE))]).beliefs.covariance_product(np.zeros((2, LARGE)))
 
     def _options(self) -> dict:
-        """The options, with the seed if the method samples."""
         seed = {"random_state": draw_seed(self.random_state)} if self.method == "gibbs" else {}
         return {**seed, **(self.options or {})}
 
@@ -65,35 +62,21 @@ class FlowReconstruction(Estimator):
         self._store(infer(*_problem(observation), method=self.method, trace=self.trace, **self._options()))
 
     def _store(self, inference: Inference) -> None:
-        """Set the learned attributes."""
         self.edge_tables_, self.node_tables_ = inference.edge_tables, inference.node_tables
         self.objective_, self.converged_ = float(inference.objective), bool(inference.converged)
         self.trace_ = inference.trace
 
 
 class TunedReconstruction(FlowReconstruction):
-    """`FlowReconstruction` with the best of several values of one option, chosen on the same counts.
+    """`FlowReconstruction` with the best of several values of one option, `value_`, chosen on the same counts.
 
-    The best value reaches the lowest objective of all (within 1e-6 of it) in the least time of its trace. If none
-    has a finite objective, the first is taken. The times of the other runs do not count.
+    It has the lowest objective (within 1e-6) in the least time of its trace. If none is finite, the first is taken.
 
     Parameters
     ----------
-    method : str
-        Inference method, see `infer`.
-    option, values : str, tuple of float
-        Option that is tuned, and its values.
-    options : dict, optional
-        Other options of the method.
-    random_state : int, RandomState, Generator or None
-        Seed of sampling methods.
-
-    Attributes
-    ----------
-    value_ : float
-        The best value.
-    edge_tables_, node_tables_, objective_, converged_, trace_
-        As in `FlowReconstruction`, of the run with the best value.
+    method, option, values, options : str, str, tuple of float, dict
+        Inference method, see `infer`, the option that is tuned, its values, and other options.
+    random_state : see `FlowReconstruction`
     """
 
     def __init__(
@@ -119,7 +102,7 @@ class TunedReconstruction(FlowReconstruction):
 
 
 def _seconds_to_lowest(trace: list[Iterate], runs: list[Inference]) -> tuple[float, float]:
-    """Seconds from which on a trace is within `TOLERANCE` of the lowest objective of all runs, then its last objective."""
+    """Seconds until a trace is within `TOLERANCE` of the lowest objective of all runs, and its last objective."""
     objectives = [iterate.objective for run in runs for iterate in run.trace if np.isfinite(iterate.objective)]
     if not objectives or not np.isfinite(trace[-1].objective):
         return np.inf, np.inf
@@ -131,10 +114,9 @@ def _seconds_to_lowest(trace: list[Iterate], runs: list[Inference]) -> tuple[flo
 
 @dataclass(eq=False, repr=False)
 class GibbsVersusMAP(Estimator):
-    """Comparison of Gibbs sampling with the approximate MAP by their distance from the posterior mean (Sun 2019, Table 2.1).
+    """Comparison of Gibbs sampling with the approximate MAP by ‖n − n_ref‖₁ / ‖n_ref‖₁ (Sun 2019, Table 2.1).
 
-    The error is ‖n − n_ref‖₁ / ‖n_ref‖₁, for Gibbs averaged over `n_runs` samplers. The reference of the thesis is the mean of
-    the other runs, so that its noise decides. Here the reference has runs of its own.
+    The reference has runs of its own. That of the thesis is the mean of the other runs.
 
     Parameters
     ----------
@@ -152,13 +134,11 @@ class GibbsVersusMAP(Estimator):
     Attributes
     ----------
     map_seconds_, map_error_, gibbs_error_ : float
-        Time and error of the MAP, and error of a whole Gibbs run.
+        Time and error of the MAP, and mean error of whole Gibbs runs.
     reference_error_ : float
         Estimated distance of the reference from the posterior mean, zero if it is exact.
-    gibbs_seconds_, gibbs_moves_ : float, int
-        Time and moves until the Gibbs runs' mean error is below the MAP's, or those of a whole run.
-    reached_ : bool
-        Whether the Gibbs runs' mean error fell below the MAP's.
+    gibbs_seconds_, gibbs_moves_, reached_ : float, int, bool
+        Time and moves until the Gibbs runs' mean error is below the MAP's (else of a whole run), and whether it is.
     """
 
     observes = FlowCounts
@@ -173,7 +153,7 @@ class GibbsVersusMAP(Estimator):
     reference_moves: Count = 40_000_000
 
     def warm_up(self) -> None:
-        """Compile on a problem of two states."""
+        """Compile on a small problem."""
         problem = _small_problem()
         infer(*problem, method=self.method)
         infer(*problem, method="gibbs", n_moves=1000)
@@ -196,11 +176,10 @@ class GibbsVersusMAP(Estimator):
         self.gibbs_moves_ = int(runs[0][stage][1])
 
     def _sample(self, problem: ProblemArguments, n_moves: int, stream: tuple, trace: bool = False) -> Inference:
-        """Result of one sampler."""
         return infer(*problem, "gibbs", trace=trace, n_moves=n_moves, stages=self.stages, random_state=stream)
 
     def _reference(self, problem: ProblemArguments, seed: int) -> tuple[np.ndarray, float]:
-        """Tables that stand for the posterior mean, and their own error. Samplers run in parallel, because they are not timed."""
+        """Tables that stand for the posterior mean, and their own error. Samplers run in parallel: nothing is timed."""
         if self.reference == "exact":
             return np.array(infer(*problem, method="exact", kind="marginals").edge_tables), 0.0
         streams = [(seed, "reference", k) for k in range(self.n_references)]
@@ -218,19 +197,12 @@ def _relative_distance(tables: np.ndarray, reference: np.ndarray) -> float:
 
 @dataclass(eq=False, repr=False)
 class PublishedCounts(Estimator):
-    """The published tables themselves: what a user has without any model.
+    """The published tables themselves, without a model: `edge_tables_`, for each instance its (L, L) arrays.
 
     Parameters
     ----------
-    clip : bool
-        Whether negative counts become 0.
-    random_state : int, RandomState, Generator or None
-        Unused: the result is deterministic.
-
-    Attributes
-    ----------
-    edge_tables_ : list of lists of ndarray
-        For each instance its (L, L) tables.
+    clip, random_state : bool, int or None
+        Whether negative counts become 0. The seed is unused: the result is deterministic.
     """
 
     observes = FlowInstances
@@ -244,12 +216,10 @@ class PublishedCounts(Estimator):
 
 
 def _problem(observation: FlowCounts) -> ProblemArguments:
-    """Model, counts and population size of an observation."""
     require_context(observation, ["log_potentials"])
     return ChainModel(list(observation.context["log_potentials"])), observation, population_size(observation)
 
 
 def _small_problem() -> ProblemArguments:
-    """The same of a problem that is just large enough to compile on."""
     counts = FlowCounts(node_counts=np.array([[1.0, 2], [2, 1], [0, 3]]))
     return ChainModel([np.zeros((2, 2))] * 2), counts, 3.0

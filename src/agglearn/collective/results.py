@@ -12,8 +12,6 @@ from agglearn.collective.problem import Point, Problem
 
 
 class Iterate(NamedTuple):
-    """An iterate of inference."""
-
     iteration: int  # 0 is the start
     seconds: float  # since the start, without those of the trace itself
     objective: float  # F of eq. 2.7
@@ -28,14 +26,10 @@ class Inference:
     ----------
     edge_tables, node_tables : list of ndarray
         An (L_i, L_j) table per edge, and an (L_i,) table per node.
-    objective : float
-        F of eq. 2.7 at the tables. NaN for methods that do not minimise it.
-    trace : list of Iterate
-        Iterates, if requested. The clock stands still while objective and violation are computed.
-    gap : float
-        Bound on F − F* if the method has one, else NaN.
-    converged : bool
-        Whether the tolerance was reached.
+    objective, trace : float, list of Iterate
+        F of eq. 2.7, NaN for methods that do not minimise it. Iterates, if requested. Their own cost is not timed.
+    gap, converged : float, bool
+        Bound on F − F*, NaN if the method has none, and whether the tolerance was reached.
     details : dict
         Further results of the method.
     """
@@ -56,8 +50,6 @@ def inference_of(problem: Problem, edge_tables: list[np.ndarray], **results: Any
 
 
 class Stopwatch:
-    """A clock that can be paused."""
-
     def __init__(self) -> None:
         self.started, self.seconds_paused = time.perf_counter(), 0.0
 
@@ -68,15 +60,11 @@ class Stopwatch:
         self.seconds_paused += time.perf_counter() - started
 
     def seconds(self) -> float:
-        """Time since the start, without pauses."""
         return time.perf_counter() - self.started - self.seconds_paused
 
 
 class Recorder(Stopwatch):
-    """Collects the trace of a method. Its own time does not count.
-
-    The first 20 iterates are recorded, then each one whose number is 5 % above that of the last recorded one, and the final one.
-    """
+    """Trace of a method: 20 iterates, then each 5 % above the last one's number, and the final one, off the clock."""
 
     def __init__(self, problem: Problem) -> None:
         super().__init__()
@@ -86,7 +74,6 @@ class Recorder(Stopwatch):
         self.last: tuple[int, float, Point | list[np.ndarray]] | None = None
 
     def __call__(self, result: Point | list[np.ndarray]) -> None:
-        """Take an iterate: a Point, or its edge tables."""
         seconds = self.seconds()
         with self.pause():
             self.last = self.count, seconds, result

@@ -1,4 +1,4 @@
-"""A tree with tables on its edges in the layout of the kernels: rooted, with tables of one size."""
+"""A rooted tree with tables of one size on its edges, as kernels take it."""
 
 from collections.abc import Sequence
 from functools import cached_property
@@ -13,8 +13,6 @@ Tables = Sequence[np.ndarray] | np.ndarray  # one (L_i, L_j) array per edge
 
 
 class Rooted(NamedTuple):
-    """A tree's nodes from the root down, as kernels take them."""
-
     order: np.ndarray  # (N,) nodes, parents first
     parent: np.ndarray  # (N,) −1 at the root
     edge: np.ndarray  # (N,) index of the edge to the parent, −1 at the root
@@ -24,12 +22,7 @@ class Rooted(NamedTuple):
 
 
 class PaddedTree:
-    """A tree with root 0 and the logarithms of its edges' tables, see `agglearn.collective.TreeModel`.
-
-    log_tables : (K, L, L) distinct tables, padded to the largest size, parent's state first. tables : (K, L, L) their
-    exponentials, with maximum 1. table_index : (N,) the table of the edge above each node. log_scales : (K,) logarithm of
-    the maximum of each table. log_scale : sum of `log_scales` over the edges.
-    """
+    """A tree with root 0. `tables` (K, L, L) are distinct, padded, parent's state first, scaled to a maximum of 1."""
 
     def __init__(self, edges: Sequence[tuple[int, int]], log_potentials: Sequence[np.ndarray]) -> None:
         self.edges = [(int(i), int(j)) for i, j in edges]
@@ -68,11 +61,9 @@ class PaddedTree:
 
     @cached_property
     def single_tables(self) -> np.ndarray:
-        """`tables` in single precision."""
         return self.tables.astype(np.float32)
 
     def split_nodes(self, padded: np.ndarray) -> list[np.ndarray]:
-        """One array per node from a padded (N, L) array."""
         return [row[:size] for row, size in zip(padded, self.sizes, strict=True)]
 
     def split_edges(self, padded: np.ndarray) -> list[np.ndarray]:
@@ -85,7 +76,6 @@ class PaddedTree:
         return tables
 
     def pad_nodes(self, rows: Sequence[np.ndarray]) -> np.ndarray:
-        """Padded (N, L) array from one array per node."""
         padded = np.zeros((self.n_nodes, self.size))
         for node, row in enumerate(rows):
             padded[node, : len(row)] = row
@@ -103,11 +93,10 @@ class PaddedTree:
     # -- names for messages -------------------------------------------------------------------------------------
 
     def node_name(self, node: int) -> str:
-        """Name of a node for messages."""
+        """Name of a node in messages."""
         return f"node {node}"
 
     def edge_name(self, node: int) -> str:
-        """Name of the edge above a node."""
         i, j = self.edges[self.rooted.edge[node]]
         return f"edge {i}–{j}"
 

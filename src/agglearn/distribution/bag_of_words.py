@@ -15,20 +15,14 @@ from agglearn.settings import Count, Whole
 
 @dataclass(eq=False, repr=False)
 class BagOfWordsEmbedding(Embedding):
-    """Fraction of a bag's instances nearest to each of K centres, the k-means of all instances.
+    """Fraction of a bag's instances nearest to each of K `centres_` (K, d), the k-means of all instances.
 
     Parameters
     ----------
-    n_words : int
-        K (the thesis: 200), at most the number of distinct instances.
-    max_iter : int
-        Largest number of steps of Lloyd's algorithm.
+    n_words, max_iter : int
+        K (the thesis: 200), at most the number of distinct instances, and largest number of steps of Lloyd's algorithm.
     random_state : int, RandomState, Generator or None
         Seed of the first centres and of the sample of instances.
-
-    Attributes
-    ----------
-    centres_ : ndarray of shape (K, d)
     """
 
     n_words: Count = 200

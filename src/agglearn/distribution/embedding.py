@@ -22,10 +22,7 @@ BagsLike = Observation | Sequence[ArrayLike]  # see `as_bags`
 
 
 def as_bags(bags: BagsLike, y: ArrayLike | None = None, names: Sequence[str] = ()) -> Bags:
-    """`Bags` from `Bags`, from a list of (N_b, d) arrays or data frames, or from (X, offsets).
-
-    `y` replaces their target. Columns that have names come in the order of `names`.
-    """
+    """`Bags` from (N_b, d) arrays or frames, or (X, offsets), with target `y` and columns in the order of `names`."""
     if isinstance(bags, Observation):
         if not isinstance(bags, Bags):
             raise DataError(f"learning from distributions needs Bags, not {type(bags).__name__}")
@@ -65,7 +62,6 @@ def truncate_bags(bags: Bags, size: int | None) -> Bags:
 
 
 def total_weights(bags: Bags) -> np.ndarray:
-    """`bags.totals`, all above 0."""
     total = bags.totals.astype(float)
     if (total <= 0).any():
         raise DataError(f"bag {bags._bag(int(np.flatnonzero(total <= 0)[0]))}: all weights are zero")
@@ -104,18 +100,13 @@ def sample_instances(bags: Bags, n: int, *stream: object) -> np.ndarray:
 class Embedding(Estimator):
     """Maps bags to vectors: μ_b = Σ_i w_i φ(x_i) / Σ_i w_i over the instances of bag b.
 
-    Subclasses write `_learn(sample)` from (n, d) float32 instances, which sets `n_sums_`, `_sums(x, weights, offsets)`, the
-    (B, k) sums of φ over every bag of a block, of `sums_type`, and, where the vector is more than the mean of φ,
-    `_finish(means)`.
+    Subclasses write `_learn(sample)` of (n, d) float32 rows, which sets `n_sums_`, `_sums(x, weights, offsets)`, the
+    (B, k) sums of φ over every bag of a block, of `sums_type`, and, if the vector is more, `_finish(means)`.
 
     Attributes
     ----------
-    n_features_in_ : int
-        d, the number of covariates.
-    n_sums_ : int
-        Width of φ.
-    feature_names_in_ : list of str
-        Names of the covariates, empty where the bags have none.
+    n_features_in_, n_sums_, feature_names_in_ : int, int, list of str
+        d, the number of covariates, the width of φ, and names of the covariates, empty where the bags have none.
     """
 
     observes = Bags
@@ -127,10 +118,8 @@ class Embedding(Estimator):
 
         Parameters
         ----------
-        bags : Bags, list of arrays or (X, offsets)
-            See `as_bags`.
-        y : array-like or None
-            Targets, not used.
+        bags, y : Bags, list of ndarray or (X, offsets), None
+            Targets are not used.
         """
         check_parameters(self)
         self._fit(as_bags(bags))
@@ -146,13 +135,8 @@ class Embedding(Estimator):
 
         Parameters
         ----------
-        bags : Bags, list of arrays or (X, offsets)
-            See `as_bags`.
-
-        Raises
-        ------
-        DataError
-            Bags of another dimension.
+        bags : see `fit`
+            Of the same dimension, else DataError.
         """
         bags = as_bags(bags, names=self.feature_names_in_)
         if bags.X.shape[1] != self.n_features_in_:
@@ -171,8 +155,7 @@ class Embedding(Estimator):
 
         Parameters
         ----------
-        bags, y
-            As in `fit`.
+        bags, y : see `fit`
         """
         return self.fit(bags).transform(bags)
 

@@ -28,25 +28,17 @@ class FisherVectorEmbedding(Embedding):
 
     Parameters
     ----------
-    n_components : int
-        K (the thesis: 200). Vectors have 2KD entries. From few bags a small K is better, see `tune` of
-        `EmbeddingRegressor`. 1 has nothing but mean and variances.
-    max_iter : int
-        Number of EM steps, from k-means.
-    power : float
-        Every entry z becomes sign(z)|z|^power.
-    unit_norm : bool
-        Whether vectors other than 0 are then scaled to length 1.
+    n_components, max_iter : int
+        K (the thesis: 200, few bags need fewer) and number of EM steps from k-means. Vectors have 2KD entries.
+    power, unit_norm : float, bool
+        Every entry z becomes sign(z)|z|^power. Whether vectors other than 0 are then scaled to length 1.
     random_state : int, RandomState, Generator or None
         Seed of the first centres and of the sample of instances.
 
     Attributes
     ----------
-    weights_ : ndarray of shape (K,)
-    means_, deviations_ : ndarray of shape (K, D)
-        μ and σ.
-    centre_ : ndarray of shape (D,)
-        Mean of the sample of instances.
+    weights_, means_, deviations_, centre_ : ndarray of shape (K,), (K, D), (K, D), (D,)
+        w, μ, σ, and the mean of the sample of instances.
     """
 
     sums_type = float  # differences of large sums remain, and the order of instances must not show in them
@@ -69,7 +61,6 @@ class FisherVectorEmbedding(Embedding):
         self.n_sums_ = self.weights_.size * (2 * x.shape[1] + 1)
 
     def _maximise(self, x: np.ndarray, posteriors: np.ndarray, floor: np.ndarray) -> None:
-        """Set weights, means and variances from posteriors (n, K)."""
         size = posteriors.sum(axis=0, dtype=float) + 1e-3  # a component without instances gets a little weight
         self.weights_ = size / size.sum()
         means = (posteriors.T @ x) / size[:, None]
@@ -78,7 +69,6 @@ class FisherVectorEmbedding(Embedding):
         self.deviations_ = np.sqrt(np.maximum(squares - means**2, floor))
 
     def _posteriors(self, x: np.ndarray, weights: np.ndarray = NOTHING) -> np.ndarray:
-        """(n, K) float32 γ of centred instances, times their weight."""
         mean, precision = self.means_ - self.centre_, self.deviations_**-2
         linear = np.concatenate([mean * precision, -0.5 * precision], axis=1).astype(np.float32)
         constant = np.log(self.weights_) + np.log(precision).sum(axis=1) / 2 - (mean**2 * precision).sum(axis=1) / 2

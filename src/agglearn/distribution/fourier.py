@@ -19,26 +19,21 @@ PAIRED = 1000  # instances whose distances give the median
 class RandomFourierEmbedding(Embedding):
     """Mean of √(1/F) (cos ω_f·x, sin ω_f·x) over F random frequencies (Rahimi and Recht 2008).
 
-    The inner product of two bags' vectors estimates the mean of k(x, x') = exp(−‖x − x'‖²/2s²) over their pairs of
-    instances, with an error of order 1/√F.
+    Inner products of vectors estimate the mean of exp(−‖x − x'‖²/2s²) over pairs of instances, up to about 1/√F.
 
     Parameters
     ----------
     n_frequencies : int
         F. Vectors have 2F entries.
-    bandwidth : float or 'median'
-        s, or the median distance of two instances.
-    scale : float
-        Factor on the bandwidth.
+    bandwidth, scale : float or 'median', float
+        s, or the median distance of two instances, and a factor on it.
     random_state : int, RandomState, Generator or None
         Seed of the frequencies and of the sample of instances.
 
     Attributes
     ----------
-    bandwidth_ : float
-        s, with the factor.
-    frequencies_ : ndarray of shape (d, F)
-        Frequencies in turns, ω/2π.
+    bandwidth_, frequencies_ : float, ndarray of shape (d, F)
+        s, with the factor, and frequencies in turns, ω/2π.
     """
 
     n_frequencies: Count = 512
@@ -77,14 +72,11 @@ class RandomFourierEmbedding(Embedding):
 
 
 class OrthogonalRandomEmbedding(RandomFourierEmbedding):
-    """The same with frequencies orthogonal within blocks of d (Yu et al. 2016): the same mean, a smaller variance.
-
-    The thesis calls it RFF. Attributes are those of `RandomFourierEmbedding`.
+    """The thesis's RFF: frequencies are orthogonal within blocks of d (Yu et al. 2016), for a smaller variance.
 
     Parameters
     ----------
-    n_frequencies, bandwidth, scale, random_state
-        As in `RandomFourierEmbedding`.
+    n_frequencies, bandwidth, scale, random_state : see `RandomFourierEmbedding`
     """
 
     def _draw(self, d: int, rng: np.random.Generator) -> np.ndarray:

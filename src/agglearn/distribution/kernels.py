@@ -1,7 +1,4 @@
-"""Compiled inner loops of the fixed embeddings: sums over the instances of each bag, in float32, one thread per bag.
-
-Every bag is added up by one thread in the order of its instances, so results do not depend on the number of threads.
-"""
+"""Compiled float32 sums over the instances of each bag. One thread adds up each bag in the order of its instances."""
 
 import math
 
@@ -39,7 +36,7 @@ def fourier_sums(turns, weights, offsets, out):
 
 @numba.njit(inline="always")
 def _maximum(row):
-    """Largest entry. Sixteen maxima come first, since a compiler uses vector registers for these but not for one maximum."""
+    """Largest entry, by sixteen maxima, for which a compiler uses vector registers, unlike one."""
     lanes = np.full(LANES, row[0])
     whole = len(row) // LANES * LANES
     for start in range(0, whole, LANES):
@@ -67,7 +64,7 @@ def largest(scores, columns):
 
 @numba.njit(parallel=True, cache=True)
 def histogram_sums(words, weights, offsets, out):
-    """Add the weight of every word in every bag to `out` (B, K) float32, for words (n,) and weights (n,) or (0,) for 1."""
+    """Add the weight of every word in every bag to `out` (B, K) float32, for weights (n,) or (0,) for 1."""
     for b in numba.prange(len(offsets) - 1):
         for i in range(offsets[b], offsets[b + 1]):
             out[b, words[i]] += weights[i] if len(weights) else np.float32(1)
@@ -75,7 +72,6 @@ def histogram_sums(words, weights, offsets, out):
 
 @numba.njit(parallel=True, cache=True, fastmath=True)
 def subtract_row_maximum(scores):
-    """Subtract the largest value of every row, in place: (n, K) float32."""
     for i in numba.prange(len(scores)):
         top = _maximum(scores[i])
         for k in range(scores.shape[1]):

@@ -27,32 +27,21 @@ VALIDATION = 0.2  # fraction of the vectors that chooses λ where none are given
 class MultinomialLogistic(ClassifierMixin, VectorModel):
     """Minimises the sum of cross-entropies + λ‖θ‖² on centred vectors, scaled by one number to a mean variance of 1.
 
-    λ goes from strong to weak, until the likelihood of the validation vectors falls. Each solution starts from the
-    last. Takes vectors, not bags.
+    Takes vectors, not bags. λ goes from strong to weak, until the likelihood of the validation vectors falls.
 
     Parameters
     ----------
-    l2 : sequence of float or None
-        Values of λ to choose from. None: 5 to 5e-5 in steps of a decade.
-    random_state : int, RandomState, Generator or None
-        Seed of the choice of validation vectors.
+    l2, random_state : sequence of float or None, int, RandomState, Generator or None
+        Values of λ to choose from (None: 5 to 5e-5 in steps of a decade), and seed of the choice of validation vectors.
 
     Attributes
     ----------
-    classes_ : ndarray of shape (C,)
-        In sorted order.
-    coef_ : ndarray of shape (C − 1, d + 1)
-        Weights against the first class, intercepts last.
-    n_features_in_ : int
-        Length d of the vectors.
-    centre_, scale_ : ndarray of shape (d,), float
-        Mean of the vectors, and root of their mean variance.
-    l2_ : float
-        λ chosen.
-    edges_ : list of str
-        ['l2'] where that is an end of the grid.
-    score_ : float
-        Mean negative log-likelihood of the validation vectors there.
+    classes_, coef_ : ndarray of shape (C,), (C − 1, d + 1)
+        Classes in sorted order, and weights against the first one, intercepts last.
+    n_features_in_, centre_, scale_ : int, ndarray of shape (d,), float
+        Length d of the vectors, their mean, and root of their mean variance.
+    l2_, score_, edges_ : float, float, list of str
+        λ chosen, mean negative log-likelihood of the validation vectors, and ['l2'] where λ is an end of the grid.
     """
 
     l2: list[NonNegative] | None = None
@@ -83,7 +72,6 @@ class MultinomialLogistic(ClassifierMixin, VectorModel):
         return self
 
     def _solver(self, z: np.ndarray, y: np.ndarray) -> Callable[[float, np.ndarray | None], np.ndarray]:
-        """(λ, start) → solution on scaled vectors and the codes of their classes."""
         x = np.column_stack([z.astype(float), np.ones(len(z))])
         offsets = np.append(np.arange(0, len(z), CHUNK), len(z))
         problem = LogisticProblem(
@@ -105,7 +93,6 @@ class MultinomialLogistic(ClassifierMixin, VectorModel):
         Parameters
         ----------
         Z : array-like of shape (n, d)
-            Vectors.
         """
         check_is_fitted(self)
         x = validate_data(self, Z, dtype=np.float64, reset=False)

@@ -14,19 +14,12 @@ from agglearn.seeds import RandomState
 class MomentEmbedding(Embedding):
     """Mean, and with `order` 2 the covariances of a bag's instances: d, or d + d(d + 1)/2 entries.
 
-    Beyond the thesis. Its tasks are functions of the covariance, and nothing simpler could be enough for them.
+    Beyond the thesis. `centre_` (d,) is subtracted before sums are formed.
 
     Parameters
     ----------
-    order : {1, 2}
-        Whether there are covariances.
-    random_state : int, RandomState, Generator or None
-        Not used.
-
-    Attributes
-    ----------
-    centre_ : ndarray of shape (d,)
-        Subtracted before sums are formed.
+    order, random_state : {1, 2}, int or None
+        Whether there are covariances. The seed is not used.
     """
 
     order: Literal[1, 2] = 2

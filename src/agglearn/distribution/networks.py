@@ -1,4 +1,4 @@
-"""DeepSets, a PointNet-style model and attention pooling, trained end to end (Sun 2019, section 4.1.3). JAX is imported when needed."""
+"""DeepSets, a PointNet-style model and attention pooling (Sun 2019, section 4.1.3). JAX is imported when needed."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -28,62 +28,38 @@ if TYPE_CHECKING:
 
 @dataclass(eq=False, repr=False)
 class SetModel(BagModel):
-    """A network on sets, trained with Adam on the bags' targets. Subclasses fix the loss and the defaults.
+    """A network on sets, trained with Adam on the bags' targets.
 
-    Covariates and targets are standardised, and before training the pooled values of the first 64 bags: means of many instances
-    differ little between bags, and training would stand still at first. The learning rate falls to 0 along a cosine. The result
-    is the checkpoint of least validation loss. On a processor results do not depend on the number of threads.
+    Covariates, targets and pooled values are standardised. The learning rate falls to 0 along a cosine. The checkpoint
+    of least validation loss wins. On a processor results do not depend on the number of threads.
 
     Parameters
     ----------
     features, regressor : sequence of int
         Widths of the layers of φ and g.
-    pooling : {'mean', 'sum', 'max', 'attention'}
-        Pooling of φ over the instances.
-    layers : {'dense', 'equivariant'}
-        Layers of φ.
-    activation : {'elu', 'tanh', 'relu'}
-        Activation between layers. None follows the last layer of φ.
-    dropout : float
-        Rate before the layers of g.
-    heads : int
-        Number of heads of attention.
+    pooling, layers, activation : {'mean', 'sum', 'max', 'attention'}, {'dense', 'equivariant'}, {'elu', 'tanh', 'relu'}
+        Pooling over the instances, layers of φ, and activation between layers. None follows the last layer of φ.
+    dropout, heads : float, int
+        Rate before the layers of g, and number of heads of attention.
     rate, clip : float
         Learning rate, and the norm at which gradients are clipped.
-    steps, batch_size : int
-        Number of steps, and of bags per step.
-    patience : int or None
-        Number of checkpoints (of 10) without improvement after which training ends. None: it does not end early.
-    instances : int or None
-        Number of instances drawn of each bag per step. None: all.
-    full_share : float
-        Fraction of the steps, the last ones, that take all instances, so that the noise of small bags does not stay.
+    steps, batch_size, patience : int, int, int or None
+        Steps, bags per step, and checkpoints (of 10) without improvement after which training ends. None: no early end.
+    instances, full_share : int or None, float
+        Instances drawn of each bag per step (None: all), and fraction of the steps, the last ones, that take all.
     augment : {'turn'} or None
         `turn` turns clouds of points about the z axis.
-    n_bags, bag_size, n_validation, bounds
-        See `BagModel`. Without validation bags a fifth of the bags is held out.
-    device : {'auto', 'cpu', 'cuda'}
-        Device of JAX. `auto` is its default.
-    random_state : int, RandomState, Generator or None
-        Seed.
+    n_bags, bag_size, n_validation, bounds : see `BagModel`
+        Without validation bags a fifth of the bags is held out.
+    device, random_state : {'auto', 'cpu', 'cuda'}, int, RandomState, Generator or None
+        `auto` is JAX's default. Without such a device, or without JAX, `fit` raises NotAvailable.
 
     Attributes
     ----------
-    weights_ : dict
-        Name → array.
-    centre_, scale_ : ndarray of shape (d,)
-        Of the covariates.
-    losses_ : list of float
-        Validation loss at every checkpoint.
-    n_out_ : int
-        Number of outputs.
-    target_centre_, target_scale_ : ndarray of shape (k,)
-        Mean and standard deviation of the targets, of regressors.
-
-    Raises
-    ------
-    NotAvailable
-        JAX is not installed, or has no such device.
+    weights_, losses_, n_out_ : dict, list of float, int
+        Name → array, validation loss at every checkpoint, and number of outputs.
+    centre_, scale_, target_centre_, target_scale_ : ndarray of shape (d,), (d,), (k,), (k,)
+        Mean and standard deviation of the covariates and, of regressors, of the targets.
     """
 
     loss: ClassVar[str]
@@ -177,7 +153,7 @@ class SetModel(BagModel):
 
     @property
     def n_features_in_(self) -> int:
-        """d, the number of covariates."""
+        """Number of covariates."""
         return len(self.centre_)
 
     def _outputs(self, bags: BagsLike) -> np.ndarray:
@@ -190,7 +166,6 @@ class SetModel(BagModel):
     def _evaluate(
         self, network: "SetNetwork", weights: dict[str, np.ndarray], blocks: Iterable[tuple[set_batches.Batch, int]]
     ) -> np.ndarray:
-        """(B, out) outputs."""
         evaluate = _jax_modules()[1].evaluate
         return np.concatenate([np.asarray(evaluate(network, weights, batch))[:n] for batch, n in blocks])
 
@@ -202,12 +177,10 @@ class DeepSetsRegressor(SetModel):
     """DeepSets for a number or a vector per bag (Zaheer et al. 2017, eq. 4.4), by squared error.
 
     Defaults are the thesis's architecture for population statistics: φ 50–100–50, g 30–30–10, ELU, mean pooling.
-    Attributes are those of `SetModel`.
 
     Parameters
     ----------
     features, regressor, pooling, layers, activation, dropout, heads, rate, clip, batch_size, steps, patience, instances
-        See `SetModel`.
     full_share, augment, n_bags, bag_size, n_validation, bounds, device, random_state
         See `SetModel`.
     """
@@ -229,12 +202,11 @@ class DeepSetsRegressor(SetModel):
 
 
 class DeepSetsClassifier(SetModel):
-    """DeepSets for a class per bag, by cross-entropy. Attributes are those of `SetModel`.
+    """DeepSets for a class per bag, by cross-entropy.
 
     Parameters
     ----------
     features, regressor, pooling, layers, activation, dropout, heads, rate, clip, batch_size, steps, patience, instances
-        See `SetModel`.
     full_share, augment, n_bags, bag_size, n_validation, bounds, device, random_state
         See `SetModel`.
     """
@@ -262,8 +234,7 @@ class DeepSetsClassifier(SetModel):
 
         Parameters
         ----------
-        bags : Bags, list of arrays or (X, offsets)
-            See `as_bags`.
+        bags : see `fit`
         """
         scores = self._outputs(bags).astype(float)
         p = np.exp(scores - scores.max(axis=1, keepdims=True))
@@ -277,12 +248,9 @@ class DeepSetsClassifier(SetModel):
 class PointNetClassifier(DeepSetsClassifier):
     """A shared perceptron, max pooling, a perceptron: PointNet without its transformation networks (Qi et al. 2017).
 
-    Attributes are those of `SetModel`.
-
     Parameters
     ----------
     features, regressor, pooling, layers, activation, dropout, heads, rate, clip, batch_size, steps, patience, instances
-        See `SetModel`.
     full_share, augment, n_bags, bag_size, n_validation, bounds, device, random_state
         See `SetModel`.
     """
@@ -297,7 +265,6 @@ class PointNetClassifier(DeepSetsClassifier):
 
 
 def _jax_modules() -> tuple[ModuleType, ModuleType]:
-    """`set_network` and `training`, which import JAX."""
     start_jax()
     from agglearn.distribution import set_network
     from agglearn.networks import training

@@ -1,9 +1,4 @@
-"""Ridge regression, linear and with a Gaussian kernel. Leave-one-out error or validation vectors choose its strength.
-
-One symmetric eigendecomposition in double precision gives the solutions for all strengths, with errors of the order of ε·s_max/λ.
-Strengths end at 1e-9 of the mean eigenvalue, so nothing is ill-conditioned. The thesis's closed solution of (K + αI)⁻¹y drew
-warnings from its solver (section 4.3.1).
-"""
+"""Ridge regression, linear and with a Gaussian kernel. Leave-one-out error or validation vectors choose λ."""
 
 import math
 import numbers
@@ -32,39 +27,18 @@ Labelled = tuple[np.ndarray, ArrayLike]  # vectors (n, d), and targets or classe
 
 
 class VectorModel(Estimator):
-    """Base of models of vectors."""
-
     def fit(  # type: ignore[override]  # vectors with their targets are no observation
         self, Z: ArrayLike, y: ArrayLike, validation: Labelled | None = None
     ) -> Self:
-        """Learn from vectors and targets.
-
-        Parameters
-        ----------
-        Z : array-like of shape (n, d)
-            Vectors.
-        y : array-like of shape (n,) or (n, k)
-            Their targets, or (n,) classes.
-        validation : (vectors, targets) or None
-            They choose the settings. None: the vectors themselves do, by the leave-one-out error of numbers, or a fifth
-            of them by the likelihood of classes.
-        """
+        """Learn targets (n,) or (n, k) of vectors (n, d). `validation`, else these, choose settings."""
         raise NotImplementedError
 
     def predict(self, Z: ArrayLike) -> np.ndarray:
-        """Predictions (n,) or (n, k), as the targets were, or the most probable classes (n,).
-
-        Parameters
-        ----------
-        Z : array-like of shape (n, d)
-            Vectors.
-        """
+        """Predictions (n,) or (n, k), as the targets were, or the most probable classes (n,), of vectors (n, d)."""
         raise NotImplementedError
 
 
 class VectorRegressor(RegressorMixin, VectorModel):
-    """Base of regressors of one target or several on vectors."""
-
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
@@ -73,32 +47,21 @@ class VectorRegressor(RegressorMixin, VectorModel):
 
 @dataclass(eq=False, repr=False)
 class LinearRidge(VectorRegressor):
-    """Minimises ‖y − Zβ − β₀‖² + λ‖β‖² for any number of targets.
+    """Minimises ‖y − Zβ − β₀‖² + λ‖β‖² for any number of targets. Takes vectors, not bags.
 
-    λ is a strength times the mean eigenvalue of the kernel matrix of the centred vectors, which is their total variance.
-    So one grid serves vectors of all scales. Takes vectors, not bags.
+    λ is a strength times the total variance of the vectors, so one grid serves vectors of all scales.
 
     Parameters
     ----------
-    strengths : sequence of float or None
-        Multiples to choose from. None: 1e-9 to 1e3 in steps of half a decade.
-    random_state : int, RandomState, Generator or None
-        Not used.
+    strengths, random_state : sequence of float or None, int or None
+        Multiples to choose from, by default 1e-9 to 1e3 in steps of half a decade. The seed is not used.
 
     Attributes
     ----------
-    coef_, intercept_ : ndarray of shape (d,), float
-        Of shapes (d, k) and (k,) where `y` has columns.
-    centre_ : ndarray of shape (d,)
-        Mean of the vectors.
-    n_features_in_ : int
-        Length d of the vectors.
-    strength_, l2_ : float
-        Multiple chosen, and λ.
-    score_ : float
-        Mean squared error by which it was chosen.
-    edges_ : list of str
-        Settings chosen at an end of their grid.
+    coef_, intercept_, centre_, n_features_in_ : ndarray of shape (d,), float, ndarray of shape (d,), int
+        Coefficients, (d, k) and (k,) where `y` has columns, mean of the vectors, and their length d.
+    strength_, l2_, score_, edges_ : float, float, float, list of str
+        Multiple chosen, λ, mean squared error by which it was chosen, and settings chosen at an end of their grid.
     """
 
     strengths: list[NonNegative] | None = None
@@ -129,7 +92,7 @@ class LinearRidge(VectorRegressor):
 
 
 class Factors:
-    """Zc = U √s Vᵀ of centred vectors, by the eigenvalues of the smaller of ZcᵀZc and ZcZcᵀ, without those that are rounding."""
+    """Zc = U √s Vᵀ of centred vectors, by the eigenvalues of the smaller of ZcᵀZc and ZcZcᵀ, without rounding's."""
 
     def __init__(self, z: np.ndarray, centre: np.ndarray, y: np.ndarray):
         self.z, self.centre, self.y = z, centre, y
@@ -162,7 +125,7 @@ class Factors:
         return solutions.reshape(len(solutions), *dual.shape[1:]).transpose(1, 0, 2)
 
     def left_out(self, penalties: np.ndarray) -> list[float]:
-        """Mean squared error of every row predicted from the others, without fitting again: residual / (1 − leverage)."""
+        """Mean squared error of every row predicted from the others: residual / (1 − leverage)."""
         scores = []
         for penalty in penalties:
             shrunk = self.s / (self.s + penalty)
@@ -186,28 +149,20 @@ class KernelRidge(VectorRegressor):
 
     Parameters
     ----------
-    widths : sequence of float
-        Multiples of the median distance to choose from.
-    landmarks : int
-        Largest number of vectors that span the solution.
-    strengths : sequence of float or None
-        As in `LinearRidge`.
+    widths, landmarks : sequence of float, int
+        Multiples of the median distance to choose from, and the largest number of vectors that span the solution.
+    strengths : see `LinearRidge`
     random_state : int, RandomState, Generator or None
         Seed of the landmarks.
 
     Attributes
     ----------
-    n_features_in_ : int
-        Length d of the vectors.
-    ridge_ : LinearRidge
+    n_features_in_, width_, multiple_ : int, float, float
+        Length d of the vectors, s, and the multiple chosen.
+    ridge_, landmarks_, whitening_ : LinearRidge, ndarray of shape (m, d), ndarray of shape (m, r)
         The fitted regression, on coordinates k(z, landmarks) `whitening_`.
-    landmarks_, whitening_ : ndarray of shape (m, d), (m, r)
-    width_, multiple_ : float
-        s, and the multiple chosen.
-    score_ : float
-        Mean squared error by which it was chosen.
-    edges_ : list of str
-        Settings chosen at an end of their grid.
+    score_, edges_ : float, list of str
+        Mean squared error by which it was chosen, and settings chosen at an end of their grid.
     """
 
     widths: tuple[Positive, ...] = (0.5, 1.0, 2.0, 4.0)
@@ -253,7 +208,6 @@ def at_edge(choices: Mapping[str, tuple[float, Sequence[float] | np.ndarray]]) -
 
 
 def _gaussian(squares: np.ndarray, width: float) -> np.ndarray:
-    """Kernel of squared distances."""
     return np.exp(squares / (-2 * width**2))
 
 
@@ -265,6 +219,5 @@ def _whitening(kernel: np.ndarray) -> np.ndarray:
 
 
 def columns_of(y: ArrayLike) -> np.ndarray:
-    """(n, k) targets."""
     y = np.asarray(y, float)
     return y[:, None] if y.ndim == 1 else y

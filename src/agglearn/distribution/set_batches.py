@@ -1,8 +1,4 @@
-"""Batches of bags as arrays of few shapes, as compiled networks need them.
-
-Bags of one size are (bags, size, covariates). Others are cut into rows of the same number of instances. The last row of
-a bag is filled up with instances of weight 0, and empty rows follow until their number is a round one.
-"""
+"""Batches of bags as arrays of few shapes: (bags, size, covariates), or rows of one length, filled with weight 0."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -22,8 +18,6 @@ Augmentation = Callable[[np.ndarray, np.ndarray, np.random.Generator], np.ndarra
 
 
 class Batch(NamedTuple):
-    """Some bags, for a network."""
-
     x: np.ndarray  # (R, C, d) instances, C in a row
     weights: np.ndarray | None  # of each instance, 0 where there is none. None: all are 1
     bag: np.ndarray | None  # of each row, ascending. None: every bag is one row
@@ -32,8 +26,6 @@ class Batch(NamedTuple):
 
 @dataclass
 class Batches:
-    """Bags as training and prediction read them, standardised."""
-
     bags: Bags  # no instance has weight 0
     centre: np.ndarray  # (d,)
     scale: np.ndarray
@@ -84,19 +76,14 @@ class Batches:
         return Batch(_fill(x, n), _fill(weights, n), _fill(bag, n, len(total) - 1), total)
 
     def _row_length(self) -> int:
-        """Instances in a row: a power of two."""
         mean = self.bags.offsets[-1] / len(self.bags)
         return int(2 ** np.clip(np.round(np.log2(mean / ROWS_PER_BAG)), 0, np.log2(LONGEST_ROW)))
 
     def _rows(self, sizes: np.ndarray) -> np.ndarray:
-        """Rows that bags of these sizes take."""
         return -(-sizes // self._row_length())
 
     def blocks(self) -> Iterator[tuple[Batch, int]]:
-        """(batch, number of its bags) of all bags in order, in batches of about `PREDICTED` instances. Further bags are empty.
-
-        Batches of bags of many sizes have one shape: to compile a further one takes longer than all predictions.
-        """
+        """(batch, number of its bags) of all bags in order, of one shape: to compile another takes long."""
         ends = np.searchsorted(self.bags.offsets, np.arange(PREDICTED, self.bags.offsets[-1], PREDICTED))
         borders = np.unique(np.concatenate([[0], ends, [len(self.bags)]]))
         rows = np.add.reduceat(self._rows(self.bags.sizes), borders[:-1]).max()
@@ -106,7 +93,6 @@ class Batches:
 
 
 def _pad(batch: Batch, rows: int, bags: int) -> Batch:
-    """The batch with empty rows up to `rows` and empty bags up to `bags`, or with rows up to a round number."""
     if batch.bag is None or batch.weights is None:
         n = _round_up(len(batch.total)) - len(batch.total)
         weights = None if batch.weights is None else _fill(batch.weights, n, 1)
@@ -117,12 +103,10 @@ def _pad(batch: Batch, rows: int, bags: int) -> Batch:
 
 
 def _fill(a: np.ndarray, n: int, value: float = 0) -> np.ndarray:
-    """The array with n rows of a value after its own."""
     return np.concatenate([a, np.full((n, *a.shape[1:]), value, a.dtype)])
 
 
 def _round_up(n: int) -> int:
-    """The next of 1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, … (four between a power of two and the next)."""
     step = 1 << max(0, int(n - 1).bit_length() - 3)
     return -(-n // step) * step
 

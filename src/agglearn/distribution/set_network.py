@@ -1,4 +1,4 @@
-"""Networks on sets: an embedding φ of instances, pooled over each bag, and a function g of the pooled values. It imports JAX."""
+"""Networks on sets: an embedding φ of instances, pooled over each bag, and a function g. It imports JAX."""
 
 import functools
 from dataclasses import dataclass
@@ -20,11 +20,7 @@ Weights = dict[str, np.ndarray]
 
 @dataclass(frozen=True)
 class SetNetwork:
-    """g((pool φ(x) − shift)·factor) over the instances x of each bag. Training does not change shift and factor.
-
-    Equivariant layers of φ are x ↦ Γ(x − max over the bag), as in DeepSets' point clouds (Zaheer et al. 2017), with an
-    activation after each.
-    """
+    """g((pool φ(x) − shift)·factor). Equivariant layers are x ↦ Γ(x − max over the bag) (Zaheer et al. 2017)."""
 
     width: int  # covariates of an instance
     out: int  # outputs of a bag
@@ -57,7 +53,6 @@ class SetNetwork:
         return perceptron(weights, "regressor", pooled, self.activation, self.dropout, key)
 
     def pool_features(self, weights: Weights, batch: Batch) -> "Array":
-        """(B, w) pooled φ."""
         x = jnp.reshape(batch.x, (-1, self.width))  # instances in two dimensions: one product of matrices per layer
         if self.layers == "dense" and self.pooling in ("mean", "sum"):
             return self._affine_last(weights, batch, x)
@@ -72,7 +67,7 @@ class SetNetwork:
         return {"max": pooled_max, "mean": pooled_mean, "sum": pooled_sum}[self.pooling](batch, x)
 
     def _affine_last(self, weights: Weights, batch: Batch, x: "Array") -> "Array":
-        """Mean or sum of φ. No activation follows its last layer, so that one is applied to the mean, at a fraction of the cost."""
+        """Mean or sum of φ. Its last layer, without activation, is applied to the mean, at a fraction of the cost."""
         last = len(self.features) - 1
         for k in range(last):
             x = ACTIVATIONS[self.activation](dense(weights, f"features.{k}", x))
@@ -90,7 +85,6 @@ class SetNetwork:
 
 @functools.partial(jax.jit, static_argnums=0)
 def embed(network: SetNetwork, weights: Weights, batch: Batch) -> "Array":
-    """(B, w) pooled φ, compiled."""
     return network.pool_features(weights, batch)
 
 
@@ -102,7 +96,6 @@ def pooled_sum(batch: Batch, h: "Array") -> "Array":
 
 
 def pooled_mean(batch: Batch, h: "Array") -> "Array":
-    """(B, w) weighted mean over the instances of each bag."""
     return pooled_sum(batch, h) / batch.total[:, None]
 
 

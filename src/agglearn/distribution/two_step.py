@@ -23,18 +23,10 @@ TUNED_ON = 512  # bags, and instances of each, that the embedding's parameters a
 
 
 class BagModel(Estimator):
-    """Base of models of bags with a target: chooses the bags that they learn from.
+    """The first `n_validation` bags choose among settings, the next `n_bags` are learned from.
 
-    The first `n_validation` bags choose among settings, the next `n_bags` are learned from. Only the first `bag_size`
-    instances of a bag are used, in prediction too. `bounds` are the least and the largest value of a number that is
-    predicted, such as (0, 1) for a share. Predictions are clipped to them.
-
-    Attributes
-    ----------
-    n_features_in_, feature_names_in_ : int, list of str
-        Number of covariates of an instance, and their names where the bags have some.
-    classes_ : ndarray of shape (C,)
-        Classes, of classifiers.
+    Only the first `bag_size` instances of a bag are used, in prediction too. `bounds` clip predicted numbers. Learned
+    are `n_features_in_`, `feature_names_in_`, for classes `classes_` (C,).
     """
 
     observes = Bags
@@ -45,37 +37,17 @@ class BagModel(Estimator):
     bounds: tuple[float, float] | None = None
 
     def fit(self, bags: BagsLike, y: ArrayLike | None = None) -> Self:
-        """Learn from bags and their targets.
-
-        Parameters
-        ----------
-        bags : Bags, list of arrays or (X, offsets)
-            See `as_bags`.
-        y : array-like of shape (B,) or (B, k) or None
-            Targets. None: those of the bags.
-        """
+        """Learn from `Bags`, arrays (N_b, d) or (X, offsets), with targets (B,) or (B, k), by default the bags' own."""
         if isinstance(bags, Observation) or y is not None:
             return super().fit(as_bags(bags, y))
         raise DataError(f"{type(self).__name__} needs a target of every bag: fit(bags, y)")
 
     def predict(self, bags: BagsLike) -> np.ndarray:
-        """Predictions (B,) or (B, k) of the bags' targets, or their most probable classes (B,).
-
-        Parameters
-        ----------
-        bags : Bags, list of arrays or (X, offsets)
-            See `as_bags`.
-        """
+        """Predictions (B,) or (B, k) of the bags' targets, or their most probable classes (B,)."""
         raise NotImplementedError
 
     def score(self, bags: BagsLike, y: ArrayLike | None = None) -> float:
-        """Accuracy of classes, or R² of numbers.
-
-        Parameters
-        ----------
-        bags, y
-            As in `fit`.
-        """
+        """Accuracy of classes, or R² of numbers."""
         target = as_bags(bags, y).target
         if target is None:
             raise DataError("these bags have no target; give it: score(bags, y)")
@@ -84,7 +56,6 @@ class BagModel(Estimator):
         return float(r2_score(target, self.predict(bags)))
 
     def _split(self, bags: Bags) -> tuple[Bags, Bags | None]:
-        """(training bags, validation bags or None)."""
         if bags.target is None:
             raise DataError(f"{type(self).__name__}: these bags have no target; distribution regression needs one")
         if self.bounds is not None and (self.classifies or not self.bounds[0] < self.bounds[1]):
@@ -101,12 +72,10 @@ class BagModel(Estimator):
         return truncate_bags(training, self.bag_size), validation and truncate_bags(validation, self.bag_size)
 
     def _bounded(self, values: np.ndarray) -> np.ndarray:
-        """Predicted numbers within `bounds`, (B,) where there is one for each bag."""
         values = values if self.bounds is None else np.clip(values, *self.bounds)
         return values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values
 
     def _truncate(self, bags: BagsLike) -> Bags:
-        """The bags as in training: columns in order, at most `bag_size` instances."""
         return truncate_bags(as_bags(bags, names=self.feature_names_in_), self.bag_size)
 
 
@@ -116,32 +85,21 @@ class EmbeddingRegressor(BagModel):
 
     Parameters
     ----------
-    embedding : Embedding
-        A fixed embedding.
-    regressor : regressor
-        `LinearRidge`, `KernelRidge`, or anything with fit(Z, y, validation), predict(Z) and score_.
+    embedding, regressor : Embedding, regressor
+        A fixed embedding, and `LinearRidge`, `KernelRidge` or one with fit(Z, y, validation), predict(Z) and score_.
     tune : dict or None
         Parameter of the embedding → values. The value of least error is taken, of equal ones the first, on at most 512
-        bags and 512 instances of each: the regressor's `score_` on the validation bags or, without these, on training bags
-        that it leaves out (ridge: each in turn).
-    n_bags, bag_size, n_validation, bounds
-        See `BagModel`. None: all bags, all instances, no bounds.
+        bags and 512 instances of each: `score_` on validation bags or, without these, on training bags that it leaves
+        out (ridge: each in turn). GridEdge warns of a value at an end of its grid.
+    n_bags, bag_size, n_validation, bounds : see `BagModel`
+        None: all bags, all instances, no bounds.
     random_state : int, RandomState, Generator or None
         Seed, from which embedding and regressor get theirs.
 
     Attributes
     ----------
-    embedding_, regressor_ : Embedding, regressor
-        Both fitted.
-    tuned_ : dict
-        Parameters chosen.
-    edges_ : list of str
-        Settings chosen at an end of their grid.
-
-    Warns
-    -----
-    GridEdge
-        The value chosen of a parameter to tune is an end of its grid.
+    embedding_, regressor_, tuned_, edges_ : Embedding, regressor, dict, list of str
+        Both fitted, parameters chosen, and settings chosen at an end of their grid.
     """
 
     embedding: Embedding
@@ -176,7 +134,6 @@ class EmbeddingRegressor(BagModel):
         return clone(self.regressor).set_params(random_state=derive_seed("regressor", state))
 
     def _tune(self, training: Bags, validation: Bags | None, state: int) -> dict[str, Any]:
-        """Parameters of the embedding with the least error."""
         grids = self.tune or {}
         candidates = [dict(zip(grids, v, strict=True)) for v in itertools.product(*grids.values())]
         if len(candidates) < 2:
@@ -191,11 +148,11 @@ class EmbeddingRegressor(BagModel):
 
     @property
     def n_features_in_(self) -> int:
-        """d, the number of covariates."""
+        """Number of covariates."""
         return self.embedding_.n_features_in_
 
     def warm_up(self) -> None:
-        """Compile the embedding's kernels, or load them."""
+        """Compile or load the embedding's kernels."""
         self.embedding.warm_up()
 
     def predict(self, bags: BagsLike) -> np.ndarray:
@@ -203,12 +160,12 @@ class EmbeddingRegressor(BagModel):
 
 
 class EmbeddingClassifier(EmbeddingRegressor):
-    """Embeds bags, then classifies the vectors. Attributes are those of `EmbeddingRegressor`.
+    """Embeds bags, then classifies the vectors.
 
     Parameters
     ----------
-    embedding, regressor, tune, n_bags, bag_size, n_validation, bounds, random_state
-        As in `EmbeddingRegressor`. `regressor` has predict_proba, and `bounds` are None.
+    embedding, regressor, tune, n_bags, bag_size, n_validation, bounds, random_state : see `EmbeddingRegressor`
+        `regressor` has predict_proba, and `bounds` are None.
     """
 
     classifies = True
@@ -223,8 +180,7 @@ class EmbeddingClassifier(EmbeddingRegressor):
 
         Parameters
         ----------
-        bags : Bags, list of arrays or (X, offsets)
-            See `as_bags`.
+        bags : see `fit`
         """
         return self.regressor_.predict_proba(self.embedding_.transform(self._truncate(bags)))
 

@@ -1,8 +1,4 @@
-"""Gradient descent of the note on WALR.
-
-The "hybrid" descent takes the gradient's model term from a mini-batch and its label term from all records. The traditional one
-takes both from one mini-batch, which needs labels.
-"""
+"""Gradient descent of the note on WALR. Hybrid steps take the label term from all records, others from a mini-batch."""
 
 import time
 from collections.abc import Callable
@@ -52,7 +48,6 @@ class Descent:
         return theta if mean is None else mean, trace
 
     def _model_term(self, theta: np.ndarray, rows: np.ndarray | None) -> np.ndarray:
-        """(k,) mean of w p X over all rows or a mini-batch."""
         x, w = (self.x, self.weights) if rows is None else (self.x[rows], self.weights[rows])
         return x.T @ (w * expit(x @ theta)) / x.shape[0]
 
@@ -65,11 +60,7 @@ class Descent:
         return self.x.shape[0] / np.maximum(bound, 1e-12)
 
     def gradient_error(self, theta: np.ndarray) -> float:
-        """Root mean square distance of one step's gradient at θ from that of F/N with exact sums.
-
-        The mean is over mini-batches and noise: √((mean‖v‖² − ‖mean v‖²)/m + kσ²/N²), with v = w p X for hybrid steps and
-        v = w (p − y) X for traditional ones.
-        """
+        """Root mean square distance √((mean‖v‖² − ‖mean v‖²)/m + kσ²/N²) of one step's gradient from that of F/N."""
         p = expit(self.x @ theta)
         per_row = self.weights * (p if self.labels is None else p - self.labels)
         n, k = self.x.shape

@@ -1,4 +1,4 @@
-"""Numba kernels of linear scores over rows. One thread adds up each fixed chunk of rows, so results do not depend on their number."""
+"""Numba kernels of linear scores. One thread adds up each fixed chunk of rows, so their number does not matter."""
 
 import contextlib
 from collections.abc import Iterator
@@ -13,7 +13,6 @@ WORTH_THREADS = 50_000  # numbers below which waiting for other threads costs mo
 
 @contextlib.contextmanager
 def threads_for(work: int) -> Iterator[None]:
-    """Use one thread if there is little to do."""
     threads = numba.get_num_threads()
     numba.set_num_threads(threads if work >= WORTH_THREADS else 1)
     try:
@@ -55,10 +54,7 @@ def bag_sums(x, weights, offsets):
 
 @njit(cache=True, parallel=True, error_model="numpy", fastmath=FAST)
 def softmax_sums(x, coef, intercept, weights, offsets):
-    """(B,) sums Σ_i w_i log Σ_c exp(s_ic) and (B, K, d + 1) sums Σ_i w_i P(y_i = k) (x_i, 1) over every bag, in one pass.
-
-    `s` are the `scores` of K classes, and 0 of the first class. `weights` (n,) are empty where all are 1.
-    """
+    """(B,) sums Σ_i w_i log Σ_c exp(s_ic) and (B, K, d + 1) Σ_i w_i P(y_i = k) (x_i, 1), weights (n,) or (0,) for 1."""
     bags, d, classes = len(offsets) - 1, x.shape[1], len(coef)
     values, out = np.zeros(bags), np.zeros((bags, classes, d + 1))
     for b in prange(bags):
@@ -87,11 +83,7 @@ def softmax_sums(x, coef, intercept, weights, offsets):
 
 @njit(cache=True)
 def rows_loss(index, counts, positives, weights, intercept, z, out):
-    """Write the gradient of the negative log-likelihood of grouped rows, that of the intercept, and its value into `out` (m + 2,).
-
-    `index` is as in `SparseLogistic`, `z` (n,) is scratch. Two tables are read at a time: their weights stay in the first cache,
-    those of all do not.
-    """
+    """Write gradient, that of the intercept, and −log-likelihood to `out` (m + 2,). `z` (n,) is scratch."""
     tables, n, m = index.shape[0], index.shape[1], weights.size
     z[:], out[:] = intercept, 0.0
     for t in range(0, tables - 1, 2):

@@ -1,4 +1,4 @@
-"""L-BFGS without bounds. SciPy's has bounds, whose bookkeeping takes most of the time if gradients are cheap and weights many."""
+"""L-BFGS without bounds. SciPy's has them, which takes most of the time if gradients are cheap and weights many."""
 
 from collections import deque
 from collections.abc import Callable
@@ -25,10 +25,9 @@ def lbfgs(
 ) -> np.ndarray:
     """(n,) point of low value (Nocedal and Wright 2006, algorithms 3.1 and 7.4). Values never rise.
 
-    `objective` gives value and gradient, which is not used where the value is infinite. `scale` (n,) is of the order of the
-    Hessian's diagonal. The search stops at a largest entry `gtol` of the gradient, or at a relative decrease `ftol` of the value.
-    A line search gives up at a step of `shortest`: the `memory` of pairs is dropped, and the next step goes along the scaled
-    gradient. Without pairs the search ends there. `on_step` gets every point after the start.
+    `scale` (n,) is of the order of the Hessian's diagonal. The search ends at a largest entry `gtol` of the gradient,
+    or at a relative decrease `ftol`. A line search gives up at `shortest`. It drops the `memory` of pairs, and without
+    pairs the search ends. `on_step` gets every point after the start.
     """
     x, (value, gradient) = start, objective(start)
     pairs: Pairs = deque(maxlen=memory)
@@ -62,7 +61,6 @@ def lbfgs(
 
 
 def _multiply(gradient: np.ndarray, pairs: Pairs, scale: np.ndarray) -> np.ndarray:
-    """The approximate inverse Hessian times the gradient."""
     q, factors = gradient.copy(), []
     for step, change, curvature in reversed(pairs):
         factor = float(step @ q) / curvature

@@ -1,4 +1,4 @@
-"""The path of a penalty λ from strong to weak, on which a held-out score chooses."""
+"""Path of a penalty λ from strong to weak, on which a held-out score chooses."""
 
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
@@ -7,7 +7,7 @@ from agglearn.progress import track
 
 
 class PathFit(NamedTuple):
-    """A fit on the path: its λ, its held-out score (larger is better) and its solution."""
+    """λ, held-out score (larger is better) and solution."""
 
     l2: float
     score: float
@@ -21,11 +21,7 @@ def fit_path(
     previous: PathFit | None = None,
     stop: bool = True,
 ) -> list[PathFit]:
-    """Fits for values of λ in λ‖θ‖², in order. `solve` takes λ and the solution of the fit before, or None, `score` a solution.
-
-    The path goes on from the fit `previous`, which is not returned. With `stop` it ends after the first fit with a lower score
-    than the fit before it.
-    """
+    """Fits along λ, which go on from `previous`. With `stop` the first score lower than the one before ends it."""
     fits: list[PathFit] = []
     for l2 in track(l2s, "penalties"):
         solution = solve(l2, None if previous is None else previous.solution)

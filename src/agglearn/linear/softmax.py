@@ -1,8 +1,7 @@
-"""Logistic regression from its sufficient statistics: the M step of EM, and the whole fit of the simpler methods.
+"""Logistic regression from its sufficient statistics M_c = Σ_i w_i P(y_i = c) (x_i, 1), in which all labels enter.
 
-With scores s_ic = θ_c·(x_i, 1) for classes 1 … C − 1 and s_i0 = 0, the negative log-likelihood is
-Σ_i w_i log Σ_c exp(s_ic) − ⟨θ, M⟩ with M_c = Σ_i w_i P(y_i = c) (x_i, 1). Labels, soft labels and estimated class means
-enter through M alone (Sun 2019, eq. 3.2, and Quadrianto et al. 2009). The penalty λ‖θ‖² is added to this sum.
+It minimises Σ_i w_i log Σ_c exp(s_ic) − ⟨θ, M⟩ + λ‖θ‖² with s_ic = θ_c·(x_i, 1) and s_i0 = 0 (Sun 2019, eq. 3.2, and
+Quadrianto et al. 2009).
 """
 
 from dataclasses import dataclass, field, replace
@@ -22,8 +21,6 @@ FEW = 1_000_000  # numbers in the covariates up to which their products are adde
 
 @dataclass
 class LogisticProblem:
-    """The fitting problem for fixed covariates."""
-
     x: np.ndarray  # (n, d) float32 covariates
     offsets: np.ndarray  # (B + 1,) bounds of the runs of rows that are added up together
     weights: np.ndarray | None = None  # (n,), of the rows
@@ -39,7 +36,6 @@ class LogisticProblem:
 
     @classmethod
     def from_rows(cls, x: np.ndarray, weights: np.ndarray | None = None, l2: float = 0.5) -> Self:
-        """The problem with rows added up in chunks."""
         return cls(as_single(x), np.append(np.arange(0, len(x), CHUNK), len(x)), weights, l2)
 
     def with_l2(self, l2: float) -> Self:
@@ -53,7 +49,7 @@ class LogisticProblem:
     def minimise(
         self, moments: np.ndarray, start: np.ndarray | None = None, max_iter: int = 100, tol: float = 1e-6
     ) -> tuple[np.ndarray, float]:
-        """θ and the penalised loss there, within about `tol` nats per instance, by L-BFGS where `bound` + 2λ is the identity."""
+        """θ and the penalised loss there, within about `tol` nats per instance, scaled so that `bound` + 2λ is I."""
         shape = moments.shape
         root = cholesky(self.bound(shape[0]) + np.diag(2 * self.penalty()), lower=True)
         whiten = lambda g: solve_triangular(root, g.T, lower=True, check_finite=False).T  # noqa: E731
@@ -72,7 +68,6 @@ class LogisticProblem:
         return back(result.x.reshape(shape)), float(result.fun)
 
     def loss(self, theta: np.ndarray, moments: np.ndarray) -> tuple[float, np.ndarray]:
-        """The penalised negative log-likelihood, and its gradient."""
         weights = np.zeros(0) if self.weights is None else np.asarray(self.weights, float)
         with kernels.threads_for(self.x.size):
             normalisers, expected = kernels.softmax_sums(self.x, *_split(theta), weights, self.offsets)
@@ -90,7 +85,7 @@ class LogisticProblem:
 
 
 def as_single(x: np.ndarray) -> np.ndarray:
-    """Covariates as the kernels take them: contiguous, in single precision."""
+    """Contiguous, in single precision, as kernels take it."""
     return np.ascontiguousarray(x, dtype=np.float32)
 
 
@@ -101,7 +96,6 @@ def scores(x: np.ndarray, theta: np.ndarray) -> np.ndarray:
 
 
 def _split(theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Coefficients (K, d) and intercepts (K,) as the kernels take them."""
     return np.ascontiguousarray(theta[:, :-1]), np.ascontiguousarray(theta[:, -1])
 
 

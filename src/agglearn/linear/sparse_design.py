@@ -30,7 +30,6 @@ class Cells:
     def from_codes(
         cls, codes: np.ndarray, sizes: np.ndarray, quadratic: bool = True, cross_buckets: int | None = None
     ) -> "Cells":
-        """The cells of (n, D) codes."""
         keys = table_keys(len(sizes), quadratic)
         occurring = []
         for key in keys:
@@ -53,7 +52,6 @@ class Cells:
 
 
 def _distinct(flat: np.ndarray) -> np.ndarray:
-    """Ascending distinct numbers."""
     if flat.max(initial=0) > DENSE:
         return np.unique(flat)
     occurs = np.zeros(flat.max(initial=0) + 1, bool)
@@ -72,7 +70,6 @@ def _find(ascending: np.ndarray, flat: np.ndarray, first: int, absent: int) -> n
 
 
 def table_keys(n_features: int, quadratic: bool) -> list[Key]:
-    """Features of each table: singles, then pairs."""
     singles: list[Key] = [(i,) for i in range(n_features)]
     return singles + (list(itertools.combinations(range(n_features), 2)) if quadratic else [])
 

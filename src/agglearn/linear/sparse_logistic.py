@@ -35,11 +35,9 @@ class SparseLogistic:
 
     @property
     def start(self) -> np.ndarray:
-        """(size + 1,) no effects, and the intercept at the log-odds."""
         return np.append(np.zeros(self.size), log_odds(self.positives.sum(), self.counts.sum()))
 
     def objective(self, solution: np.ndarray, l2: float) -> tuple[float, np.ndarray]:
-        """The loss and its gradient at (weights, intercept)."""
         weights = solution[:-1]
         rows = self.index, self.counts, self.positives, weights, solution[-1], self.scratch
         if len(self.blocks) > 1:
@@ -73,10 +71,7 @@ class SparseLogistic:
 def minimise_scaled(
     objective: Callable, start: np.ndarray, scale: np.ndarray, options: dict, product: Callable | None = None
 ) -> OptimizeResult:
-    """SciPy's result of a search in variables divided by `scale`, with x as it was before.
-
-    By L-BFGS, or with a product (x, v) ↦ ∇²F(x)·v by Newton's method with a trust region.
-    """
+    """SciPy's result by L-BFGS or, with a product (x, v) ↦ ∇²F(x)·v, Newton, in variables divided by `scale`."""
 
     def scaled(v: np.ndarray) -> tuple[float, np.ndarray]:
         value, gradient = objective(v * scale)

@@ -1,7 +1,4 @@
-"""The objective of WALR. It is convex, and labels enter it through one vector only.
-
-F(θ) = Σ_i w_i ln(1 + e^{X_i·θ}) − s·θ + Σ_j λ_j θ_j², with s = Σ_i w_i y_i X_i. Its gradient is N times the note's.
-"""
+"""WALR's objective, N times the note's: F(θ) = Σ_i w_i ln(1 + e^{X_i·θ}) − s·θ + Σ_j λ_j θ_j², s = Σ_i w_i y_i X_i."""
 
 from dataclasses import dataclass, field
 
@@ -15,8 +12,6 @@ from agglearn.seeds import draw_generator
 
 @dataclass
 class Objective:
-    """F for one set of features and one vector."""
-
     x: sparse.csr_array  # (n, k) coordinates
     weights: np.ndarray  # (n,), of the records
     sums: np.ndarray  # (k,) s
@@ -24,14 +19,12 @@ class Objective:
     _row_curvature: tuple[np.ndarray, np.ndarray] | None = field(default=None, init=False, repr=False)
 
     def value_and_gradient(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
-        """F(θ) and (k,) ∇F(θ)."""
         z = self.x @ theta
         model_term = self.x.T @ (self.weights * expit(z))
         value = self.weights @ np.logaddexp(0, z) - self.sums @ theta + self.penalty @ theta**2
         return float(value), model_term - self.sums + 2 * self.penalty * theta
 
     def hessian_product(self, theta: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """(k,) ∇²F(θ)·v."""
         return self.x.T @ (self._curvature_of_rows(theta) * (self.x @ v)) + 2 * self.penalty * v
 
     def _curvature_of_rows(self, theta: np.ndarray) -> np.ndarray:
@@ -47,10 +40,7 @@ class Objective:
         return curvature(self.x, self.weights) + 2 * self.penalty
 
     def minimum(self, solver: str, max_iter: int, tol: float) -> tuple[np.ndarray, int]:
-        """(k,) θ and the number of iterations, by L-BFGS or by Newton's method with a trust region.
-
-        Variables are scaled by the curvature at 0. The search stops when the largest scaled gradient is below `tol`.
-        """
+        """(k,) θ and number of iterations, until the largest gradient, scaled by the curvature at 0, is below `tol`."""
         scale = 1 / np.sqrt(np.maximum(self.curvature, 1e-12))
         options, product = {"maxiter": max_iter, "gtol": tol}, None if solver == "lbfgs" else self.hessian_product
         if solver == "lbfgs":
@@ -67,8 +57,8 @@ def curvature(x: sparse.csr_array, weights: np.ndarray) -> np.ndarray:
 def penalties(l2: float, x: sparse.csr_array, weights: np.ndarray, noise_scale: float, intercept: bool) -> np.ndarray:
     """(k,) λ_j = λ·(1 + σ²/h_j), with h_j the curvature at 0. The intercept is free. No labels are needed.
 
-    Let θ_j have the prior variance 1/2λ, and s_j the variance h_j + σ² around its expectation. Of all diagonal quadratic
-    penalties this one then has the least expected excess of F, to second order and coordinate by coordinate.
+    If θ_j has the prior variance 1/2λ, and s_j the variance h_j + σ², these have the least expected excess of F, to
+    second order, coordinate by coordinate.
     """
     h = np.maximum(curvature(x, weights), 1e-12)
     penalty = l2 * (1 + noise_scale**2 / h)
@@ -80,8 +70,8 @@ def penalties(l2: float, x: sparse.csr_array, weights: np.ndarray, noise_scale: 
 def prior_variance(x: sparse.csr_array, sums: np.ndarray, noise_scale: float, probes: int = 20) -> float:
     """Variance τ² of the coefficients, at least 0.001, by moments of the (noisy) sums, which costs no privacy.
 
-    Near the base rate r, g = s − r Σ X has E g_j² = τ² Σ_l H_jl² + H_jj + σ², H = r(1 − r) XᵀX. Coordinates are weighted by
-    1/(H_jj + σ²). Random signs estimate Σ_l H_jl². The intercept must be last.
+    g = s − r Σ X has E g_j² = τ² Σ_l H_jl² + H_jj + σ², H = r(1 − r) XᵀX. Random signs estimate Σ_l H_jl².
+    The intercept must be last.
     """
     n, k = x.shape
     rate = float(np.clip(sums[-1] / n, 1e-3, 1 - 1e-3))

@@ -1,4 +1,4 @@
-"""Layers as functions of weights, which are a dict of float32 arrays by name. This module imports JAX."""
+"""Layers as functions of weights. This module imports JAX."""
 
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
@@ -17,14 +17,13 @@ ACTIVATIONS = {"elu": jax.nn.elu, "tanh": jax.numpy.tanh, "relu": jax.nn.relu}
 
 
 def initial_dense(name: str, width: int, out: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
-    """Return weights (width, out) and biases (out,) of a dense layer, uniform within 1/√width of 0."""
+    """Weights (width, out) and biases (out,), uniform within 1/√width of 0."""
     bound = 1 / np.sqrt(width)
     shapes = {f"{name}.weight": (width, out), f"{name}.bias": (out,)}
     return {k: rng.uniform(-bound, bound, shape).astype(np.float32) for k, shape in shapes.items()}
 
 
 def initial_perceptron(name: str, widths: Sequence[int], rng: np.random.Generator) -> dict[str, np.ndarray]:
-    """Return weights of dense layers between successive widths."""
     weights: dict[str, np.ndarray] = {}
     for k, (width, out) in enumerate(pairwise(widths)):
         weights |= initial_dense(f"{name}.{k}", width, out, rng)
@@ -32,7 +31,7 @@ def initial_perceptron(name: str, widths: Sequence[int], rng: np.random.Generato
 
 
 def dense(weights: "Mapping[str, Array | np.ndarray]", name: str, x: "Array") -> "Array":
-    """Return xW + b."""
+    """xW + b."""
     return x @ weights[f"{name}.weight"] + weights[f"{name}.bias"]
 
 
@@ -44,7 +43,7 @@ def perceptron(
     dropout: float = 0.0,
     key: "Array | None" = None,
 ) -> "Array":
-    """Return the output of all dense layers of a name for x (n, width). With a key there is dropout before each layer."""
+    """Output of all dense layers of a name for x (n, width). With a key there is dropout before each layer."""
     for k in range(sum(f"{name}.{i}.weight" in weights for i in range(len(weights)))):
         if k:
             x = ACTIVATIONS[activation](x)

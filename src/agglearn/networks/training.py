@@ -1,8 +1,6 @@
-"""Training with Adam and early stopping, and prediction. This module imports JAX and optax.
+"""Adam and early stopping in float32, whatever a program's choice of 64 bits. It imports JAX and optax.
 
-Everything is float32 by explicit types, so a program's own choice of 64 bits changes nothing. Gradients are compiled once per
-network and shape of a batch, Adam once per number of weights. Both treat the weights as one vector, because many small arrays
-take longer. Rates and limits are arguments, so that other settings need no new compilation.
+Weights are one vector, because many small arrays take longer. Other rates and limits need no new compilation.
 """
 
 import contextlib
@@ -32,8 +30,6 @@ Shapes = tuple[tuple[str, tuple[int, ...]], ...]  # name and shape of each array
 
 
 class Schedule(NamedTuple):
-    """Course of a training."""
-
     rate: float  # learning rate of Adam
     clip: float  # norm at which gradients are clipped
     steps: int
@@ -43,18 +39,18 @@ class Schedule(NamedTuple):
     cosine: bool = False  # whether the rate falls to 0 along a cosine
 
     def numbers(self, step: int) -> np.ndarray:
-        """Return (3,) learning rate of step 1, 2, …, norm and L2, as compiled steps take them."""
+        """(3,) learning rate of step 1, 2, …, norm and L2, as compiled steps take them."""
         factor = (1 + np.cos(np.pi * (step - 1) / self.steps)) / 2 if self.cosine else 1.0
         return np.array([self.rate * factor, self.clip, self.l2], np.float32)
 
 
 def squared_error(outputs: "Array", y: "Array") -> "Array":
-    """Return the mean of (f − y)² for outputs and targets (B, k)."""
+    """Mean of (f − y)² for outputs and targets (B, k)."""
     return jnp.mean((outputs - y) ** 2)
 
 
 def cross_entropy(outputs: "Array", y: "Array") -> "Array":
-    """Return the mean negative log-probability of classes y (B,) for scores (B, C)."""
+    """Mean negative log-probability of classes y (B,) for scores (B, C)."""
     return jnp.mean(optax.softmax_cross_entropy_with_integer_labels(outputs, y))
 
 
@@ -75,10 +71,7 @@ def train(
     schedule: Schedule,
     seed: int,
 ) -> tuple[Weights, list[float]]:
-    """Train a network, and return the checkpoint with the least validation loss, and the validation losses of all checkpoints.
-
-    batches : (inputs, targets) of every step. loss : a key of `LOSSES`. seed : of dropout.
-    """
+    """The checkpoint with the least validation loss, and the losses of all, for (inputs, targets) of every step."""
     shapes = tuple((name, np.shape(weights[name])) for name in sorted(weights))
     vector = np.concatenate([np.ravel(weights[name]) for name, _ in shapes])
     state, key, losses = _start(vector), random_key(seed), []
@@ -109,18 +102,16 @@ def draw_batches(n: int, batch: int, steps: int, rng: np.random.Generator) -> It
 
 @functools.partial(jax.jit, static_argnums=0)
 def evaluate(network: Network, weights: Weights, x: np.ndarray) -> "Array":
-    """Return outputs of a network, compiled."""
     return network(weights, x)
 
 
 @functools.partial(jax.jit, static_argnums=0)
 def loss_of(name: str, outputs: "Array", y: "Array") -> "Array":
-    """Return a loss of `LOSSES`, compiled."""
     return LOSSES[name](outputs, y)
 
 
 def random_key(seed: int) -> "Array":
-    """Return the key of JAX's random numbers for a seed of any size, whatever generator a program has chosen for itself."""
+    """The key of JAX's random numbers for a seed of any size, whatever generator a program has chosen for itself."""
     return jax.random.wrap_key_data(np.random.SeedSequence(seed).generate_state(2), impl="threefry2x32")
 
 
@@ -148,7 +139,6 @@ def _start(vector: "Array") -> "OptState":
 
 @jax.jit
 def _adam(vector: "Array", state: "OptState", gradient: "Array", numbers: "Array") -> "tuple[Array, OptState]":
-    """Weights and state after one step."""
     direction, state = _optimiser(numbers).update(gradient, state, vector)
     return optax.apply_updates(vector, direction), state
 

@@ -27,31 +27,22 @@ SHORT = 3  # iterations of a fit whose labels will change again
 
 @dataclass(eq=False, repr=False)
 class AlternatingMeanMapClassifier(BagClassifier):
-    """Labels that agree with the counts, and the logistic regression of these labels, in turn.
-
-    More than two classes are fitted one against the rest.
+    """Labels that agree with counts and their logistic regression in turn, one against the rest for C > 2 classes.
 
     Parameters
     ----------
     labels : {'min', 'max'}
         Labels of least loss (the instances of highest score in a bag are positive), or of greatest loss.
-    start : {'mean_embedding', 'mean_map', 'zero'}
-        Initial weights. The thesis starts from the mean embedding.
-    l2 : float or 'held_out'
-        As in `CardinalityClassifier`.
-    max_iter : int
-        Largest number of rounds.
-    tol : float
-        A round that changes no more than this fraction of the labels is the last. The weights of least loss win.
-    n_bags, random_state
-        As in `MeanEmbeddingClassifier`.
+    start, l2 : {'mean_embedding', 'mean_map', 'zero'}, float or 'held_out'
+        Initial weights (the thesis: the mean embedding's), and λ as in `CardinalityClassifier`.
+    max_iter, tol : int, float
+        Largest number of rounds. The last one changes no more than this fraction of the labels. The least loss wins.
+    n_bags, random_state : see `MeanEmbeddingClassifier`
 
     Attributes
     ----------
-    losses_ : list of ndarray
-        Per class, the penalised loss after every round.
-    l2_ : list of float
-        λ per class.
+    losses_, l2_ : list of ndarray, list of float
+        The penalised loss after every round, and λ, per class.
     """
 
     labels: Literal["min", "max"] = "min"
@@ -96,7 +87,6 @@ class AlternatingMeanMapClassifier(BagClassifier):
     def _alternate(
         self, problem: LogisticProblem, totals: np.ndarray, theta: np.ndarray
     ) -> tuple[np.ndarray, list[float]]:
-        """(θ of least loss, losses) for (B,) numbers of positives."""
         sign = 1.0 if self.labels == "min" else -1.0
         best, losses, before = theta, [], None
         for _ in track(range(self.max_iter), "alternations"):

@@ -27,22 +27,10 @@ Solver = Callable[[float, np.ndarray | None], np.ndarray]  # (λ, start) → θ
 
 
 class BagClassifier(Classifier):
-    """A classifier of instances that learns from bags.
+    """Classifier of instances by `coef_` (K, d), `intercept_` (K,), for `classes_` 0 … C − 1, with λ `l2_`.
 
-    Subclasses write `_learn(bags)`, which returns θ (K, d + 1), the intercepts last. With K = C − 1 the classes have
-    probabilities softmax(0, scores). With K = C, one against the rest, the K logistic probabilities are divided by their
-    sum.
-
-    Attributes
-    ----------
-    coef_ : ndarray of shape (K, d)
-    intercept_ : ndarray of shape (K,)
-    classes_ : ndarray
-        0 … C − 1.
-    l2_ : float or list of float
-        λ used.
-    feature_names_in_ : list of str
-        Names of the covariates, empty where the bags have none. Data frames and bags to predict are matched by them.
+    `_learn(bags)` of subclasses returns θ (K, d + 1), intercepts last, K = C − 1 for softmax(0, scores), or K = C for
+    one against the rest, whose probabilities are divided by their sum. Columns are matched by `feature_names_in_`.
     """
 
     observes: ClassVar[type[Observation]] = Bags
@@ -60,7 +48,6 @@ class BagClassifier(Classifier):
         self.coef_, self.intercept_ = theta[:, :-1].copy(), theta[:, -1].copy()
 
     def _first_bags(self, bags: Bags) -> Bags:
-        """The first `n_bags` bags."""
         if self.n_bags is None:
             return bags
         if not 1 <= self.n_bags <= len(bags):
@@ -87,13 +74,7 @@ class BagClassifier(Classifier):
         binary_posteriors(x[:, 0], offsets, [1, 2])
 
     def predict_proba(self, X: ArrayLike) -> np.ndarray:
-        """Class probabilities (n, C) of instances.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, d)
-            Covariates. The columns of a data frame are matched by name.
-        """
+        """Class probabilities (n, C) of instances (n, d). The columns of a data frame are matched by name."""
         x = as_single(self._ordered(X))
         if x.ndim != 2 or x.shape[1] != self.coef_.shape[1]:
             raise DataError(f"X: must be (instances, {self.coef_.shape[1]}), got shape {x.shape}")
@@ -105,17 +86,10 @@ class BagClassifier(Classifier):
 
     @property
     def n_features_in_(self) -> int:
-        """d, the number of covariates."""
         return self.coef_.shape[1]
 
     def predict_counts(self, bags: Bags) -> np.ndarray:
-        """Expected counts (B, C) of every class in every bag, by the instances' weights.
-
-        Parameters
-        ----------
-        bags : Bags
-            Covariates, matched by name.
-        """
+        """Expected counts (B, C) of every class in every bag, by the instances' weights."""
         p = self.predict_proba(bags.columns(self.feature_names_in_))
         p = p if bags.weights is None else p * bags.weights[:, None]
         return np.add.reduceat(p, bags.offsets[:-1], axis=0)
@@ -130,7 +104,6 @@ def probabilities(score: np.ndarray, classes: int) -> np.ndarray:
 
 
 def counts_of(bags: Bags) -> np.ndarray:
-    """(B, C) counts of the classes."""
     if bags.counts is None:
         raise DataError("these bags have no counts; learning with label proportions needs them")
     return bags.counts
@@ -143,7 +116,6 @@ def one_vs_rest_counts(bags: Bags, c: int) -> np.ndarray:
 
 
 def validation_likelihood(bags: Bags, theta: np.ndarray) -> float:
-    """`counts_likelihood` of the bags' counts under θ."""
     counts = counts_of(bags)
     return counts_likelihood(probabilities(scores(as_single(bags.X), theta), counts.shape[1]), bags.offsets, counts)
 
@@ -166,10 +138,9 @@ def choose_l2(
     random_state: RandomState,
     path: Sequence[float] | None = None,
 ) -> tuple[float, np.ndarray | None]:
-    """(λ, a solution near there or None): a number `l2` as it is, or the λ of the largest score by cross-validation over bags.
+    """(λ, a solution near there or None): λ as it is, or of the largest score by cross-validation over bags.
 
-    `solver_on` gives the solver on some bags, `score` (held-out bags, θ) the mean score over bags. Of equal scores the largest
-    λ wins. A single bag takes the middle of the path, which goes from strong to weak (None: `PATH`).
+    Of equal scores the largest λ wins. A single bag takes the middle of the path, which goes from strong to weak.
     """
     if not isinstance(l2, str):
         return float(l2), None

@@ -38,29 +38,22 @@ class CardinalityClassifier(BagClassifier):
     Parameters
     ----------
     multiclass : {'ovr', 'exact'}
-        For more than two classes: `ovr` fits one class against the rest, `exact` one softmax regression with posteriors
-        given all counts of a bag at once.
+        Of more than two classes: one against the rest, or a softmax regression with posteriors given all counts.
     solver : {'scoring', 'em'}
-        `scoring` is damped Fisher scoring on the likelihood, `em` the thesis's EM. Both climb the same likelihood from
-        the mean embedding's solution, and it never falls.
+        Damped Fisher scoring, or the thesis's EM. The likelihood never falls from the mean embedding's solution on.
     classifier : classifier or None
         Any classifier with `sample_weight` and `predict_proba` in place of the logistic regression. Every M step of EM
         fits it anew to every instance once per class, with the posteriors as weights.
     l2 : float or 'held_out'
         λ in λ‖θ‖², added to the sum of losses. `held_out` chooses it by the likelihood of held-out bags' counts.
-    max_iter : int
-        Largest number of steps.
-    tol : float
-        A step that gains less than this, in nats per bag, is the last.
-    n_bags, random_state
-        As in `MeanEmbeddingClassifier`.
+    max_iter, tol : int, float
+        Largest number of steps, and gain in nats per bag below which a step is the last.
+    n_bags, random_state : see `MeanEmbeddingClassifier`
 
     Attributes
     ----------
-    log_likelihoods_ : list of ndarray
-        Per problem (one, or one per class), log P(counts) at every step.
-    l2_ : float or list of float
-        λ per problem.
+    log_likelihoods_, l2_ : list of ndarray, float or list of float
+        log P(counts) at every step, and λ, per problem (one, or one per class).
     """
 
     infer = staticmethod(exact_posteriors)
@@ -90,8 +83,6 @@ class CardinalityClassifier(BagClassifier):
         return np.concatenate([theta for theta, _ in solutions])
 
     def _climb(self, bags: Bags, counts: np.ndarray, start: np.ndarray) -> tuple[np.ndarray, float]:
-        """(θ, λ) of one problem with these counts."""
-
         def likelihood_of(subset: Bags) -> CountLikelihood:
             return CountLikelihood(LogisticProblem(as_single(subset.X), subset.offsets), counts_of(subset), self.infer)
 
@@ -110,7 +101,7 @@ class CardinalityClassifier(BagClassifier):
         return theta, l2
 
     def _learn_other(self, bags: Bags) -> np.ndarray:
-        """EM with one fit of the classifier per M step, from the mean embedding's probabilities. θ is the mean embedding's."""
+        """EM with one fit of the classifier per M step, from the mean embedding, whose θ is returned."""
         theta = mean_embedding(bags)
         x, classes = bags.X, len(self.classes_)
         p = probabilities(scores(as_single(x), theta), classes)
@@ -135,17 +126,11 @@ class CardinalityClassifier(BagClassifier):
         return super().predict_proba(X)
 
     def save(self, folder: str | Path) -> None:
-        """Write the model to a folder.
+        """Write the model to a folder, or raise NotAvailable if it has another `classifier`.
 
         Parameters
         ----------
-        folder : path
-            Existing or new folder.
-
-        Raises
-        ------
-        NotAvailable
-            The model has another `classifier`.
+        folder : str or Path
         """
         if self.classifier is not None:
             raise NotAvailable(f"a {type(self.classifier).__name__} cannot be saved without pickle")
@@ -158,14 +143,11 @@ class CardinalityClassifier(BagClassifier):
 
 
 class NormalApproximationClassifier(CardinalityClassifier):
-    """The same likelihood with a normal distribution of a bag's count (Rosenman and Viswanathan 2018).
-
-    More than two classes are fitted one against the rest. Attributes are those of `CardinalityClassifier`.
+    """The same with a normal distribution of counts (Rosenman and Viswanathan 2018), one against the rest for C > 2.
 
     Parameters
     ----------
-    l2, max_iter, tol, n_bags, random_state
-        As in `CardinalityClassifier`.
+    l2, max_iter, tol, n_bags, random_state : see `CardinalityClassifier`
     """
 
     infer = staticmethod(normal_posteriors)

@@ -1,8 +1,6 @@
-"""The thesis's message passing: sums in a binary tree, each message a convolution (Sun 2019, 3.4.2, Figure 3.4).
+"""The thesis's message passing in a binary tree of sums, for comparison (Sun 2019, section 3.4.2, Figure 3.4).
 
-O(n log² n) for two classes, O(n^{C−1} log² n) for C. Large messages are convolved by the FFT, whose error is relative to the
-largest entry. Small messages drown in it, which the thesis reports as underflow in large trees. Totals so improbable are
-refused. The tree serves for comparison: `kernels` and `multiclass` have neither the error nor the logarithms.
+O(n log² n) for two classes. The error of the FFT is relative to the largest entry, so improbable totals are refused.
 """
 
 import numpy as np
@@ -15,7 +13,7 @@ DROWNED = 1e-8  # probability of the counts below which the FFT's errors of some
 
 
 def tree_posterior(probabilities: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, float]:
-    """(posteriors (n, C), log P(counts)) of one bag. The last class is left out of the messages: entries are [0 … m]^{C−1}."""
+    """(posteriors (n, C), log P(counts)) of one bag. Messages [0 … m]^{C−1} leave out the last class."""
     free = probabilities.shape[1] - 1
     entries = [tuple(row) for row in np.eye(free + 1, free, dtype=int)]  # of a leaf, for each class
     leaves = []

@@ -1,10 +1,7 @@
-"""Maximum likelihood of the counts themselves: ℓ(θ) = Σ_b log P(z_b | x_b, θ) (Sun 2019, section 3.4.1), two ways.
+"""Maximum likelihood of the counts, ℓ(θ) = Σ_b log P(z_b | x_b, θ), by EM or scoring (Sun 2019, section 3.4.1).
 
-`em` is the thesis's: posteriors q, then a logistic regression on them. It converges slowly in large bags. `scoring` climbs the
-same ℓ. Its gradient is Σ (q_i − p_i)(x_i, 1), from the same E step. With G_b = Σ_i Cov(y_i)(x_i, 1) and V_b = Σ_i Cov(y_i), the
-expected information is about Σ_b G_bᵀ V_b⁻¹ G_b. Steps are damped towards Σ (x, 1)(x, 1)ᵀ/4, which bounds the complete-data
-information. A fully damped step is one of EM with the M step replaced by its quadratic bound, which never lowers ℓ. So ℓ never
-falls, and some ten E steps do instead of hundreds.
+Scoring has the gradient Σ (q_i − p_i)(x_i, 1) of posteriors q, and the expected information Σ_b G_bᵀ V_b⁻¹ G_b with
+G_b = Σ_i Cov(y_i)(x_i, 1), V_b = Σ_i Cov(y_i), damped towards Σ (x, 1)(x, 1)ᵀ/4, where ℓ cannot fall.
 """
 
 from collections.abc import Callable
@@ -34,10 +31,7 @@ def exact_posteriors(
 def normal_posteriors(
     scores: np.ndarray, p: np.ndarray, offsets: np.ndarray, counts: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The same with a normal distribution of a bag's sum (Rosenman and Viswanathan 2018), for two classes.
-
-    In place of the posteriors stand p + ∂ log N(z | Σp, Σp(1−p))/∂ score.
-    """
+    """p + ∂ log N(z | Σp, Σp(1−p))/∂ score in place of posteriors, for two classes (Rosenman and Viswanathan 2018)."""
     v = p[:, 1] * p[:, 0]
     mean, variance = (np.add.reduceat(a, offsets[:-1]) for a in (p[:, 1], v))
     variance = np.maximum(variance, 1e-12)
@@ -51,15 +45,12 @@ def normal_posteriors(
 
 @dataclass
 class CountLikelihood:
-    """Climbs ℓ from a start."""
-
     problem: LogisticProblem  # covariates, bags and λ
     counts: np.ndarray  # (B, C)
     infer: Infer = exact_posteriors  # the E step
     trace: list[float] = field(default_factory=list)  # ℓ, unpenalised, at every step
 
     def with_l2(self, l2: float) -> Self:
-        """The same with another λ and an empty trace."""
         return replace(self, problem=self.problem.with_l2(l2), trace=[])
 
     def e_step(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:

@@ -19,10 +19,8 @@ class IndividualClassifier(BagClassifier):
     ----------
     l2 : float
         λ in λ‖θ‖², added to a sum of one loss per instance.
-    n_bags : int or None
-        Number of bags whose instances are learned from, in their order. None: all bags.
-    random_state : int, RandomState, Generator or None
-        Not used.
+    n_bags, random_state : see `MeanEmbeddingClassifier`
+        The seed is not used.
     """
 
     observes = LabelledBags

@@ -1,17 +1,9 @@
-"""Numba kernels of exact inference under a known sum: the posterior of every label given how many labels are 1.
+"""Numba kernels of exact inference under a known sum: P(y_i = 1 | Σ y = z) for independent labels with odds o_i.
 
-A bag has independent labels y_i with odds o_i, and Σ y_i = z. A factor τ on all odds does not change the distribution of y given
-its sum. With the τ for which the expected sum is z nothing underflows. Two algorithms follow:
-
-* `fourier`: with S the sum, σ² its variance, φ_i(t) = 1 + p_i(e^{it} − 1) and φ = Π φ_i,
-  P(S = z) = (1/N) Σ_k e^{−i t_k z} φ(t_k) at t_k = 2πk/N, and for the sum without i the same with φ/φ_i. The error of the
-  trapezoid sum is P(|S − z| ≥ N) (Bernstein's inequality), that of omitting a frequency at most exp(−2(σ²−¼) sin²(t/2)). Both
-  stay below e^−40. Some 15 to 30 frequencies are left, whatever n: O(n).
-* `direct`: prefix and suffix distributions of the sum, all terms positive, so that small posteriors keep their relative
-  precision. Labels that are nearly sure to be 1 are counted from n downwards, so that for σ² < 4 the distributions have a width
-  of at most 129. Prefixes are recomputed from checkpoints. O(n) there, O(n²) for small bags.
-
-Each bag is computed by one thread, so results do not depend on their number.
+All odds are multiplied by the τ for which the expected sum is z, so that nothing underflows.
+* `fourier`, O(n): P(S = z) = (1/N) Σ_k e^{−i t_k z} φ(t_k) at t_k = 2πk/N, φ = Π (1 + p_i(e^{it} − 1)).
+  Some 15 to 30 frequencies keep the error below e^−40: P(|S − z| ≥ N), and exp(−2(σ²−¼) sin²(t/2)) of an omitted one.
+* `direct`: prefix and suffix distributions of positive terms, O(n) for σ² < 4, where width 129 is enough, else O(n²).
 """
 
 import numpy as np
@@ -28,7 +20,6 @@ FOURIER, DIRECT = 0, 1
 
 @njit(cache=True, error_model="numpy", fastmath=FAST)
 def moments(odds, tau):
-    """Mean and variance of the sum when all odds are multiplied by τ."""
     mean, variance = 0.0, 0.0
     for i in range(len(odds)):
         x = odds[i] * tau
@@ -147,7 +138,7 @@ def push(source, target, stay, move, direction):
 
 @njit(cache=True, error_model="numpy")
 def copy(source, target):
-    """Copy an array into another. It compiles faster than an assignment to a slice."""
+    """Compiles faster than an assignment to a slice."""
     for k in range(len(source)):
         target[k] = source[k]
 
@@ -162,10 +153,7 @@ def forward(odds, tau, prefix):
 
 @njit(cache=True, error_model="numpy")
 def direct(odds, tau, z, half, out):
-    """Write the posteriors of one bag into `out`, and return log P(S = z) under the tilted odds.
-
-    Distributions reach `half` to both sides: exact where that is n, and to rounding for σ² < 4 where it is `WIDTH`.
-    """
+    """As `fourier`. Distributions reach `half` to both sides: exact for n, and to rounding for σ² < 4 and `WIDTH`."""
     n = len(odds)
     down = 0
     for i in range(n):

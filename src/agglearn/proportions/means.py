@@ -33,14 +33,11 @@ class MeanEmbeddingClassifier(BagClassifier):
     Parameters
     ----------
     l2 : float or 'held_out'
-        λ in λ‖θ‖², added to a sum of one loss per bag. `held_out` chooses it by the likelihood of held-out bags'
-        proportions.
+        λ in λ‖θ‖², added to a sum of one loss per bag. `held_out`: by the likelihood of held-out bags' proportions.
     multiclass : {'softmax', 'ovr'}
         `ovr` fits one logistic regression per class.
-    n_bags : int or None
-        Number of bags to learn from, in their order. None: all bags.
-    random_state : int, RandomState, Generator or None
-        Seed of the choice of held-out bags.
+    n_bags, random_state : int or None, int, RandomState, Generator or None
+        Number of bags to learn from, in their order (None: all), and seed of the choice of held-out bags.
     """
 
     l2: Penalty = "held_out"
@@ -67,17 +64,14 @@ class MeanEmbeddingClassifier(BagClassifier):
 
 @dataclass(eq=False, repr=False)
 class MeanMapClassifier(BagClassifier):
-    """Logistic regression from estimated class means (Quadrianto et al. 2009).
+    """Logistic regression with least-squares estimates of class means from bag means (Quadrianto et al. 2009).
 
-    Bag means are mixtures of class means, with the proportions as weights. The least-squares estimates of the class
-    means replace labels in the sufficient statistics. A class is assumed to have the same distribution in every bag.
+    They replace labels in the sufficient statistics. A class is assumed to have the same distribution in every bag.
 
     Parameters
     ----------
-    l2 : float or 'held_out'
-        λ as in `MeanEmbeddingClassifier`, with one loss per instance.
-    n_bags, random_state
-        As in `MeanEmbeddingClassifier`.
+    l2, n_bags, random_state : see `MeanEmbeddingClassifier`
+        The sum of losses has one per instance.
     """
 
     l2: Penalty = "held_out"
@@ -98,10 +92,8 @@ class InverseCalibrationClassifier(BagClassifier):
     ----------
     C, epsilon : float
         Parameters of `sklearn.svm.LinearSVR`, on standardised bag means.
-    n_bags : int or None
-        As in `MeanEmbeddingClassifier`.
-    random_state : int, RandomState, Generator or None
-        Not used: the solver takes the bags in a fixed order.
+    n_bags, random_state : see `MeanEmbeddingClassifier`
+        The seed is not used.
     """
 
     C: Positive = 1.0
@@ -141,7 +133,6 @@ def proportions_of(bags: Bags) -> np.ndarray:
 
 
 def mean_map_solver(bags: Bags) -> Solver:
-    """The logistic regression with the estimated class means in place of labels."""
     proportions, means, counts = proportions_of(bags), bag_means(bags), counts_of(bags)
     class_means = np.linalg.lstsq(proportions, np.column_stack([means, np.ones(len(means))]), rcond=None)[0]
     problem = LogisticProblem.from_rows(bags.X)

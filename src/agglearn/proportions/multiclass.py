@@ -1,12 +1,8 @@
-"""Numba kernels of exact inference under known class counts: P(y_i = c | Σ_j 1[y_j = ·] = z) for every instance.
+"""Numba kernels of exact inference under known class counts: P(y_i = c | Σ_j 1[y_j = ·] = z), tilted as in `kernels`.
 
-As in `kernels`, for C classes. Class weights are tilted such that the expected counts are near z. Two algorithms follow:
-
-* `box`: prefix and suffix distributions of the count vector over the box Π (z_c + 1) of all classes but the most frequent one.
-  All terms are positive. O(n·box).
-* `lattice`: the characteristic function φ(t) = Π_j Σ_c p_jc e^{i t_c} on a grid of C − 1 frequencies. As
-  |φ(t)| ≤ exp(−2 Σ_{a<b} s_ab sin²((t_a − t_b)/2)) with s_ab = Σ_j p_ja p_jb, only the frequencies where that bound exceeds
-  e^−40 are used. Their number does not grow with n: O(n).
+* `box`: prefix and suffix distributions over Π (z_c + 1) of all classes but the most frequent one, O(n·box).
+* `lattice`: φ(t) = Π_j Σ_c p_jc e^{i t_c} on C − 1 frequencies, O(n). Those are used for which the bound
+  exp(−2 Σ_{a<b} s_ab sin²((t_a − t_b)/2)) of |φ| with s_ab = Σ_j p_ja p_jb exceeds e^−40.
 """
 
 import numpy as np
@@ -26,10 +22,7 @@ TOO_LARGE = np.inf  # stands for a log-likelihood where neither algorithm is fea
 
 @njit(cache=True, error_model="numpy")
 def expected_counts(log_p, tilt, z, out, mean, spread):
-    """Σ_i log Σ_c p_ic e^tilt_c − ⟨z, tilt⟩, its gradient plus z in `mean` (C,), its Hessian in `spread` (C, C).
-
-    `out` (n, C) gets the probabilities ∝ p e^tilt. `mean` are their sums, `spread` is the covariance of the counts.
-    """
+    """Σ_i log Σ_c p_ic e^tilt_c − ⟨z, tilt⟩, means (gradient + z), covariances (Hessian), ∝ p e^tilt in `out`."""
     n, classes = log_p.shape
     value = 0.0
     mean[:] = 0.0
@@ -57,10 +50,7 @@ def expected_counts(log_p, tilt, z, out, mean, spread):
 
 @njit(cache=True, error_model="numpy")
 def damped_step(spread, damping, residual, lower, out):
-    """Solve (spread + damping) out = residual for a positive definite (C, C) matrix by its Cholesky factor, left in `lower`.
-
-    By hand: NumPy's solver takes numba six seconds to compile.
-    """
+    """Solve (spread + damping) out = residual by Cholesky. NumPy's solver takes numba six seconds to compile."""
     for a in range(len(residual)):
         out[a] = residual[a]
         for b in range(a + 1):
@@ -79,10 +69,7 @@ def damped_step(spread, damping, residual, lower, out):
 
 @njit(cache=True, error_model="numpy")
 def tilt_classes(log_p, z):
-    """(n, C) probabilities under class weights with expected counts near z, and the log of what that divides by.
-
-    By damped Newton steps on a convex function of the logs of the weights, so that nothing underflows.
-    """
+    """(n, C) probabilities under class weights with expected counts near z, and the log of what that divides by."""
     n, classes = log_p.shape
     tilt, damping = np.zeros(classes), 1e-6
     step, lower, moved, residual = np.empty(classes), np.empty((classes, classes)), np.empty(classes), np.empty(classes)
@@ -159,10 +146,7 @@ def box(p, z, out):
 
 @njit(cache=True, error_model="numpy")
 def frequencies(p, limit):
-    """(T, C) half of the frequencies to use, 0 first, and the log of the number of points of the grid.
-
-    The last class has 0. The list is empty where more than `limit` are needed.
-    """
+    """(T, C) half of the frequencies to use, 0 first, none if more than `limit`, and the log of the grid's points."""
     n, classes = p.shape
     free = classes - 1
     shared, expected = np.zeros((classes, classes)), np.zeros(classes)

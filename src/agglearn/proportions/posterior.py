@@ -15,30 +15,17 @@ EXTREME = 345.0  # log-odds beyond which a probability is 0 or 1
 
 
 def cardinality_posterior(probabilities: ArrayLike, total: ArrayLike, method: str = "fourier") -> np.ndarray:
-    """P(y_i | Σ_j y_j = total) for independent labels of one bag (Sun 2019, sections 3.4.2 and 3.4.3).
+    """P(y_i | Σ_j y_j = total) (n,) or (n, C) for independent labels of one bag (Sun 2019, sections 3.4.2 and 3.4.3).
 
     Parameters
     ----------
     probabilities : array-like of shape (n,) or (n, C)
         P(y_i = 1), or class probabilities whose rows add up to 1.
     total : int or array-like of shape (C,)
-        Number of labels that are 1, or of instances of each class.
+        Number of labels that are 1, or of instances of each class. DataError if they make it impossible.
     method : {'fourier', 'tree', 'direct'}
-        `fourier` is exact in O(n), see `agglearn.proportions.kernels`. `tree` is the thesis's O(n log² n) message
-        passing, where its rounding errors allow. `direct` is a dynamic program, O(n²).
-
-    Returns
-    -------
-    ndarray of shape (n,) or (n, C)
-        Posteriors. For `fourier` and `direct` the relative error is below 1e-10, and they add up to the total.
-
-    Raises
-    ------
-    ConfigError
-        Another method.
-    DataError
-        Probabilities outside [0, 1], totals outside [0, n] or not adding up to n, a total that these probabilities make
-        impossible, or one that is too improbable for the errors of `tree`.
+        `fourier` is exact in O(n), `direct` in O(n²), both with a relative error below 1e-10. `tree` is the thesis's
+        O(n log² n) message passing. DataError if the total is too improbable for its rounding errors.
     """
     if method not in ALGORITHMS:
         raise ConfigError(f"method: unknown {method!r}; choose one of {', '.join(ALGORITHMS)}")
@@ -83,7 +70,7 @@ def _classes(p: np.ndarray, z: np.ndarray, algorithm: int | None) -> np.ndarray:
 def binary_posteriors(
     logits: ArrayLike, offsets: ArrayLike, totals: ArrayLike, algorithm: int = kernels.FOURIER
 ) -> tuple[np.ndarray, np.ndarray]:
-    """(P(y_i = 1 | bag's sum) (n,), log P(sum) per bag (B,)) for log-odds (n,), offsets (B + 1,), totals (B,)."""
+    """(P(y_i = 1 | sum) (n,), log P(sum) (B,)) for log-odds (n,), offsets (B + 1,), totals (B,)."""
     odds = np.exp(np.clip(np.ascontiguousarray(logits, dtype=float), -EXTREME, EXTREME))
     with threads_for(20 * len(odds)):
         return kernels.posteriors(odds, _integers(offsets), _integers(totals), algorithm)
@@ -96,30 +83,17 @@ def class_posteriors(
     algorithm: int = kernels.FOURIER,
     names: Sequence[str] = (),
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Posteriors of the labels of several bags, given the count of every class in every bag.
+    """(Posteriors (n, C) of labels, log P(counts) (B,)) of several bags, given the counts of the classes in every bag.
 
     Parameters
     ----------
-    log_p : array-like of shape (n, C)
-        Log-probabilities of the classes.
-    offsets : array-like of shape (B + 1,)
-        Bag b holds rows offsets[b] to offsets[b + 1] − 1.
-    counts : array-like of shape (B, C)
-        Counts of the classes in every bag.
+    log_p, offsets, counts : array-like of shape (n, C), (B + 1,), (B, C)
+        Log-probabilities. Bag b holds rows offsets[b] to offsets[b + 1] − 1. DataError if counts are impossible, or a
+        bag is too large for exact inference with so many classes.
     algorithm : int
         `kernels.FOURIER` or `kernels.DIRECT`.
     names : sequence of str
         Names of the bags for messages, by default their numbers.
-
-    Returns
-    -------
-    (posteriors, log_likelihoods) : ndarrays of shape (n, C) and (B,)
-        Of the labels, and log P(counts) of every bag.
-
-    Raises
-    ------
-    DataError
-        A bag is too large for exact inference with so many classes, or its counts are impossible.
     """
     z = _integers(counts)
     q, likelihoods = multiclass.posteriors(np.ascontiguousarray(log_p, dtype=float), _integers(offsets), z, algorithm)

@@ -19,14 +19,8 @@ class BagLearnerOnRecords(RecordClassifier):
 
     Parameters
     ----------
-    learner : BagClassifier
-        A clone of it is fitted.
-    random_state : int, RandomState, Generator or None
-        Seed of the learner.
-
-    Attributes
-    ----------
-    learner_ : BagClassifier
+    learner, random_state : BagClassifier, int, RandomState, Generator or None
+        A clone of it, with this seed, is fitted as `learner_`.
     """
 
     observes = CountedBags
