@@ -112,8 +112,8 @@ def file_to_write(out: str, force: bool, *inputs: str) -> Path:
         raise ConfigError(f"{out}: is the file to be read; choose another --out")
     for files in (TABLES, MODEL):
         if path.name in files and (path.parent / files[0]).is_file():
-            part = f"is a part of {path.parent.name}/, which would be destroyed"
-            raise ConfigError(f"{out}: {part}; choose another --out")
+            reason = f"is a part of {path.parent.name}/, which would be destroyed"
+            raise ConfigError(f"{out}: {reason}; choose another --out")
     if path.exists() and not path.is_file():
         raise ConfigError(f"{out}: is a device or a pipe; choose a file as --out")
     if path.exists() and not force:

@@ -216,8 +216,8 @@ class Simulated(Dataset, ABC):
 
 
 def write_header(
-    out: Path, n: int, label: str, categorical: Iterable[str] = (), parts: dict | None = None, **more: object
+    out: Path, n: int, label: str, categorical: Iterable[str] = (), ranges: dict | None = None, **fields: object
 ) -> None:
     """Write `records.json`, see `RecordStore.header`."""
-    header = {"n": n, "label": label, "categorical": list(categorical), "parts": parts or {}}
-    write_json(out / "records.json", header | more)
+    header = {"n": n, "label": label, "categorical": list(categorical), "parts": ranges or {}}
+    write_json(out / "records.json", header | fields)

@@ -96,8 +96,8 @@ class Fetcher:
         tried, wrong = [], []
         for route in routes:
             try:
-                if found := bring(route):
-                    return found
+                if file := bring(route):
+                    return file
             except ChecksumMismatch as error:
                 wrong.append(str(error))
                 print(f"agglearn: {error}", file=self.terminal)

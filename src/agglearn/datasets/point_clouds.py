@@ -66,7 +66,7 @@ class PointClouds(Stored):
             labels = np.unique(labels, return_inverse=True)[1]
         sizes = [len(c) for c in clouds]
         np.savez(out / "clouds.npz", offsets=np.append(0, np.cumsum(sizes)), classes=labels)
-        write_header(out, len(clouds), "class", parts={"train": [0, train], "test": [train, len(clouds)]})
+        write_header(out, len(clouds), "class", ranges={"train": [0, train], "test": [train, len(clouds)]})
         n_test, median = len(clouds) - train, np.median(sizes)
         logger.info(f"{train} and {n_test} clouds, {empty} empty left out; median {median:.0f} points")
         return {"clouds": len(clouds), "points": int(np.sum(sizes)), "classes": int(labels.max()) + 1, "empty": empty}

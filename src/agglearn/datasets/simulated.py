@@ -163,8 +163,8 @@ class ClickTables(Simulated):
             rates = derive_generator("click rates", a, b, i, size).beta(a, b, size)
             rng = derive_generator("click tables", sorted(p.items()), seed, i)
             train[i,], test[i,] = _draw_feature(rates, p, rng)
-        parts = (p["n"], train), (p["n_test"], test)
-        return TablePopulation(*(ContingencyTables(encoder, "click", n, round(p["rate"] * n), t) for n, t in parts))
+        subsets = (p["n"], train), (p["n_test"], test)
+        return TablePopulation(*(ContingencyTables(encoder, "click", n, round(p["rate"] * n), t) for n, t in subsets))
 
 
 @dataclass(eq=False, repr=False)

@@ -122,8 +122,8 @@ class Schema:
         """
         if not positives:
             occurring = ", ".join(f"{label!r:.40}" for label in sorted(set(labels))[:5])
-            found = f" (they have {occurring})" if occurring else ""
-            value = f"the positive value {self.positive!r}{found}"
+            hint = f" (they have {occurring})" if occurring else ""
+            value = f"the positive value {self.positive!r}{hint}"
             raise DataError(f"label {self.label!r}: none of {records:,} records has {value}; mend it in the schema")
         if labelled < records:
             left_out = f"{records - labelled:,} of {records:,} records are left out"

@@ -48,7 +48,7 @@ def perceptron(
         if k:
             x = ACTIVATIONS[activation](x)
         if dropout and key is not None:
-            kept = jax.random.uniform(jax.random.fold_in(key, k), x.shape, jax.numpy.float32) >= dropout
-            x = jax.numpy.where(kept, x / (1 - dropout), 0)  # expectations stay
+            mask = jax.random.uniform(jax.random.fold_in(key, k), x.shape, jax.numpy.float32) >= dropout
+            x = jax.numpy.where(mask, x / (1 - dropout), 0)  # expectations stay
         x = dense(weights, f"{name}.{k}", x)
     return x

@@ -194,8 +194,8 @@ class Bags(Observation):
     def _counts_of(self, proportions: np.ndarray) -> np.ndarray:
         """(B, C) counts that have these proportions, of positives (B,) or of every class (B, C)."""
         if (b := _first(~((proportions >= 0) & (proportions <= 1)))) is not None:
-            shares = proportions[b].tolist()
-            raise DataError(f"proportions: bag {self._bag(b)} has {shares}; shares lie between 0 and 1")
+            values = proportions[b].tolist()
+            raise DataError(f"proportions: bag {self._bag(b)} has {values}; shares lie between 0 and 1")
         if proportions.ndim == 1:
             proportions = np.column_stack([1 - proportions, proportions])
         if (b := _first(abs(proportions.sum(axis=1) - 1) > ROUNDED)) is not None:

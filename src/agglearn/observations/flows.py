@@ -90,9 +90,9 @@ class FlowCounts(Observation):
             counts = self.repeats(kind)
             if (bad := np.argwhere(counts < 0)).size:
                 _, number, *cell = bad[0]
-                where = f"{kind} {number}, state {', '.join(map(str, cell))}"
+                name = f"{kind} {number}, state {', '.join(map(str, cell))}"
                 raise DataError(
-                    f"{where}: negative count {counts[tuple(bad[0])]:g} under {self.noise} noise; use gaussian or laplace "
+                    f"{name}: negative count {counts[tuple(bad[0])]:g} under {self.noise} noise; use gaussian or laplace "
                     "noise for counts that noise was added to"
                 )
 

@@ -126,8 +126,8 @@ class BagClassification(Task[HeldOutPersons]):
             return
         assert truth.y is not None
         accuracy = float((p.argmax(axis=1) == truth.y).mean())
-        gap = 2 * accuracy if estimator.observes is LabelledBags else -2 * accuracy
-        yield from select(measures, {"accuracy": accuracy, "gap_to_oracle": gap})
+        distance = 2 * accuracy if estimator.observes is LabelledBags else -2 * accuracy
+        yield from select(measures, {"accuracy": accuracy, "gap_to_oracle": distance})
         if "auc" in measures and p.shape[1] == 2:
             yield Measurement("auc", auc(truth.y, p[:, 1]))
         if "count_error" in measures:

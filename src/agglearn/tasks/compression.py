@@ -84,9 +84,9 @@ class Compression(Task[HeldOut]):
             yield Measurement("bound_ratio", max(_bound_ratio(estimator, truth, n) for n in estimator.features_))
         if held_out := [m for m in measures if m.startswith("heldout_")]:
             names = enumerate(truth.train.names)
-            parts = [_held_out_feature(estimator, truth, i, name, held_out) for i, name in names]
+            features = [_held_out_feature(estimator, truth, i, name, held_out) for i, name in names]
             for measure in held_out:
-                yield Measurement(measure, sum(part[measure] for part in parts))
+                yield Measurement(measure, sum(values[measure] for values in features))
 
 
 def count_tables(inputs: TaskInput, seed: int) -> HeldOut:
@@ -96,15 +96,15 @@ def count_tables(inputs: TaskInput, seed: int) -> HeldOut:
     check_labels(inputs.name, y, train, test)
     encoders: list[CodedEncoder] = []
     tables: list[dict] = [{}, {}]
-    parts = train, test
+    subsets = train, test
     for name, column in _categorical(inputs):
         codes, size = _number_values(column, train)
-        for by_key, rows in zip(tables, parts, strict=True):
+        for by_key, rows in zip(tables, subsets, strict=True):
             by_key[len(encoders),] = _table(codes[rows], y[rows], size)
         encoders.append(CodedEncoder(name, size))
     if not encoders:
         raise DataError(f"{inputs.name}: there are no categorical features")
-    encoder, pairs = FrameEncoder(tuple(encoders)), zip(parts, tables, strict=True)
+    encoder, pairs = FrameEncoder(tuple(encoders)), zip(subsets, tables, strict=True)
     return HeldOut(*(ContingencyTables(encoder, "label", len(rows), int(y[rows].sum()), t) for rows, t in pairs))
 
 

@@ -184,8 +184,8 @@ def _convergence(estimator: Estimator, truth: TrueFlows) -> Measurements:
         if np.isfinite(relative_gap):
             yield Measurement("relative_gap", relative_gap)
         trace = estimator.trace_
-        gap, off = MAX_RELATIVE_GAP * abs(best), MAX_VIOLATION * m * model.n_nodes
-        good = [abs(f - best) <= gap and v <= off for *_, f, v in trace]
+        slack, off = MAX_RELATIVE_GAP * abs(best), MAX_VIOLATION * m * model.n_nodes
+        good = [abs(f - best) <= slack and v <= off for *_, f, v in trace]
         if trace:
             last_bad = max((k for k, g in enumerate(good) if not g), default=-1)
             yield Measurement("converged", float(good[-1]))
@@ -209,8 +209,8 @@ def _exact(truth: TrueFlows) -> list[np.ndarray]:
         model = ChainModel(list(potentials))
         if len(_EXACT) >= MAX_EXACT:
             _EXACT.clear()
-        found = [infer(model, truth.counts, m, method="exact", kind=kind) for kind in ("map", "marginals")]
-        _EXACT[key] = [np.array(exact.edge_tables) for exact in found]
+        exact = [infer(model, truth.counts, m, method="exact", kind=kind) for kind in ("map", "marginals")]
+        _EXACT[key] = [np.array(tables.edge_tables) for tables in exact]
     return _EXACT[key]
 
 

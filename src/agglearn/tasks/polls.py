@@ -57,9 +57,9 @@ def measure_groups(
         for name, value in predicted.items():
             keys = {"covariate": covariate, "group": name}
             keys |= {"exit_poll": float(poll["share"][name])} if name in poll.index else {}
-            shares = {"share": float(value), "expected_share": float(expected[name])}
-            shares = {m: s for m, s in shares.items() if np.isfinite(s)}  # a group without predicted votes has none
-            yield from select(measures, shares, keys)
+            values = {"share": float(value), "expected_share": float(expected[name])}
+            values = {m: s for m, s in values.items() if np.isfinite(s)}  # a group without predicted votes has none
+            yield from select(measures, values, keys)
         if len(poll):
             yield from measure_nation(covariate, predicted.reindex(poll.index).to_numpy(), poll, measures)
             if "expected_poll_rmse" in measures:
@@ -119,10 +119,10 @@ def measure_map(p: np.ndarray, groups: pd.DataFrame, states: pd.DataFrame, measu
     expected = two_party_shares(p, groups, ["state"])
     for row in states.itertuples():
         keys = {"state": row.state, "longitude": round(row.longitude, 2), "latitude": round(row.latitude, 2)}
-        shares = {"map_counted": float(row.share)}
+        values = {"map_counted": float(row.share)}
         if np.isfinite(expected.get(row.state, np.nan)):
-            shares["map_share"] = float(expected[row.state])
-        yield from select(measures, shares, keys)
+            values["map_share"] = float(expected[row.state])
+        yield from select(measures, values, keys)
 
 
 def region_rmse(votes: np.ndarray, bags: Bags) -> float:

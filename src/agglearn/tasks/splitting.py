@@ -29,9 +29,9 @@ def split_rows(inputs: TaskInput, seed: int) -> tuple[np.ndarray, np.ndarray]:
 
 def check_labels(name: str, y: np.ndarray, train: np.ndarray, test: np.ndarray) -> None:
     """Refuse training rows, or test rows, that all have the same label."""
-    for part, rows in (("training", train), ("test", test)):
+    for subset, rows in (("training", train), ("test", test)):
         if len(np.unique(y[rows])) < 2:
-            raise DataError(f"{name}: all {len(rows)} {part} rows have the same label; use more rows")
+            raise DataError(f"{name}: all {len(rows)} {subset} rows have the same label; use more rows")
 
 
 def split_overlap(inputs: TaskInput) -> float:

@@ -79,8 +79,8 @@ def send(uri: str, contents: Contents, terminal: TextIO | None = None) -> dict[s
     mlflow.set_tracking_uri(uri)
     client = mlflow.MlflowClient()
     experiment = _find_experiment(client, uri, contents.name, terminal or sys.stderr)
-    home, stored = experiment.experiment_id, defaultdict(list)
-    for run in mlflow.search_runs([home], output_format="list"):
+    experiment_id, stored = experiment.experiment_id, defaultdict(list)
+    for run in mlflow.search_runs([experiment_id], output_format="list"):
         stored[run.data.tags.get(KEY)].append(run)
     numbers: dict[str | None, str] = {}
     sent = 0
@@ -96,24 +96,24 @@ def send(uri: str, contents: Contents, terminal: TextIO | None = None) -> dict[s
         else:
             for run in old:
                 delete_run(client, run)
-            numbers[entry.key] = _send_entry(client, home, entry, parent)
+            numbers[entry.key] = _send_entry(client, experiment_id, entry, parent)
             sent += parent is not None
     unplanned = [run for key, runs in stored.items() if key for run in runs]
     parents = {*numbers.values(), *(run.info.run_id for run in unplanned)}
     for run in unplanned:  # one whose mean is another run today stands by itself
         if PARENT in run.data.tags and run.data.tags[PARENT] not in parents:
             client.delete_tag(run.info.run_id, PARENT)
-    links = _links(uri, contents, home, numbers.get(overview_key(contents.name)))
+    links = _links(uri, contents, experiment_id, numbers.get(overview_key(contents.name)))
     for name, value in experiment_tags(contents.experiment, contents.latest, links).items():
         if experiment.tags.get(name) != value:
-            client.set_experiment_tag(home, name, value)
+            client.set_experiment_tag(experiment_id, name, value)
     seeds = sum(entry.parent is not None for entry in contents.entries)
-    return {"sent": sent, "kept": seeds - sent, "experiment_id": home}
+    return {"sent": sent, "kept": seeds - sent, "experiment_id": experiment_id}
 
 
-def _links(uri: str, contents: Contents, home: str, table: str | None) -> dict[str, str]:
+def _links(uri: str, contents: Contents, experiment_id: str, table: str | None) -> dict[str, str]:
     """Text → address in the description of an experiment. `table`: number of the run with table and figure."""
-    links = {"Table and figure": f"#/experiments/{home}/runs/{table}"} if table else {}
+    links = {"Table and figure": f"#/experiments/{experiment_id}/runs/{table}"} if table else {}
     if uri.startswith(SQLITE):  # which `make ui` serves
         links["Page with the verdicts"] = page_of(contents.name, contents.experiment["source"])
     return links
