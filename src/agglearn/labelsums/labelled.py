@@ -25,10 +25,8 @@ class SklearnLogistic(LinearModel):
     ----------
     features, ranges : str, dict
         `onehot`, `quadratic` or `scaled`, and ranges of the last, see `FeatureMap.fit`.
-    l2, max_iter, tol : float, int, float
-        λ, and when Newton-CG ends.
-    random_state : int, RandomState, Generator or None
-        Not used, because the solution is unique.
+    l2, max_iter, tol, random_state : float, int, float, any
+        λ, and when Newton-CG ends. The solution is unique, so the seed is not used.
     """
 
     observes = Records
@@ -54,16 +52,13 @@ class LabelledGradientDescent(LinearModel):
     Parameters
     ----------
     solver : str
-        `minibatch` takes the whole gradient from one mini-batch, which is not private. `noise_per_step` takes all
-        records and adds fresh Gaussian noise to the label term at every step. All steps together satisfy (ε, δ) for one
-        label: their sum is one Gaussian release of √T times the sensitivity. The noise is seeded, hence not private
-        either.
+        `minibatch` takes the gradient from one mini-batch, which is not private. `noise_per_step` takes all records and
+        adds Gaussian noise to the label term at every step. All steps together satisfy (ε, δ) for one label: their sum
+        is one Gaussian release of √T times the sensitivity. The noise is seeded, hence not private either.
     epsilon, delta : float, optional
         ε and δ of `noise_per_step`. None takes 1/(10 N) for δ.
-    features, ranges
-        As in `SklearnLogistic`.
-    l2, noise_aware, max_iter, batch_size, rate, traced
-        As in `WALRClassifier`, with the variance of one release under the same budget.
+    features, ranges, l2, noise_aware, max_iter, batch_size, rate, traced
+        As in `SklearnLogistic` and `WALRClassifier`, with the variance of one release under the same budget.
     random_state : int, RandomState, Generator or None
         Seed of the mini-batches and the noise, or None for a fresh one.
     """
