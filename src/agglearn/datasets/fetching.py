@@ -1,8 +1,4 @@
-"""Getting the files of a data set: cache, own path, then the routes of the entry in their order. Files are checked and atomic.
-
-Files of a local mirror or path are used where they lie. Downloads and built files go to `<cache>/<dataset>/`, and hidden
-folders there hold unfinished ones.
-"""
+"""Getting the files of a data set: cache, own path, then the routes of the entry in their order, all checked."""
 
 import contextlib
 import fcntl
@@ -33,7 +29,6 @@ T = TypeVar("T")
 def obtain(
     name: str, entry: dict, config: dict, base: Path, terminal: TextIO = sys.stderr, progress: Progress | None = None
 ) -> dict[str, dict]:
-    """Find, download or build every file of an entry."""
     cache = base / config["cache"] / name
     with _lock(cache, terminal):
         downloads = Downloads(cache / ".downloads", progress or _Lines(terminal))
@@ -92,7 +87,6 @@ class Fetcher:
         return local_files.expand_routes(self.folder, file, spec, self.config)
 
     def _try(self, routes: list[dict], file: str, bring: Callable[[dict], T | None]) -> T:
-        """What the first route brings that brings something."""
         tried, wrong = [], []
         for route in routes:
             try:
@@ -171,7 +165,6 @@ class Fetcher:
 
 
 def _origin(route: dict) -> str:
-    """What messages and notes call a route."""
     if "package" in route:
         return f"package {route['package']}"
     return next(route[k] for k in ("path", "url", "function", "kind") if k in route)
@@ -183,7 +176,6 @@ def _source(route: dict) -> str:
 
 
 def _sources(files: dict) -> Iterator[str]:
-    """Downloads that the entry names for its files and for their inputs."""
     for spec in files.values():
         for route in local_files.routes(spec):
             if "inputs" in route:

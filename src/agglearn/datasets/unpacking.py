@@ -23,7 +23,6 @@ class UnreadableArchive(OSError):
 
 
 def unpack(archive: Path, members: str | Sequence[str], target: Path, size: int = 0) -> None:
-    """Write a member of an archive to `target`."""
     first, *rest = [members] if isinstance(members, str) else members
     if rest:
         with atomic_file(target.with_name(target.name + ".inner")) as inner:

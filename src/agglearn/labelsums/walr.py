@@ -1,4 +1,4 @@
-"""Weighted aggregate logistic regression (the note on WALR). Second-order solvers and the penalty from noise are ours."""
+"""Weighted aggregate logistic regression (the note on WALR), with second-order solvers and a penalty from the noise."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

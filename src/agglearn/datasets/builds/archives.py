@@ -18,10 +18,8 @@ def first_lines(inputs: Inputs, out: Path, member: str, lines: int) -> None:
 
     Parameters
     ----------
-    inputs, out : Inputs, Path
-        The archive, compressed by gzip, and the text file to write, with the bytes of the lines as they are.
-    member, lines : str, int
-        Path of the text file in the archive, and how many lines. Fewer are a DataError.
+    inputs, out, member, lines : Inputs, Path, str, int
+        The archive, compressed by gzip, the text file to write, the path in the archive. Fewer lines are a DataError.
     """
     source = only(inputs)
     try:
