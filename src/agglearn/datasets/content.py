@@ -17,7 +17,7 @@ from agglearn.storage import file_digest
 
 
 def content_digest(path: str | Path) -> str:
-    """64 hex digits over decoded columns by name and kind (`.parquet`), arrays (`.npz`), files (`.tar.gz`), or bytes."""
+    """Hex digits over decoded columns by name and kind (`.parquet`), arrays (`.npz`), files (`.tar.gz`), or bytes."""
     path = Path(path)
     digest = next((d for suffix, d in DIGESTS.items() if path.name.endswith(suffix)), None)
     if digest is None:

@@ -72,7 +72,7 @@ class Tabular(Stored):
 
 
 class Streamed(Stored):
-    """One headerless file with one record per line, which may be larger than memory. `format.columns` names its columns.
+    """One headerless file with one record per line, which may be larger than memory. `format.columns` are its columns.
 
     Features are all columns that are not dropped, as text. `label.positive` is the label's spelling that counts as 1.
     """

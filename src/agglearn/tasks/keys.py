@@ -1,7 +1,4 @@
-"""Names and types of the keys that an experiment may set for a data set and for an observation.
-
-They are checked before anything runs, and once more where they are used. Keys of observations have the observation's name.
-"""
+"""Names and types of the keys that an experiment may set for a data set and for an observation."""
 
 from typing import Literal, Required, TypedDict
 
@@ -31,7 +28,7 @@ class NoKeys(TypedDict):
 
 
 class RowKeys(TypedDict, total=False):
-    """Stored records. `rows`: a random subset of that size."""
+    """`rows`: a random subset of that size."""
 
     rows: Count | None
 
@@ -90,14 +87,12 @@ class LabelSumHalvesKeys(LabelSumKeys, total=False):
 
 
 class BagKeys(RowKeys, total=False):
-    """Records in bags. `bags`: the size of random bags, or the column whose values are the bags."""
+    """`bags`: the size of random bags, or the column whose values are the bags."""
 
     bags: Count | str
 
 
 class HiddenKeys(TypedDict, total=False):
-    """Census persons with one attribute hidden."""
-
     hidden: Required[Hidden]
     bag_size: Count
     columns: Columns
@@ -114,8 +109,6 @@ class PollKeys(TypedDict, total=False):
 
 
 class ElectionKeys(TypedDict, total=False):
-    """Census persons and the votes of their regions."""
-
     election: Required[Count]
     bag_size: Count
     columns: Columns
@@ -152,14 +145,12 @@ class RegionPersonKeys(TypedDict, total=False):
 
 
 class WeekKeys(TypedDict, total=False):
-    """Published flows. `weeks`: the first so many."""
+    """`weeks`: the first so many."""
 
     weeks: Count
 
 
 class FlowKeys(TypedDict, total=False):
-    """Noisy counts of flows, see `agglearn.tasks.flows`."""
-
     evidence: Literal["node", "edge", "node_sums"]
     noise: Literal["poisson", "laplace", "gaussian", "exact"]
     rate: Positive
