@@ -23,8 +23,7 @@ class RecordStore:
     Parameters
     ----------
     folder, header : Path, dict
-        The `records/<dataset>` product, and its rows, label name, categorical columns and `parts`: rows of official
-        subsets.
+        The `records/<dataset>` product, and its rows, label, categorical columns and `parts`, rows of official subsets.
     """
 
     folder: Path
@@ -86,12 +85,11 @@ class Population:
 
 @dataclass(frozen=True, eq=False)
 class BagPopulation:
-    """Training and test bags, both with their targets.
+    """Training and test bags, both with their targets, and a parameter that differs between the test bags.
 
     Parameters
     ----------
     train, test, parameter : Bags, Bags, ndarray of shape (test bags,) or None
-        `parameter` is what differs between the test bags.
     """
 
     train: Bags
@@ -103,9 +101,8 @@ class BagPopulation:
 class Dataset:
     """One entry of `config/datasets/`. Subclasses are dataclasses, whose fields are the entry's `params`.
 
-    Arguments that their annotations do not allow are a ConfigError. `KEYS` are the keys of an entry that the class, or
-    a task that observes its records, uses, besides those for readers. `key.item` names items of a mapping. Other keys
-    are refused.
+    Arguments that their annotations do not allow are a ConfigError. `KEYS` are the keys of an entry that the class or a
+    task uses, besides those for readers. `key.item` names items of a mapping. Other keys are refused.
     """
 
     KEYS: ClassVar[tuple[str, ...]] = (
@@ -145,8 +142,7 @@ class Stored(Dataset, ABC):
     def parse(self, files: dict[str, Path], out: Path) -> dict:
         """Write the records of fetched files, and return facts for the manifest. Nothing is fitted: no bins, no split.
 
-        A damaged or empty file, or one without a column, a label or a part, is a DataError. A missing package is
-        NotAvailable.
+        DataError for a damaged or empty file, or a missing column, label or part. NotAvailable for a missing package.
 
         Parameters
         ----------

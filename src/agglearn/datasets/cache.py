@@ -22,7 +22,7 @@ Digests = tuple[str | None, str | None]  # sha256 of a file, and digest of its c
 
 
 def stated_digests(spec: dict, route: dict | None = None) -> Digests:
-    """Digests that an entry states for a file. A build may make another file than the other routes bring."""
+    """Digests that an entry states. A build may make another file than the other routes bring."""
     if route and "content" in route:
         spec = {"sha256": None, "content": route["content"]}
     sha256, content = (None if d == "unknown" else d for d in (spec.get("sha256"), spec.get("content")))
@@ -30,7 +30,6 @@ def stated_digests(spec: dict, route: dict | None = None) -> Digests:
 
 
 def check_digest(path: Path, name: str, expected: Digests) -> str:
-    """The sha256 of a file that is right: not empty, and as one of the digests."""
     if path.stat().st_size == 0:
         raise ChecksumMismatch(f"{name}: the file is empty")
     actual, (sha256, content) = file_digest(path), expected
@@ -109,7 +108,6 @@ def key(route: dict) -> str:
 
 
 def _code_digests(function: str) -> list[str]:
-    """Digests of the modules in the folder of a function that builds files."""
     module = find_spec(function.rpartition(".")[0])
     folder = Path(str(module and module.origin)).parent
     return [file_digest(path) for path in sorted(folder.glob("*.py"))]

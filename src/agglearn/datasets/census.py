@@ -55,22 +55,18 @@ class Census(Stored):
     """Adult citizens (AGEP ≥ 18, CIT ≠ 5) of ACS microdata, by region.
 
     A region is a connected component of the graph in which a PUMA and a county are joined where they overlap (Sun 2019,
-    section 3.5.1. Flaxman et al. 2015). Alaska is one region. Writes `features.parquet` (one row per person, region
-    after region: `region`, `weight`, numbers, categories), `regions.parquet` (state, centroid, votes by year) and
-    `polls.parquet`.
+    section 3.5.1. Flaxman et al. 2015). Alaska is one region. Writes `features.parquet` (a row per person, by region:
+    `region`, `weight`, numbers, categories), `regions.parquet` (state, centroid, votes by year) and `polls.parquet`.
 
     Parameters
     ----------
     persons, crosswalk, puma, county : str
-        Folder of person files, Parquet or CSV. File with two header lines and the column `state`, and its other
-        columns.
+        Folder of person files, Parquet or CSV. File with two header lines and a column `state`, and its other columns.
     votes, polls, centroids : dict[int, VoteColumns] or None, str or None, str or None
-        Year → county results. Files of exit polls by state, and with `region` (starting with the state's letters), x,
-        y, z.
-    scales : dict[str, float] or None
-        Start of a person file's name → factor of its weights, where files of several years are merged.
-    covariates : CountyColumns or None
-        Covariates of counties, whose numbers become the regions' means by population.
+        Year → county results. Files of exit polls by state, and with `region` (first the state's letters), x, y, z.
+    scales, covariates : dict[str, float] or None, CountyColumns or None
+        Start of a person file's name → factor of its weights, where years are merged. Counties' numbers become the
+        regions' means by population.
     """
 
     KEYS = ("mirror", "files")
@@ -131,7 +127,6 @@ class Census(Stored):
         return joined.take(pa.array(order)), partial, partial_regions
 
     def _regions(self, files: dict[str, Path], links: pd.DataFrame, table: pa.Table) -> pd.DataFrame:
-        """One row per region: name, state, citizens, centroid, votes, covariates."""
         first = links.drop_duplicates("region").set_index("region").sort_index()
         regions = pd.DataFrame({"name": first["letters"] + " " + first["name"], "state": first["letters"]})
         region = table["region"].to_numpy()
@@ -198,7 +193,6 @@ def regions_of(links: pd.DataFrame) -> tuple[np.ndarray, int]:
 
 
 def read_persons(path: Path, region_of: dict[str, int], scale: float = 1.0) -> pa.Table:
-    """Adult citizens of one file: region, weight times `scale`, `NUMBERS` and `CATEGORIES` as int32."""
     columns = {"PWGTP", "STATE", "ST", "PUMA", "PUMA10", *NUMBERS, *CATEGORIES}
     if path.suffix == ".parquet":
         table = pq.read_table(path, columns=[c for c in pq.read_schema(path).names if c in columns])

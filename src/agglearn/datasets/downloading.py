@@ -132,7 +132,6 @@ class Downloads:
 
 
 def require_room(folder: Path, size: int) -> None:
-    """OSError where fewer than `size` bytes are free."""
     free = shutil.disk_usage(folder).free
     if size > free:
         raise OSError(f"needs {size / 1e6:,.0f} MB on the disk, {free / 1e6:,.0f} MB are free")

@@ -14,7 +14,6 @@ from agglearn.storage import digest, read_json
 
 
 def of_records(folder: Path) -> dict:
-    """`digest` of their files, `sizes` such as rows, and `types` by column where they are a table."""
     stated = read_json(folder / "manifest.json")
     sizes = {k: v for k, v in stated.items() if isinstance(v, int) and k not in ("memory", "bytes")}
     features = folder / "features.parquet"
@@ -29,7 +28,6 @@ def of_draw(entry: dict, params: str, seed: int, drawn: object) -> dict:
 
 
 def sizes(drawn: object) -> dict[str, int]:
-    """Numbers of rows, bags, … of a population. Empty for the population of a user's simulator."""
     if isinstance(drawn, Population):
         return {"rows": len(drawn.frame), "columns": drawn.frame.shape[1]}
     if isinstance(drawn, BagPopulation):

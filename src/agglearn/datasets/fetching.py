@@ -40,7 +40,6 @@ def obtain(
 
 @contextlib.contextmanager
 def _lock(cache: Path, terminal: TextIO) -> Iterator[None]:
-    """Wait until no other process fetches the data set, so that its files come once and are written once."""
     with contextlib.ExitStack() as stack:
         with contextlib.suppress(OSError):  # a cache that cannot be written to cannot be written twice
             cache.parent.mkdir(parents=True, exist_ok=True)
@@ -76,7 +75,6 @@ class Fetcher:
         self.shared = {source for source in sources if sources.count(source) > 1}  # more than one file needs them
 
     def get(self, file: str, spec: dict, cache: Path) -> dict:
-        """One file: from `cache` if it is there, else by the first route that brings the right one."""
         target = cache / file
         if not target.resolve().is_relative_to(cache.resolve()):
             raise DataError(f"{self.name}: the file name {file!r} leads out of the cache; use a path below it")
@@ -140,7 +138,7 @@ class Fetcher:
         return described
 
     def _build(self, file: str, cached: Cached, route: dict) -> dict:
-        """A file that a function makes from inputs, which are deleted once all of them were there."""
+        """Inputs are deleted once all of them were there."""
         folder = cached.path.parent / ".inputs" / cached.path.name
         new = folder / ".made" / cached.path.name
         with contextlib.ExitStack() as stack:
@@ -152,7 +150,6 @@ class Fetcher:
             return cached.keep(new, route, route["function"])
 
     def _input(self, name: str, spec: dict, folder: Path, stack: contextlib.ExitStack) -> Path | BinaryIO:
-        """The path of an input, or a stream from its first address that answers."""
         if not spec.get("stream"):
             return Path(self.get(name, spec, folder)["path"])
 
@@ -171,7 +168,6 @@ def _origin(route: dict) -> str:
 
 
 def _source(route: dict) -> str:
-    """The key of a download: a URL, or a wheel by its digest."""
     return route.get("url") or f"{route['package']}#{route['sha256']}"
 
 

@@ -22,9 +22,8 @@ class FlowPopulation:
     Parameters
     ----------
     edge_tables, log_potentials, population_size, theta : list[ndarray], list[ndarray], int, ndarray or None
-        Per instance (T−1, L, L) true counts, and log ψ. M of each instance, and the true parameters.
     context, shape : list[dict[str, ndarray]], tuple[int, int] or None
-        Per instance, public arrays besides counts. Rows and columns of the map.
+        Per instance (T−1, L, L) true counts, log ψ and public arrays by name. M of each, parameters, rows and columns.
     """
 
     edge_tables: list[np.ndarray]

@@ -25,13 +25,13 @@ class GaussianBags(Simulated):
     * rank1: N(0, I + λvvᵀ), ‖v‖ = 1, λ in (0, 1). Target: the mutual information of all coordinates.
     * random: N(0, Σ) with a Σ of its own in every bag. Target: as for rank1.
 
-    Σ = (AAᵀ + I)/Σ_ij A_ij², A of standard normals. Parameters are evenly spaced, also among any first 2^k training
-    bags. The first `n_validation` of them are a set of their own, for choosing among settings.
+    Σ = (AAᵀ + I)/Σ_ij A_ij², A of standard normals. α and λ are evenly spaced, also among any first 2^k training bags.
 
     Parameters
     ----------
     statistic, dimension, n_bags, n_validation, n_test, bag_size : str, int or None, int, int, int, int
-        One of the list, dimension of an instance (by default 2, 32, 32, 32), bags of each kind, and instances per bag.
+        Dimension of an instance (by default 2, 32, 32, 32), training bags, bags for choosing among settings, which come
+        first, test bags, and instances per bag.
     """
 
     KEYS = ()
@@ -60,7 +60,6 @@ class GaussianBags(Simulated):
 
 
 def evenly_spaced(n: int) -> np.ndarray:
-    """(n,) middles of n equal parts of (0, 1)."""
     return (np.arange(n) + 0.5) / max(n, 1)
 
 

@@ -121,17 +121,15 @@ class TablePopulation:
 
 @dataclass(eq=False, repr=False)
 class ClickTables(Simulated):
-    """Tables of a click log of any size, drawn directly.
+    """Tables of a click log of any size, drawn directly. Rates of values belong to the data set, records to the seed.
 
     Training records are each value once, and for the rest the power law P(value k) ∝ 1/(k + 1)^exponent, as held-out
-    ones are. Label sums are binomial with the values' rates, conditioned on the total, which all features share. Rates
-    are Beta with the mean `rate` and belong to the data set. The seed draws records.
+    ones are. Label sums are binomial with the values' rates, conditioned on the total, which all features share.
 
     Parameters
     ----------
     n_features, n_values, n, n_test, exponent, rate, strength : int, int, int, int, float, float, float
-        Features, values of all features together, training and held-out records, exponent, mean of Beta(a, b), and a +
-        b.
+        Features, values of all together, training and held-out records, exponent, mean of Beta(a, b), and a + b.
     """
 
     n_features: Count = 26

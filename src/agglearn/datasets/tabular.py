@@ -72,7 +72,7 @@ class Tabular(Stored):
 
 
 class Streamed(Stored):
-    """One headerless file with one record per line, which may be larger than memory. `format.columns` are its columns.
+    """One file, maybe larger than memory, with one record per line and no header. Its columns are `format.columns`.
 
     Features are all columns that are not dropped, as text. `label.positive` is the label's spelling that counts as 1.
     """
@@ -173,7 +173,6 @@ def label_of(frame: pd.DataFrame, spec: dict, source: str) -> np.ndarray:
 
 
 def features_of(frame: pd.DataFrame, entry: dict) -> pd.DataFrame:
-    """Feature columns by the entry's `features`: all but the label and the dropped ones."""
     spec = entry.get("features", {})
     for key in ("drop", "categorical", "numeric"):
         for name in spec.get(key, []):

@@ -52,7 +52,6 @@ def _write(archive: Path, member: str, target: Path, size: int) -> None:
 
 @contextmanager
 def _open_member(archive: Path, member: str) -> Iterator[tuple[IO[bytes], int]]:
-    """A member that is a file, and the size that the archive states."""
     inside: IO[bytes] | None = None
     entry: tarfile.TarInfo | zipfile.ZipInfo | None
     size = 0

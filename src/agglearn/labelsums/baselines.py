@@ -23,12 +23,11 @@ MAX_CATEGORIES = 255  # that scikit-learn's trees split as categories
 
 @dataclass(eq=False, repr=False)
 class BaseRateClassifier(RecordClassifier):
-    """P(Y=1|X) is `rate_`, the fraction of records with label 1. No table is read.
+    """P(Y=1|X) is `rate_`, the fraction of records with label 1. No table is read, and no seed is used.
 
     Parameters
     ----------
     random_state : int, RandomState, Generator or None
-        Not used.
     """
 
     observes = ContingencyTables
@@ -69,7 +68,6 @@ class BoostedTreesSkyline(RecordClassifier):
         ).fit(self._codes(observation.frame), observation.y)  # fmt: skip
 
     def _codes(self, X: pd.DataFrame | np.ndarray) -> np.ndarray:
-        """(n, D) codes of records, NaN for values without one."""
         codes = self.encoder_.encode(X).astype(float)
         codes[codes < 0] = np.nan
         return codes

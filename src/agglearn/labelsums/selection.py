@@ -25,16 +25,14 @@ class AggregateSearch(MetaEstimator, RecordClassifier):
     """A learner with one parameter chosen by aggregates alone, then fitted to the whole aggregate.
 
     From `Halves` each value is fitted to the first half and scored on the second. `ContingencyTables` are split by
-    thinning (`agglearn.observations.thinning`). Scores are mean log-likelihoods of labels given features
-    (`held_out_score`). They are exact for label sums, whose features are public. For tables, samples of the model
-    replace the features.
+    thinning (`agglearn.observations.thinning`). Scores are mean log-likelihoods of labels given features, exact for
+    label sums, whose features are public. For tables, samples of the model replace the features.
 
     Parameters
     ----------
-    base, parameter, values : Estimator, str, list
+    base, parameter, values, random_state : Estimator, str, list, int or None
         Learner with `held_out_score` (MaxEntClassifier for tables, WALRClassifier for label sums), name, and choices.
-    random_state : int, RandomState, Generator or None
-        Seed of the thinning, the samples and the learner, or None for a fresh one.
+        Seed of the thinning, the samples and the learner.
 
     Attributes
     ----------
@@ -64,7 +62,6 @@ class AggregateSearch(MetaEstimator, RecordClassifier):
         self.model_ = self._learner(self.value_, seed).fit(aggregate)
 
     def _split(self, observation: Observation, seed: int) -> tuple[Observation, Observation, Observation]:
-        """Training half, held-out half, and the whole."""
         if isinstance(observation, Halves):
             return observation.first, observation.second, observation.combined
         if isinstance(observation, ContingencyTables):

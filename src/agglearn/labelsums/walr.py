@@ -67,11 +67,9 @@ class WALRClassifier(LinearModel):
     noise_aware, max_iter, tol : bool, int, float
         Whether λ_j = λ(1 + σ²/h_j), from the stated variance and the features, see `penalties`. Steps at most, and
         tolerance of the scaled gradient (`lbfgs` and `newton`).
-    batch_size, rate, traced : int, float, int
+    batch_size, rate, traced, random_state : int, float, int, int or None
         Rows of a mini-batch of `hybrid`, learning rate of descents (None: a safe one), steps that they record for
-        curves.
-    random_state : int, RandomState, Generator or None
-        Seed of the mini-batches, or None for a fresh one.
+        curves, seed of the mini-batches.
 
     Attributes
     ----------

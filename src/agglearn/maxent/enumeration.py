@@ -41,7 +41,6 @@ class Enumeration:
         return cls(index, states, cells, index.d, index.c, tables.total, log_odds(tables.positives, tables.total))
 
     def _scores(self, mu: np.ndarray, theta: np.ndarray) -> np.ndarray:
-        """(S, 2) log π(x, y) up to a constant."""
         without = self.cells @ mu
         return np.column_stack([without, without + self.cells @ theta + self.intercept])
 

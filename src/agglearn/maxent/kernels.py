@@ -2,9 +2,8 @@
 
 A chain is the D positions of its modalities among all K. Weights of pair tables are blocks of a symmetric (K, K)
 matrix, those of single tables its diagonal. The sampler reads a float32 copy per label, with one row more for single
-weights. Each feature starts at a multiple of `LANES`. Padding has the weight `CLOSED`, so that it is never drawn.
-
-A 64-bit cell of statistics holds a count (high bits) and a sum of P(Y=1|X) in units of 2^-23 (low bits).
+weights, and padding of weight `CLOSED`. A 64-bit cell holds a count (high bits) and a sum of P(Y=1|X) in units of 2^-23
+(low bits).
 """
 
 from typing import NamedTuple
@@ -238,12 +237,7 @@ def tally(x, p, offsets, sizes, cells, codes, acc):
 def gibbs(
     chains, number, weights, theta, intercept, space, proposals, n_proposals, seed, n_sweeps, marginalize, acc
 ):  # fmt: skip
-    """Lines 2–7 of Algorithm 1: draw y, sweep x, count.
-
-    `number` of the first of the `chains` (n, D) names its random stream. `weights` (2, K + 1, Kp) are by label, `theta`
-    (K, K) is of P(Y|X). `marginalize` adds P(Y=1|X) (line 7), not the label. Each thread adds to a row of `acc`
-    (threads, m).
-    """
+    """Lines 2–7 of Algorithm 1: draw y, sweep x, count. `number` of the first of the chains names its stream."""
     runs, n = acc.shape[0], len(chains)
     for run in prange(runs):
         out, scratch = np.empty(LANES * weights.shape[2], np.float32), np.empty(weights.shape[2], np.float32)
@@ -267,7 +261,6 @@ def gibbs(
 
 @njit(cache=True)
 def collect(acc, counts, sums):
-    """Unpack the statistics, add them to counts and sums, and clear `acc`."""
     low = (np.int64(1) << SHIFT) - 1
     for run in range(acc.shape[0]):
         for k in range(acc.shape[1]):

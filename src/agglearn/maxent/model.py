@@ -203,7 +203,6 @@ class MaxEntClassifier(PairwiseClassifier, StagedClassifier):
         return rule.result[0], rule.result[1]
 
     def _steps(self, n_tables: int) -> Pair:
-        """(2,) step sizes and momenta of μ and θ."""
         step_mu = min(10 / n_tables, 0.2) if self.step_mu is None else self.step_mu
         if self.step_theta is not None:
             return np.array([step_mu, self.step_theta], float), np.array([0.0, self.momentum or 0.0])

@@ -97,11 +97,7 @@ class ExactNoiseAwareMaxEntClassifier(ExactMaxEntClassifier):
     ----------
     l2_mu, l2_theta, max_iter, tol, random_state
         As in `ExactMaxEntClassifier`, alternations at most, and the change of expectations in records that ends them.
-
-    Attributes
-    ----------
-    n_iter_, counts_ : int, ndarray of shape (2, m)
-        Number of alternations. Posterior means of counts and label sums.
+        Attributes: `n_iter_` alternations, `counts_` (2, m), posterior means of counts and label sums.
     """
 
     accounts_for_noise = True

@@ -73,7 +73,6 @@ def splat(typing, value):
 
 
 def _operation(n_arguments: int, instruction):
-    """A function of lanes whose code is instruction(builder, *arguments)."""
     typed = lanes(*[lanes] * n_arguments), lambda context, builder, signature, args: instruction(builder, *args)
     return intrinsic((lambda typing, a: typed) if n_arguments == 1 else (lambda typing, a, b: typed))
 

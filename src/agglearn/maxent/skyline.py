@@ -30,10 +30,8 @@ class LogisticSkyline(RecordClassifier):
     quadratic, l2 : bool, float or str
         Whether pairs of modalities have weights. λ in λ‖θ‖², added to the negative log-likelihood of all records.
         `held_out` goes from 2⁷ down by factors of 2 (up if that is no better) until held-out records get less likely.
-    max_iter, validation, tol : int, float, float
-        L-BFGS iterations per fit, fraction of records that chooses λ, fraction of the loss that ends a fit.
-    random_state : int, RandomState, Generator or None
-        Seed of the choice of held-out records. The last fit is to all records.
+    max_iter, validation, tol, random_state : int, float, float, int or None
+        L-BFGS iterations, fraction of records that chooses λ and its seed, fraction of the loss that ends a fit.
 
     Attributes
     ----------
@@ -108,7 +106,6 @@ class LogisticSkyline(RecordClassifier):
 
 
 def group_records(index: np.ndarray, row_of: np.ndarray, y: np.ndarray, size: int) -> SparseLogistic:
-    """Return the fitting problem, for the (P, rows) index of distinct rows and each record's row."""
     counts = np.bincount(row_of, minlength=index.shape[1])
     positives, occurs = np.bincount(row_of, y, index.shape[1]), counts > 0
     index = index if occurs.all() else index.take(np.flatnonzero(occurs), axis=1)  # rows stay contiguous

@@ -15,12 +15,7 @@ ROUNDS = 10  # how often as many chains as records are averaged over, so that ch
 
 
 class DirectionMonitor:
-    """Mean directions v = g/h over successive windows of iterations, which separate the systematic part from noise.
-
-    Noise has no correlation between windows, so that Σ h·v̄·v̄′ estimates the systematic part, in squared standard
-    errors of the data per effective weight. `unstable`: directions fluctuated far more than chains do, and no less than
-    before.
-    """
+    """Mean directions v = g/h over windows of iterations. Σ h·v̄·v̄′ of two windows estimates what is not noise."""
 
     def __init__(self, effective: tuple[float, ...], size: int) -> None:
         self.effective = effective
@@ -78,7 +73,6 @@ class StoppingRule:
             yield step
 
     def add(self, step: int, mu: np.ndarray, theta: np.ndarray, systematic: float | None) -> None:
-        """Update `last` by what `DirectionMonitor.add` returned."""
         if step <= self.first:
             self.result = (mu, theta)
             if systematic is not None and self.tol > 0 and self._quiet(systematic):

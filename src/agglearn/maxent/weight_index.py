@@ -1,7 +1,4 @@
-"""Positions of modalities and table cells. Crosses may be hashed: φ_H(x) = 𝓗·φ(x) takes the place of φ in eq. 1.
-
-In the paper 𝓗 is one space for all cells (section 4.3). Here each pair has its own, and single features are not hashed.
-"""
+"""Positions of modalities and table cells. Crosses may be hashed, each pair in a space of its own (section 4.3)."""
 
 from dataclasses import dataclass
 
@@ -71,7 +68,6 @@ class WeightIndex:
 
     @property
     def single(self) -> np.ndarray:
-        """(m,) whether a cell belongs to a single table."""
         return self.rows == self.columns
 
     def expand(self, weights: np.ndarray) -> np.ndarray:

@@ -23,8 +23,6 @@ from agglearn.tasks.splitting import split_overlap
 
 @dataclass(frozen=True)
 class HeldOutPersons(Truth):
-    """Held-out instances with their labels, or with exit polls where labels are secret."""
-
     bags: Bags
     y: np.ndarray | None = None  # (n,) labels
     groups: pd.DataFrame | None = None  # state, weight and demographic groups of every person
@@ -41,17 +39,15 @@ class BagClassification(Task[HeldOutPersons]):
 
     Parameters of a data set:
 
-    * records: `bags`, the size of random bags or the column whose values are the bags, and `rows`, the size of a random
-      subset.
+    * records: `bags` (the size of random bags, or the column whose values are the bags), `rows` (a random subset's
+      size).
     * census with a hidden attribute: `hidden` (see `agglearn.tasks.census_design.HIDDEN`), `bag_size` persons drawn per
       region by survey weight, `columns` (`full` or `shared`), `n_test`, `components`. All trials test the same persons.
     * census with an election: `election` (year), `bag_size`, `columns`, `holdout` (fraction of the persons in the exit
       polls' states that is tested, drawn anew for every seed), `components`, `polls` (covariate → group → [share, size]
-      of the nation's exit poll). With the observation's parameter `persons: all`, a region has the mean of all its
-      persons.
+      of the nation). With the observation's parameter `persons: all`, a region has the mean of all its persons.
 
-    `gap_to_oracle` is twice an oracle's accuracy, and minus twice any other learner's: the mean is the oracle's
-    advantage.
+    `gap_to_oracle` is twice an oracle's accuracy, and minus twice any other's. The mean is the oracle's advantage.
     """
 
     OBSERVATIONS: ClassVar = (
@@ -171,12 +167,10 @@ def group_rows(
 
 
 def text_columns(frame: pd.DataFrame, entry: dict) -> list[str]:
-    """Columns that are categories: text, and numbers that the entry declares as categories."""
     categories = set(entry.get("features", {}).get("categorical", []))
     return [c for c in frame if c in categories or not pd.api.types.is_numeric_dtype(frame[c])]
 
 
 def fill_text(frame: pd.DataFrame) -> pd.DataFrame:
-    """The frame with missing text as a category of its own."""
     text = [c for c in frame if not pd.api.types.is_numeric_dtype(frame[c])]
     return frame.assign(**{c: frame[c].astype(object).where(frame[c].notna(), "missing").astype(str) for c in text})

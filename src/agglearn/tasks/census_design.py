@@ -27,8 +27,6 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, eq=False)
 class Persons:
-    """In order of regions."""
-
     frame: pd.DataFrame
     categorical: tuple[str, ...]
     region: np.ndarray
@@ -125,8 +123,6 @@ HIDDEN: dict[str, tuple[Callable[[pd.DataFrame], np.ndarray], tuple[str, ...]]] 
 
 @dataclass(frozen=True, eq=False)
 class CensusDesign:
-    """What all trials share: the tested persons, the weights of the others, the vectors of covariates."""
-
     persons: Persons
     test: np.ndarray  # rows
     weight: np.ndarray  # (n,) 0 for tested persons
@@ -265,7 +261,6 @@ def tested_voters(design: CensusDesign, election: int) -> Bags:
 
 
 def _tested_regions(design: CensusDesign) -> tuple[np.ndarray, np.ndarray]:
-    """Numbers of the regions with tested persons, and offsets (regions + 1,)."""
     region = design.persons.region[design.test]
     first = np.flatnonzero(np.diff(region, prepend=-1))
     return region[first], np.append(first, len(region))
@@ -284,7 +279,6 @@ def voter_bags(design: CensusDesign, election: int, size: int | None, *stream: o
 
 @functools.lru_cache(maxsize=1)
 def draw_voters(design: CensusDesign, size: int, *stream: object) -> np.ndarray:
-    """(regions · size, d)."""
     order = np.arange(len(design.persons.regions))
     return design.vectors(draw_per_region(design.persons, design.weight, size, order, derive_generator(*stream)))
 

@@ -152,7 +152,6 @@ class SubsetClassification(Classification):
 def _encoder_of(
     inputs: TaskInput, frame: pd.DataFrame, y: np.ndarray, params: dict, seed: int
 ) -> tuple[FrameEncoder, np.ndarray]:
-    """`fit_encoder`, once for all observations of a split that share an encoding."""
     options = [params.get(k) for k in ENCODING], [inputs.entry.get(k) for k in ("binning", "encoding", "features")]
     key = id(frame), json.dumps(options, sort_keys=True)  # the entry holds the frame, so that its address stays its own
     if key not in _ENCODERS:
@@ -167,7 +166,6 @@ MAX_ENCODERS = 10
 
 
 def _predictions(frame: pd.DataFrame, p: np.ndarray) -> Measurements:
-    """For every value of every feature with at most MAX_VALUES values."""
     for name in frame:
         if frame[name].nunique() <= MAX_VALUES:
             for value, mean in pd.Series(p).groupby(frame[name].to_numpy()).mean().items():
@@ -175,7 +173,7 @@ def _predictions(frame: pd.DataFrame, p: np.ndarray) -> Measurements:
 
 
 def _iterates(estimator: Estimator, truth: HeldOutRows, measures: list[str]) -> Measurements:
-    """Curves, and scores of the iterate that the same records (`…_on_test`) or the other half, in turn, choose."""
+    """Curves, and the score of the iterate chosen on the same records (`…_on_test`) or on halves in turn."""
     half = np.arange(len(truth.y)) % 2 == 0
     every, first, second = [], [], []
     with contextlib.suppress(NotAvailable):  # where the estimator kept no iterates

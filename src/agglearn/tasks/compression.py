@@ -23,8 +23,6 @@ from agglearn.tasks.splitting import check_labels, split_overlap, split_rows
 
 @dataclass(frozen=True)
 class HeldOut(Truth):
-    """Tables of single features. They hold values of the training records only."""
-
     train: ContingencyTables
     test: ContingencyTables
 
@@ -132,7 +130,6 @@ _OPTIMA: dict[tuple, tuple[float, float]] = {}  # of this process: the methods o
 
 
 def _optimum(tables: ContingencyTables, budget: float, min_count: float) -> tuple[float, float]:
-    """Information that the optimum retains, and that it loses, in nats."""
     from agglearn.vocabulary import OptimalQuantizer  # compiles kernels
 
     key = tables.digest, budget, min_count

@@ -41,14 +41,13 @@ class DistributionRegression(Task[HeldOutBags]):
     * clouds of points: `points` (drawn from each, all where it has no more), `n_clouds` to learn from (null for all).
     * census with elections: `elections` (years, the entries of the target: two-party share of D in a region), `columns`
       (`full` or `shared`), `components` of the covariates, `bag_size` persons drawn anew for every seed, per region by
-      survey weight (null, the default, for all with weights), `states` (`contiguous`, the default, as in the thesis, or
-      `all`). 30 % of the regions are held out. With the observation's parameter `persons: counties`, a region has its
-      county covariates.
+      survey weight (null, the default, for all with weights), `states` (`contiguous`, the default, or `all`). 30 % of
+      the regions are held out. With the observation's parameter `persons: counties`, a region has its county
+      covariates.
 
     `mse`, `nmse` (over the variance of all test targets), `slope` (of predictions on targets) and `accuracy` have a
-    value for all test bags and, as `mse_of_part` and so on, one for each of 16 blocks of every 16th bag, since test
-    bags may be sorted by target. `tuned` has the value of every tuned parameter, `edges` the number of settings at an
-    end of their grid.
+    value for all test bags and, as `mse_of_part` and so on, for each of 16 blocks of every 16th bag, since targets may
+    be sorted. `tuned` has the value of every tuned parameter, `edges` the number of settings at an end of their grid.
     """
 
     OBSERVATIONS: ClassVar = ((Census, Bags, RegionKeys, RegionPersonKeys), (Dataset, Bags, CloudKeys, NoKeys))
@@ -154,7 +153,6 @@ def _with_blocks(
 
 
 def _settings(estimator: Estimator) -> Measurements:
-    """Tuned numbers, and the number of settings at an end of their grid."""
     for name, value in getattr(estimator, "tuned_", {}).items():
         if isinstance(value, numbers.Real):
             yield Measurement("tuned", float(value), {"parameter": name})

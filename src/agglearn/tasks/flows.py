@@ -110,8 +110,7 @@ def _add_noise(
 class FlowInference(_Flows):
     """Judge tables of one population under its true model: distance from the optimum of eq. 2.7, and speed.
 
-    * `relative_gap`: |F − F*| / |F*| with F* from a tight solve, and a curve over iterations.
-    * `violation`: L1 distance from eq. 2.5 per individual, and a curve over iterations.
+    * `relative_gap`: |F − F*| / |F*| with F* from a tight solve. `violation`: L1 distance from eq. 2.5 per individual.
     * `time_to_convergence`: seconds after which both stay below 1e-6 (violation: times the number of nodes).
     * `map_error`, `mean_error`: ‖n − n*‖₁ / ‖n*‖₁ with n* the exact MAP tables, the exact posterior mean.
     """
@@ -150,7 +149,6 @@ def _l1_error(estimated: np.ndarray, true: np.ndarray) -> float:
 
 
 def _node_tables(tables: np.ndarray) -> np.ndarray:
-    """(T, L) of edge tables (T−1, L, L)."""
     return np.concatenate([tables.sum(axis=2), tables[-1:].sum(axis=1)])
 
 
@@ -229,8 +227,7 @@ class FlowLearning(_Flows):
 
     * `theta_error`: ‖θ − θ*‖₁ / ‖θ*‖₁. It has a curve over EM iterations. `count`, `true_count`: single cells.
     * `pairwise_mae`, `node_mae`: mean absolute errors of the marginal probabilities under the learned model.
-    * `edge_error`: ‖n − n*‖₁ / ‖n*‖₁ of the reconstructed tables. `small_edge_error`: that of the cells with fewer than
-      1,000.
+    * `edge_error`: ‖n − n*‖₁ / ‖n*‖₁ of the reconstructed tables. `small_edge_error`: of cells with fewer than 1,000.
     """
 
     MEASURES: ClassVar = (

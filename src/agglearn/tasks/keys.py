@@ -28,8 +28,6 @@ class NoKeys(TypedDict):
 
 
 class RowKeys(TypedDict, total=False):
-    """`rows`: a random subset of that size."""
-
     rows: Count | None
 
 
@@ -87,8 +85,6 @@ class LabelSumHalvesKeys(LabelSumKeys, total=False):
 
 
 class BagKeys(RowKeys, total=False):
-    """`bags`: the size of random bags, or the column whose values are the bags."""
-
     bags: Count | str
 
 
@@ -118,8 +114,6 @@ class ElectionKeys(TypedDict, total=False):
 
 
 class VoterKeys(TypedDict, total=False):
-    """`persons`: a sample of a region's, or the mean of all."""
-
     persons: Literal["sample", "all"]
 
 
@@ -129,8 +123,6 @@ class CloudKeys(TypedDict, total=False):
 
 
 class RegionKeys(TypedDict, total=False):
-    """Regions of a census with the shares of votes as target."""
-
     elections: list[Count]
     columns: Columns
     components: Count
@@ -139,14 +131,10 @@ class RegionKeys(TypedDict, total=False):
 
 
 class RegionPersonKeys(TypedDict, total=False):
-    """`persons`: a sample of a region's, or its county's covariates."""
-
     persons: Literal["sample", "counties"]
 
 
 class WeekKeys(TypedDict, total=False):
-    """`weeks`: the first so many."""
-
     weeks: Count
 
 

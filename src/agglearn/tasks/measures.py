@@ -27,7 +27,6 @@ Measurements = Iterator[Measurement]
 
 
 def _list_measures(better: str, *names: str, unit: str = "") -> dict[str, tuple[str, str]]:
-    """Some of `Task.MEASURES`, which have the better direction and the unit in common."""
     return dict.fromkeys(names, (unit, better))
 
 

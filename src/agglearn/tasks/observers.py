@@ -24,8 +24,6 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class TrainingRows:
-    """Rows to observe. The encoder was fitted to all of them."""
-
     inputs: TaskInput
     encoder: FrameEncoder
     frame: pd.DataFrame
@@ -93,7 +91,6 @@ OBSERVERS = {
 
 
 def _release(rows: TrainingRows, params: dict, seed: int | str, *options: str) -> dict[str, Any]:
-    """ε, δ, mechanism, options and seeded draw of a private release, or nothing where an observation has no noise."""
     if params.get("epsilon") is None:
         return {}
     mechanism = params.get("mechanism", "gaussian")

@@ -109,7 +109,6 @@ def measure_states(votes: np.ndarray, groups: pd.DataFrame, polls: pd.DataFrame,
 
 
 def measure_map(p: np.ndarray, groups: pd.DataFrame, states: pd.DataFrame, measures: list[str]) -> Measurements:
-    """Counted share of every state, and expected share of the states of tested persons."""
     expected = two_party_shares(p, groups, ["state"])
     for row in states.itertuples():
         keys = {"state": row.state, "longitude": round(row.longitude, 2), "latitude": round(row.latitude, 2)}

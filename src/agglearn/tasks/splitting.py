@@ -28,14 +28,12 @@ def split_rows(inputs: TaskInput, seed: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def check_labels(name: str, y: np.ndarray, train: np.ndarray, test: np.ndarray) -> None:
-    """Refuse rows that all have the same label."""
     for part, rows in (("training", train), ("test", test)):
         if len(np.unique(y[rows])) < 2:
             raise DataError(f"{name}: all {len(rows)} {part} rows have the same label; use more rows")
 
 
 def split_overlap(inputs: TaskInput) -> float:
-    """Test rows per training row, where every seed splits the same rows anew, else 0."""
     if not isinstance(inputs.data, RecordStore):
         return 0.0  # every seed draws new rows
     split, official = inputs.entry.get("split", 0.2), inputs.data.header["parts"]

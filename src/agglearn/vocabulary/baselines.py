@@ -66,13 +66,11 @@ def _bucket_cuts(ranking: Ranking, k: int) -> np.ndarray:
 class FrequencyQuantizer(Quantizer):
     """Every value of at least τ records is a cluster, and all rarer ones of a feature are one (section 2.4).
 
-    `threshold_` is τ, the smallest one over all features at which the vocabulary fits the budget. Clusters are numbered
-    by value, the rare ones come last.
-
     Parameters
     ----------
     budget, min_count, shrinkage, noisy, random_state
-        As in `Quantizer`. Shrinkage has no effect.
+        As in `Quantizer`. Shrinkage has no effect. `threshold_` is τ, the smallest one over all features at which the
+        vocabulary fits the budget. Clusters are numbered by value, the rare ones come last.
     """
 
     uses_labels = False
@@ -175,7 +173,6 @@ def _refill(ranking: Ranking, S: np.ndarray, cuts: np.ndarray, k: int) -> np.nda
 
 
 def _information(ranking: Ranking, cuts: np.ndarray) -> np.ndarray:
-    """(m,) nats × records."""
     n, c = _clusters(ranking, cuts)
     return rel_entr(c, n * ranking.base_rate) + rel_entr(n - c, n * (1 - ranking.base_rate))
 
@@ -187,13 +184,10 @@ def _loss(ranking: Ranking, S: np.ndarray, cuts: np.ndarray) -> float:
 class AgglomerativeQuantizer(Quantizer):
     """Agglomerative information bottleneck (Slonim and Tishby 2001): merges the two clusters whose union loses least.
 
-    The two are always neighbours in rate, so that all merges take O(n log n). The cheapest merge of any feature is
-    made.
-
     Parameters
     ----------
     budget, min_count, shrinkage, noisy, random_state
-        As in `Quantizer`.
+        As in `Quantizer`. The cheapest merge of any feature is made. All merges take O(n log n).
     """
 
     def _quantize(self, rankings: list[Ranking], budget: int) -> list[np.ndarray]:

@@ -18,6 +18,5 @@ def initial(n_clusters: int, widths: list[int], n_features: int, rng: np.random.
 
 
 def log_odds(weights: dict[str, "Array"], positions: "Array", key: "Array | None" = None) -> "Array":
-    """(n, 1) log-odds of the label for (n, D) positions of clusters among those of all features."""
     x = weights["embedding"][positions].reshape(len(positions), -1)
     return perceptron(weights, "layers", x, "relu")

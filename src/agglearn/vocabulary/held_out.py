@@ -76,7 +76,6 @@ def sum_clusters(labels: np.ndarray, unseen: int, counts: Counts, totals: tuple[
 
 
 def regress(counts: np.ndarray, sums: np.ndarray) -> np.ndarray:
-    """(Z,) probabilities of label 1 by a logistic regression with one weight for each cluster."""
     x = eye_array(len(counts), format="csr")
     rows, weights = np.tile(np.arange(len(counts)), 2), np.concatenate([sums, counts - sums])
     y, occupied = np.repeat([1, 0], len(counts)), weights > 0

@@ -44,7 +44,6 @@ def split_gain(n1, c1, n2, c2):
 
 @njit(cache=True, nogil=True, inline="always")
 def gain_of(N, C, left, k, right):
-    """Information gained by a cut at k inside ranks left … right − 1."""
     return split_gain(N[k] - N[left], C[k] - C[left], N[right] - N[k], C[right] - C[k])
 
 
@@ -103,7 +102,6 @@ def stochastic_greedy(N, C, bounds, weights, cuts, sample, seed):
 
 @njit(cache=True, nogil=True)
 def largest_gain(N, C):
-    """0 where there is no cut."""
     n, best = N.size - 1, 0.0
     for k in range(1, n):
         best = max(best, gain_of(N, C, 0, k, n))

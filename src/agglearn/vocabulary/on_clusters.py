@@ -55,7 +55,6 @@ class ClusterClassifier(StagedClassifier):
         self.quantizer.warm_up()
 
     def _positions(self, codes: np.ndarray) -> np.ndarray:
-        """(n, D) int64, among those of all features."""
         return look_up(self.quantizer_, codes.T) + np.cumsum([0, *self.sizes_[:-1]])
 
     def _predict_positive(self, X: pd.DataFrame | np.ndarray) -> np.ndarray:
@@ -74,11 +73,10 @@ class LogisticOnClusters(ClusterClassifier):
 
     Parameters
     ----------
-    quantizer, l2, validation, max_iter : Quantizer, sequence of float, float, int
+    quantizer, l2, validation, max_iter, random_state : Quantizer, sequence of float, float, int, int or None
         Values of λ in λ‖θ‖², added to the sum of the negative log-likelihoods. Fraction of the records that chooses
-        among them, which the clusters are not fitted to. Largest number of iterations of each fit.
-    random_state : int, RandomState, Generator or None
-        Seed of the validation records, and of the quantiser.
+        among them, which the clusters are not fitted to. Iterations of each fit. Seed of the choice, and of the
+        quantiser.
 
     Attributes
     ----------

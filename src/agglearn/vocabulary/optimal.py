@@ -44,8 +44,6 @@ class OptimalQuantizer(Quantizer):
 
 @dataclass(frozen=True)
 class Solution:
-    """Cuts that are best at some penalty, with the clusters and the loss (nats) of all features together."""
-
     cuts: list[np.ndarray]
     clusters: int
     loss: float
@@ -108,7 +106,6 @@ def _solve(solvers: list[PenalisedSolver], penalty: float) -> Solution:
 
 
 def combine(few: Solution, many: Solution, budget: int) -> list[np.ndarray]:
-    """Return cuts of exactly `budget` clusters from two solutions that are best at the same penalty."""
     left, out = budget - few.clusters, []
     for a, b in zip(few.cuts, many.cuts, strict=True):
         take = min(left, max(len(b) - len(a), 0))

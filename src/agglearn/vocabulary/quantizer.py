@@ -39,13 +39,12 @@ class Quantizer(TransformerMixin, Estimator):
     `fit` takes contingency tables, of which only those of single features are used. Noise on them is removed first
     (`shrinkage.remove_noise`), and the information is an estimate. It also takes counts and label sums of the values:
     two 1-D arrays for one feature, or two dicts {feature: array} for several under one budget. Values are 0, 1, …, or
-    those of the index of a pandas Series. Or it takes records, a data frame or 2-D array of raw values, and binary
-    labels.
+    those of a Series' index. Or it takes records, a data frame or 2-D array of raw values, and binary labels.
 
     Parameters
     ----------
     budget, min_count : int or float, float
-        Clusters over all features, or, below 1, a fraction of the number of values. Values of fewer records become one.
+        Clusters over all features, or, below 1, a fraction of the number of values. Values of fewer records are joined.
     shrinkage : None, 'beta_binomial' or float
         None takes raw label rates, as the paper does. Others shrink those that rank and cluster, by a fitted prior or a
         number of records at the base rate. Attributes are in raw rates.
@@ -56,10 +55,9 @@ class Quantizer(TransformerMixin, Estimator):
 
     Attributes
     ----------
-    labels_ : ndarray of shape (V,) or dict
-        Int32 cluster of each value, or {feature: (V,)}. 0 is the cluster of the lowest label rates.
-    unseen_ : int or dict
-        Cluster for unseen values: that of the rare ones by `min_count`, else the one nearest to the base rate.
+    labels_, unseen_ : ndarray of shape (V,) or dict, int or dict
+        Int32 cluster of each value, or {feature: (V,)}. 0 is the cluster of the lowest label rates. Cluster for unseen
+        values: that of the rare ones by `min_count`, else the one nearest to the base rate.
     n_clusters_, information_, information_loss_, relative_loss_ : int, float, float, float
         Clusters of all features. I(Z; C) and I(X; C) − I(Z; C) in nats, added up, and the latter over Σ I(X; C).
     feature_information_, borders_ : dict
@@ -180,9 +178,9 @@ class Quantizer(TransformerMixin, Estimator):
     def fit_transform(  # type: ignore[override]  # also arrays and records
         self, X: Values, y: Values | None = None, folds: Annotated[int, Range(2)] = 5
     ) -> np.ndarray | dict[str, np.ndarray]:
-        """Fit, and return clusters for a learner, by label rates in other folds of the records, unlike `transform`.
+        """Fit, and return clusters by label rates in other folds of the records (`labels_` after a fit to arrays).
 
-        A record's own label must not choose its cluster. After a fit to arrays the result is `labels_`.
+        A record's own label must not choose its cluster, so that `fit(X, y).transform(X)` gives other ones.
 
         Parameters
         ----------
@@ -268,7 +266,6 @@ def single_tables(tables: ContingencyTables) -> dict[str, tuple[np.ndarray, np.n
 def estimate_counts(
     tables: ContingencyTables, table: Table, variance: float, fraction: float = 1.0
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return (V,) counts and label sums of a single feature, with the noise of `variance` removed."""
     counts, sums = table.dense()
     if tables.noise is None:
         return counts, sums
@@ -287,7 +284,6 @@ def whole_budget(budget: float, rankings: list[Ranking]) -> int:
 
 
 def _tables(X: object, y: object) -> ContingencyTables:
-    """Tables of single features of records. Every column is categorical."""
     frame = as_frame(X)
     if frame.empty:
         raise DataError("there are no records")

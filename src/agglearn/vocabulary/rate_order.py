@@ -44,7 +44,6 @@ class Ranking:
 
     @property
     def total_information(self) -> float:
-        """I(X; C) in nats, of the rates that are ranked."""
         return kernels.single_information(self.N, self.C, self.base_rate)[-1] / self.N[-1]
 
     def labels(self, cuts: np.ndarray) -> np.ndarray:

@@ -22,9 +22,8 @@ def remove_noise(
 ) -> tuple[np.ndarray, np.ndarray]:
     """(V,) estimates of true counts and label sums: 0 ≤ label sum ≤ count, and counts add up to the total.
 
-    Counts are the nearest ones (least squares) that are not negative and add up. The excess of a label sum, c̃ − r·ñ,
-    is multiplied by s/(s + σ²), σ² the variance of its noise and s = n²τ² + n·r(1 − r) its own, τ² between rates by
-    moments.
+    Counts are projected. The excess of a label sum, c̃ − r·ñ, is multiplied by s/(s + σ²), σ² the variance of its noise
+    and s = n²τ² + n·r(1 − r) its own, with τ² between rates by moments.
     """
     rate = float(np.clip(positives / total, 1e-9, 1 - 1e-9))
     excess, noise, v = sums - rate * counts, variances[1] + rate**2 * variances[0], rate * (1 - rate)

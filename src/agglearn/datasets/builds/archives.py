@@ -43,12 +43,11 @@ def _head(text: Iterable[bytes] | None, out: Path, member: str, lines: int) -> N
 
 
 def tar_archive(inputs: Inputs, out: Path) -> None:
-    """Write all inputs into one gzipped tar archive, sorted by name. Equal inputs give equal bytes.
+    """Write all inputs (name in the archive → file) into a gzipped tar archive. Equal inputs give equal bytes.
 
     Parameters
     ----------
     inputs, out : Inputs, Path
-        Name in the archive → file, and the archive to write.
     """
     with (
         open(out, "wb") as raw,

@@ -18,8 +18,7 @@ CODES = {"SERIALNO": 0, "STATE": 2, "PUMA": 5}  # names of things, not numbers, 
 def person_columns(inputs: Inputs, out: Path, columns: list[str]) -> None:
     """Write columns of a person file of the American Community Survey as Parquet, one row per person, in its order.
 
-    Numbers become 64-bit integers, empty fields are missing. `SERIALNO`, `STATE` and `PUMA` stay text, with leading
-    zeros.
+    Numbers become 64-bit integers, empty fields are missing. `SERIALNO`, `STATE` and `PUMA` stay text.
 
     Parameters
     ----------

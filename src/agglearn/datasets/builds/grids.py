@@ -17,12 +17,11 @@ SHRINK = 1e-6  # a side that ends on the border of two voxels takes the inner on
 def occupancy_grids(inputs: Inputs, out: Path, size: int = 30, padding: int = 3) -> None:
     """Write the grids of all meshes as `X_train`, `y_train`, `X_test`, `y_test` (uint8, int64 classes) into an NPZ.
 
-    Classes are numbered in alphabetical order. Within a class the shapes are in the order of their names.
-
     Parameters
     ----------
     inputs, out, size, padding : Inputs, Path, int, int
         A zip with `<name>/<class>/<train|test>/<shape>.off`, the NPZ, voxels along an edge, free ones at each side.
+        Classes, and shapes within a class, are in alphabetical order.
     """
     source, arrays = only(inputs), dict[str, np.ndarray]()
     try:

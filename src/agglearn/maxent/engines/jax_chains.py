@@ -41,8 +41,6 @@ class Weights(NamedTuple):
 
 
 class JaxChains:
-    """`agglearn.maxent.engines.numba_chains.Chains` in JAX."""
-
     def __init__(
         self, index: WeightIndex, n: int, intercept: float, seed: int, start: str = "marginals", sampler: str = "gibbs",
         n_proposals: int = 8,
@@ -112,7 +110,6 @@ def _uniform(key: "Array", shape: tuple[int, ...]) -> "Array":
 
 
 def _probability(x: "Array", weights: Weights, intercept: "Array") -> "Array":
-    """P(Y = 1 | x) (eq. 3), (n,) float32."""
     z = jnp.full(len(x), intercept, jnp.float32)
     for d in range(x.shape[1]):
         z += weights.theta[x[:, d, None], x[:, d:]].sum(axis=1)

@@ -1,7 +1,4 @@
-"""Lines 2–7 of Algorithm 1 of Gilotte et al. 2022 on executors.
-
-Sums are exact. A block that is lost with its executor moves again to the same positions.
-"""
+"""Lines 2–7 of Algorithm 1 of Gilotte et al. 2022 on executors. Sums are exact, whatever the blocks and losses."""
 
 import functools
 import itertools
@@ -38,7 +35,6 @@ class SparkChains:
         self._distribute([(a, positions[a:b]) for a, b in itertools.pairwise(bounds)])
 
     def _distribute(self, blocks: Sequence[Block]) -> None:
-        """Put blocks on executors, without a record of earlier moves."""
         self._blocks, self._moves = self._context.parallelize(blocks, len(blocks)), 0
         self._weights: list[Broadcast] = []
 
