@@ -42,8 +42,6 @@ class VoteColumns(TypedDict):
 
 
 class CountyColumns(TypedDict):
-    """Columns with FIPS code, population, and numbers of persons (`totals`)."""
-
     file: str
     county: str
     population: str

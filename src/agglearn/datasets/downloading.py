@@ -1,4 +1,4 @@
-"""Downloads over HTTP(S), FTP and file URLs: tried again where a host is busy, continued where the file is proven the same."""
+"""Downloads over HTTP(S), FTP and file URLs: tried again where a host is busy, continued where the file is the same."""
 
 import contextlib
 import email.utils

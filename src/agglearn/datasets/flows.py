@@ -41,8 +41,7 @@ class BirdMigration(Simulated):
     Parameters
     ----------
     side, steps, population, theta, years : int, int, int, tuple[float, float, float, float], int
-        ℓ, cells along an edge, T, M, the four parameters of `agglearn.collective.migration`, and independent
-        realisations, each with its own wind, whose two components are N(1, 0.5²).
+        ℓ, cells along an edge, T, M, parameters of `agglearn.collective.migration`, realisations with winds N(1, 0.5²).
     """
 
     KEYS = ()

@@ -26,10 +26,10 @@ Shapes = Iterator[tuple[np.ndarray, str | int]]  # points and class
 class PointClouds(Stored):
     """Shapes of several classes as clouds of points, centred and scaled to the unit sphere, in their official parts.
 
-    Files are `.npz` with occupancy grids `X_train`, `y_train`, `X_test`, `y_test` (points are the centres of occupied
-    voxels with a free neighbour), or `.zip` with meshes `<name>/<class>/<train|test>/<shape>.off` (`points` are drawn
-    from the surface by area). Clouds of fewer than two points are left out. Writes `points.npy` (n, 3) float32, in
-    random order within a cloud, and `clouds.npz` (offsets, classes).
+    Files are `.npz` with occupancy grids `X_train`, `y_train`, `X_test`, `y_test` (centres of occupied voxels with a
+    free neighbour), or `.zip` with meshes `<name>/<class>/<train|test>/<shape>.off` (`points` are drawn from the
+    surface by area). Clouds of fewer than two points are left out. `points.npy` (n, 3) float32 is in random order
+    within a cloud.
 
     Parameters
     ----------

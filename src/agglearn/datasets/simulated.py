@@ -26,8 +26,7 @@ class LogLinear(Simulated):
     Parameters
     ----------
     n_features, n_modalities, strength, n, weights_seed : int, int, float, int, int
-        D, M of each feature (all M^D states are enumerated), standard deviation of the pair weights of μ and θ,
-        records, and the seed of the weights, which belong to the data set.
+        D, M of each (all M^D states are enumerated), deviation of pair weights, records, seed of the weights only.
     """
 
     PEAK: ClassVar = {"bytes": 100, "n": 20_000, "n_features": 6}
@@ -163,8 +162,8 @@ class ClickLog(Simulated):
     Parameters
     ----------
     n_features, n_values, n, exponent, rate, strength : int, int, int, float, float, float
-        Features, values of all features together, of which rare ones may not occur, records, exponent of the power law,
-        fraction of clicks, about, and standard deviation of all effects together.
+        Features, values of all together, of which rare ones may not occur, records, exponent of the power law, fraction
+        of clicks, about, and standard deviation of all effects together.
     """
 
     PEAK: ClassVar = {"bytes": 100, "n": 50_000, "n_features": 12}

@@ -34,10 +34,9 @@ class BestPairClassifier(StagedClassifier):
 
     Attributes
     ----------
-    pairs_, scores_, best_ : list, ndarray of shape (P,), int
-        Names of the two features of each pair, its criterion, and the index of the chosen pair.
-    coefs_ : list
-        Per pair: weights of the first feature, of the second, occupied cells, their weights, and the intercept.
+    pairs_, scores_, best_, coefs_ : list, ndarray of shape (P,), int, list
+        Names of each pair, its criterion, index of the choice. Weights of the first feature, of the second, occupied
+        cells, their weights, and the intercept.
     """
 
     observes = ContingencyTables
@@ -80,7 +79,6 @@ class BestPairClassifier(StagedClassifier):
 
 
 def fit_pair(table: Table, l2: float, max_iter: int) -> tuple[Coefficients, float]:
-    """Return coefficients as in `BestPairClassifier.coefs_`, and the criterion by which a pair is chosen."""
     counts = np.maximum(table.counts, 0.0).astype(float)
     positives = np.clip(table.label_sums, 0.0, counts)
     cells, counts, positives = table.cells[counts > 0], counts[counts > 0], positives[counts > 0]

@@ -158,7 +158,6 @@ def draw(logits, width, size, u, drawn):
 
 @njit(cache=True, inline="always")
 def accept(gain, log_q_old, log_q_new, u):
-    """Return whether Metropolis–Hastings takes a proposal from q whose log-weight is larger by `gain`."""
     ratio = gain + log_q_old - log_q_new
     return ratio >= 0 or u < exp32(ratio)
 

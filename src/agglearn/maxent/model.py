@@ -251,7 +251,6 @@ def label_probability(rows: np.ndarray, theta: np.ndarray, intercept: float) -> 
 
 
 def compute_logits(rows: np.ndarray, theta: np.ndarray, intercept: float) -> np.ndarray:
-    """A position of −1 adds nothing."""
     logits = np.empty(len(rows))
     kernels.predict_logits(rows, theta, intercept, logits)
     return logits

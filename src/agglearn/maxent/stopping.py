@@ -66,7 +66,6 @@ class StoppingRule:
         self._history: list[float] = []
 
     def steps(self) -> Iterator[int]:
-        """Yield 1, 2, … to the last iteration, which may come nearer meanwhile."""
         step = 0
         while step < self.last:
             step += 1

@@ -100,7 +100,6 @@ def fit_encoder(
 
 
 def label_values(dataframe: "DataFrame", label: str, positive: object) -> dict[str, int]:
-    """Return 0 or 1 for each spelling."""
     values, _ = _distinct(dataframe, label, True)
     return dict(zip(as_text(values), binary_label(values, positive).tolist(), strict=True))
 
@@ -133,7 +132,6 @@ def collect(counts: pd.DataFrame, tally: Tally) -> tuple[dict, int]:
 
 
 def _distinct(dataframe: "DataFrame", name: str, as_names: bool) -> tuple[pd.Series, np.ndarray]:
-    """Values, and how many records have each."""
     counts = dataframe.select(_column(dataframe, name, as_names).alias("value")).groupBy("value").count().toPandas()
     if counts.empty:
         raise DataError("there are no records to aggregate")

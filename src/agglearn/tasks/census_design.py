@@ -284,7 +284,6 @@ def draw_voters(design: CensusDesign, size: int, *stream: object) -> np.ndarray:
 
 
 def democratic_share(persons: Persons, election: int) -> np.ndarray:
-    """(regions,) two-party share of D."""
     votes = votes_per_region(persons, election)
     return votes[:, 2] / (votes[:, 1] + votes[:, 2])
 

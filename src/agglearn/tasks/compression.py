@@ -111,7 +111,7 @@ def _categorical(inputs: TaskInput) -> Iterator[tuple[str, pd.Series]]:
 
 
 def _number_values(column: pd.Series, train: np.ndarray) -> tuple[np.ndarray, int]:
-    """(n,) number of each row's value, −1 where no training row has it, and how many there are. Missing is a value."""
+    """(n,) number of each row's value, −1 where no training row has it, and how many there are."""
     indices, values = pd.factorize(column, use_na_sentinel=False)
     observed = np.unique(indices[train])
     numbers = np.full(len(values), -1)

@@ -136,7 +136,6 @@ def _errors(error: np.ndarray, target: np.ndarray, measures: list[str], keys: di
 
 
 def _slope(target: np.ndarray, predicted: np.ndarray) -> float | None:
-    """None where all targets are equal."""
     return float(np.polyfit(target, predicted, 1)[0]) if np.ptp(target) > 0 else None
 
 

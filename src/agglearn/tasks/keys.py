@@ -49,8 +49,6 @@ class NoiseKeys(TypedDict, total=False):
 
 
 class NoisyEncodingKeys(TypedDict):
-    """Features with more than `above` values are encoded from noisy tables, into at most `modalities`."""
-
     above: Count
     modalities: Count
 
@@ -97,8 +95,6 @@ class HiddenKeys(TypedDict, total=False):
 
 
 class PollKeys(TypedDict, total=False):
-    """The nation's exit poll, by the groups of `agglearn.tasks.polls.COVARIATES`."""
-
     sex: dict[Literal["male", "female"], Poll]
     race: dict[Literal["hispanic", "white", "black", "asian", "other"], Poll]
     education: dict[Literal["high school or less", "some college", "college graduate", "postgraduate"], Poll]

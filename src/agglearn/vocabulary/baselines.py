@@ -40,13 +40,13 @@ def apportion(budget: int, weights: np.ndarray) -> np.ndarray:
 class BucketingQuantizer(Quantizer):
     """Intervals of label rate, k of equal width, [0, 1/k), [1/k, 2/k), …, [(k − 1)/k, 1] (Bateni et al. 2019, 2.4).
 
-    The intervals are of Pr[C = 0 | X], as in the paper. Empty ones are no clusters. `n_buckets_` maps each feature to
-    k.
+    The intervals are of Pr[C = 0 | X], as in the paper. Empty ones are no clusters. `n_buckets_` has k of each feature.
 
     Parameters
     ----------
     budget, allocation, min_count, shrinkage, noisy, random_state
-        As in `Quantizer`. `allocation` divides the budget evenly (`uniform`) or in proportion to I(X; C).
+        As in `Quantizer`. `allocation` divides the budget evenly (`uniform`) or in proportion to I(X; C)
+        (`information`).
     """
 
     allocation: Literal["uniform", "information"] = "uniform"
@@ -96,9 +96,8 @@ class DivisiveQuantizer(Quantizer):
     """Divisive clustering: k-means in Kullback–Leibler divergence (Dhillon, Mallela, Kumar 2003).
 
     The values of either majority label are the first two groups, each split evenly into half of the clusters. Then
-    values move to the nearest cluster and clusters to the rate of their values, O(m log n) per iteration. Where a
-    cluster loses all its values, the one that loses most information is split. Budget beyond a feature's distinct rates
-    goes to the others.
+    values move to the nearest cluster and clusters to the rate of their values, O(m log n) per iteration. A cluster
+    without values is made anew from the one that loses most. Budget beyond a feature's rates goes to the others.
 
     Parameters
     ----------
@@ -133,7 +132,6 @@ class DivisiveQuantizer(Quantizer):
         return cuts, iterations
 
     def _assign(self, ranking: Ranking, rates: np.ndarray, cuts: np.ndarray) -> np.ndarray:
-        """Cuts once every value has moved to the cluster of smallest divergence, in order of rate."""
         n, c = _clusters(ranking, cuts)
         q = np.unique((c + self.smoothing * ranking.base_rate) / (n + self.smoothing))
         low, high = q[:-1], q[1:]

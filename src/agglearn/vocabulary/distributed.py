@@ -23,7 +23,6 @@ class Machine:
     weight: float
 
     def largest_gain(self) -> float:
-        """In nats."""
         return self.weight * kernels.largest_gain(self.N, self.C)
 
     def cuts(self, largest: float, epsilon: float, rounds: int, limit: int) -> tuple[np.ndarray, np.ndarray]:
@@ -61,14 +60,13 @@ class DistributedSubmodularQuantizer(Quantizer):
 
     The (j·n/εk)-th candidates are cut beforehand, so that no machine depends on the others. In round i every cut whose
     gain is at least w₀(1 − ε)^i is made, w₀ the largest gain, until there are k. The paper stops at w₀/n, here the last
-    threshold is w₀/n³. The clusters have at least 1 − 1/e − 2ε of the information of the best ones. The work is O(n
-    log² n). The attributes `n_machines_` and `n_rounds_` are the numbers of machines and of rounds.
+    threshold is w₀/n³. The clusters have at least 1 − 1/e − 2ε of the information of the best ones. O(n log² n).
+    The attributes `n_machines_` and `n_rounds_` are the numbers of machines and of rounds.
 
     Parameters
     ----------
     budget, epsilon, engine, min_count, shrinkage, noisy, random_state
-        As in `Quantizer`. ε is in (0, 1). Machines are threads (`local`) or tasks of the active session (`spark`), with
-        the same clusters.
+        As in `Quantizer`. ε is in (0, 1). Machines are threads (`local`) or Spark tasks (`spark`), with equal results.
     """
 
     epsilon: Part = 0.1

@@ -1,8 +1,7 @@
 """Numba kernels of vocabulary compression. Pure: arrays in, arrays out. They hold no lock of the interpreter.
 
-Values have ranks 0 … n − 1 in the order of their label rate. N and C are prefix sums over ranks, (n + 1,) float64:
-ranks i … j − 1 have N[j] − N[i] records, C[j] − C[i] of them with label 1. Cut k is before rank k. Information is in
-nats × records.
+Values have ranks 0 … n − 1 by label rate. N and C are prefix sums over ranks, (n + 1,) float64: ranks i … j − 1 have
+N[j] − N[i] records, C[j] − C[i] of label 1. Cut k is before rank k. Information is in nats × records.
 """
 
 import heapq
@@ -63,7 +62,7 @@ def pair_keys(counts, sums):
 
 @njit(cache=True, nogil=True)
 def stochastic_greedy(N, C, bounds, weights, cuts, sample, seed):
-    """Return `cuts` times the best of `sample` random candidates (Mirzasoleiman et al. 2015), and the gains."""
+    """Lazier-than-lazy greedy (Mirzasoleiman et al. 2015). weights[d] multiply gains from rank bounds[d] on."""
     n = N.size - 1
     left, right = np.empty(bounds.size - 1 + cuts, np.int64), np.empty(bounds.size - 1 + cuts, np.int64)
     weight = np.empty(left.size)

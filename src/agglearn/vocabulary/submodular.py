@@ -79,7 +79,6 @@ class ConcatenatedFeatures:
         return int(self.bounds[-1])
 
     def split(self, cuts: np.ndarray) -> list[np.ndarray]:
-        """Return the cuts of each feature, counted from its own first rank."""
         cuts = np.sort(cuts)
         ends = np.searchsorted(cuts, self.bounds)
         return [cuts[a:b] - low for a, b, low in zip(ends[:-1], ends[1:], self.bounds[:-1], strict=True)]

@@ -21,8 +21,6 @@ MovedBlock = tuple[int, np.ndarray, np.ndarray]  # with (2, w) sums
 
 
 class SparkChains:
-    """`agglearn.maxent.engines.numba_chains.Chains` over the active Spark session."""
-
     def __init__(
         self, index: WeightIndex, n: int, intercept: float, seed: int, start: str = "marginals", sampler: str = "gibbs",
         n_proposals: int = 8, partitions: int | None = None,
