@@ -1,9 +1,9 @@
 """Numba kernels of the Gibbs sampler and of prediction. They compile when first called, since importers may fork.
 
 A chain is the D positions of its modalities among all K. Weights of pair tables are blocks of a symmetric (K, K)
-matrix, those of single tables its diagonal. The sampler reads a float32 copy per label, with one row more for single
-weights, and padding of weight `CLOSED`. A 64-bit cell holds a count (high bits) and a sum of P(Y=1|X) in units of 2^-23
-(low bits).
+matrix, those of single tables its diagonal. The sampler reads a float32 copy per label, with a row more for single
+weights. Each feature is padded to `LANES` by the weight `CLOSED`. A 64-bit cell holds a count and a sum of P(Y=1|X) in
+units of 2^-23.
 """
 
 from typing import NamedTuple

@@ -72,7 +72,7 @@ class MaxEntClassifier(PairwiseClassifier, StagedClassifier):
     max_iter : int
         Iterations of Algorithm 1 at most. `tol` usually ends it far sooner.
     step_mu, step_theta : float, optional
-        None: min(10/T, 0.2), min(1.2/T, 0.1) for T tables. With both None, unstable training restarts at a third.
+        None: min(10/T, 0.2), min(1.2/T, 0.1) for T tables. If both are, a third of the steps where they are unstable.
     momentum : float, optional
         Fraction of the last step on θ that is added to the next. None takes 0.8, or 0 if `step_theta` is given.
     n_sweeps, sampler, n_proposals : int, str, int
@@ -80,14 +80,13 @@ class MaxEntClassifier(PairwiseClassifier, StagedClassifier):
         `auto` takes `mh` for features of 1,000 modalities and more.
     gradient, clip_ratio : str, bool
         On θ: `rescaled` (eq. 6) or `exact` (lemma 2). Only the exact one leads to the optimum where a large `l2_mu`
-        keeps d̂ away from d. Whether the larger of d and d̂ is scaled down. False is as printed, and amplifies noise at
-        small d̂.
+        keeps d̂ away from d. Whether the larger of d and d̂ is scaled down. If not (as printed), small d̂ amplify noise.
     preconditioner, clip : str, float
         `both` (halves of observed and predicted counts) or `predicted`, as printed. Largest direction, inf for none.
     marginalize_label, average : bool, float
         Whether to sum P(Y=1|x̃) (line 7) or drawn labels. Fraction of the last iterations to average, 0 for the last.
     initial_chains, missing : str
-        `marginals` (independent features) or `uniform`. `train` without the pairs that have no table, or `refuse` them.
+        `marginals` (independent features) or `uniform`. `train` without pairs that have no table, or DataError (`refuse`).
     trace_every : int
         Record every so many iterates for `staged_predict_proba`. 0 records none.
     tol : float
