@@ -72,7 +72,7 @@ class MaxEntClassifier(PairwiseClassifier, StagedClassifier):
     max_iter : int
         Iterations of Algorithm 1 at most. `tol` usually ends it far sooner.
     step_mu, step_theta : float, optional
-        None: min(10/T, 0.2), min(1.2/T, 0.1) for T tables. If both are, a third of the steps where they are unstable.
+        None: min(10/T, 0.2), min(1.2/T, 0.1) for T tables. If both are, unstable training starts anew at ⅓.
     momentum : float, optional
         Fraction of the last step on θ that is added to the next. None takes 0.8, or 0 if `step_theta` is given.
     n_sweeps, sampler, n_proposals : int, str, int
@@ -86,7 +86,7 @@ class MaxEntClassifier(PairwiseClassifier, StagedClassifier):
     marginalize_label, average : bool, float
         Whether to sum P(Y=1|x̃) (line 7) or drawn labels. Fraction of the last iterations to average, 0 for the last.
     initial_chains, missing : str
-        `marginals` (independent features) or `uniform`. `train` without pairs that have no table, or DataError (`refuse`).
+        `marginals` (independent features) or `uniform`. Pairs without a table: `train` without, or `refuse` (DataError).
     trace_every : int
         Record every so many iterates for `staged_predict_proba`. 0 records none.
     tol : float
