@@ -80,13 +80,13 @@ class MaxEntClassifier(PairwiseClassifier, StagedClassifier):
         `auto` takes `mh` for features of 1,000 modalities and more.
     gradient, clip_ratio : str, bool
         On θ: `rescaled` (eq. 6) or `exact` (lemma 2). Only the exact one leads to the optimum where a large `l2_mu`
-        keeps d̂ away from d. Whether the larger of d and d̂ is scaled down. If not (as printed), small d̂ amplify noise.
+        keeps d̂ away from d. Whether the larger of d, d̂ is scaled down. If not (as printed), small d̂ amplify noise.
     preconditioner, clip : str, float
         `both` (halves of observed and predicted counts) or `predicted`, as printed. Largest direction, inf for none.
     marginalize_label, average : bool, float
         Whether to sum P(Y=1|x̃) (line 7) or drawn labels. Fraction of the last iterations to average, 0 for the last.
     initial_chains, missing : str
-        `marginals` (independent features) or `uniform`. Pairs without a table: `train` without, or `refuse` (DataError).
+        `marginals` (independent features) or `uniform`. Without a pair's table `train` or `refuse` (DataError).
     trace_every : int
         Record every so many iterates for `staged_predict_proba`. 0 records none.
     tol : float
