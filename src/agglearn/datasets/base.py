@@ -23,8 +23,7 @@ class RecordStore:
     Parameters
     ----------
     folder, header : Path, dict
-        The `records/<dataset>` product, and its rows, label name, categorical columns, and `parts`: row ranges of official
-        train and test sets.
+        The `records/<dataset>` product, and its rows, label, categorical columns and `parts`, rows of official subsets.
     """
 
     folder: Path
@@ -32,12 +31,11 @@ class RecordStore:
 
     @classmethod
     def open(cls, folder: str | Path) -> Self:
-        """Open the records in a folder.
+        """Open the records in a folder, the `records/<dataset>` product.
 
         Parameters
         ----------
         folder : str or Path
-            The `records/<dataset>` product.
         """
         return cls(Path(folder), read_json(Path(folder) / "records.json"))
 
@@ -61,7 +59,6 @@ class RecordStore:
         Parameters
         ----------
         name : str
-            Of the feature.
         """
         return pq.read_table(self.folder / "features.parquet", columns=[name]).to_pandas()[name]
 
@@ -76,10 +73,8 @@ class Population:
 
     Parameters
     ----------
-    frame, y, probabilities : DataFrame, ndarray of shape (n,), ndarray of shape (n,)
-        Features, int8 labels, and the true P(Y = 1 | x).
-    parameters : dict[str, ndarray]
-        The truth behind it, arrays by name.
+    frame, y, probabilities, parameters : DataFrame, ndarray of shape (n,), ndarray of shape (n,), dict[str, ndarray]
+        Features, int8 labels, the true P(Y = 1 | x), and arrays of the truth behind it by name.
     """
 
     frame: pd.DataFrame
@@ -90,12 +85,11 @@ class Population:
 
 @dataclass(frozen=True, eq=False)
 class BagPopulation:
-    """Training and test bags, both with their targets.
+    """Training and test bags, both with their targets, and a parameter that differs between the test bags.
 
     Parameters
     ----------
     train, test, parameter : Bags, Bags, ndarray of shape (test bags,) or None
-        Bags with a target, and what differs between the test bags.
     """
 
     train: Bags
@@ -107,13 +101,8 @@ class BagPopulation:
 class Dataset:
     """One entry of `config/datasets/`. Subclasses are dataclasses, whose fields are the entry's `params`.
 
-    Arguments that their annotations do not allow are a ConfigError.
-
-    Attributes
-    ----------
-    KEYS : tuple of str
-        Keys of an entry that the class, or a task that observes its records, uses, besides those for readers.
-        `key.item` names some items of a mapping. An entry with any other key is refused.
+    Arguments that their annotations do not allow are a ConfigError. `KEYS` are the keys of an entry that the class or a
+    task uses, besides those for readers. `key.item` names items of a mapping. Other keys are refused.
     """
 
     KEYS: ClassVar[tuple[str, ...]] = (
@@ -135,12 +124,11 @@ class Dataset:
 
     @classmethod
     def from_entry(cls, entry: dict) -> Self:
-        """Make the data set of an entry, of whose class this is called.
+        """Make the data set of an entry of `config/datasets/`, of whose class this is called.
 
         Parameters
         ----------
         entry : dict
-            Of `config/datasets/`.
         """
         dataset = cls(**entry.get("params", {}))
         dataset.entry = entry
@@ -152,9 +140,9 @@ class Stored(Dataset, ABC):
 
     @abstractmethod
     def parse(self, files: dict[str, Path], out: Path) -> dict:
-        """Write the records of the fetched files, and return facts for the manifest. Nothing is fitted: no bins, no split.
+        """Write the records of fetched files, and return facts for the manifest. Nothing is fitted: no bins, no split.
 
-        A file that is damaged or empty, or lacks a column, a label or a part, is a DataError. A missing package is NotAvailable.
+        DataError for a damaged or empty file, or a missing column, label or part. NotAvailable for a missing package.
 
         Parameters
         ----------
@@ -167,10 +155,8 @@ class Stored(Dataset, ABC):
 
         Parameters
         ----------
-        out, features, y : Path, DataFrame, ndarray of shape (n,)
-            Folder to write into, one row per record, and labels in {0, 1}.
-        subsets : dict or None
-            {name of an official subset: [first, last + 1] rows}.
+        out, features, y, subsets : Path, DataFrame, ndarray of shape (n,), dict or None
+            Folder, one row per record, labels in {0, 1}, and {name of an official subset: [first, last + 1] rows}.
         """
         features.columns = [str(c) for c in features.columns]
         features.to_parquet(out / "features.parquet", index=False, compression="zstd")
@@ -181,10 +167,7 @@ class Stored(Dataset, ABC):
 
 
 class Simulated(Dataset, ABC):
-    """A data set that is drawn anew for every seed. Nothing is fetched or stored.
-
-    An experiment may replace the arguments of a subclass's constructor.
-    """
+    """A data set that is drawn anew for every seed. An experiment may replace the arguments of the constructor."""
 
     KEYS: ClassVar[tuple[str, ...]] = (
         "label.column", "features.categorical", "split.last", "split_like", "encoding", "binning",
@@ -196,10 +179,8 @@ class Simulated(Dataset, ABC):
 
         Parameters
         ----------
-        seed : int
-            Of the draw.
-        **params : Any
-            The experiment's, which replace the constructor's.
+        seed, **params : int, Any
+            Parameters are the experiment's, which replace the constructor's.
         """
 
     def overlay(self, params: dict) -> dict:
@@ -208,7 +189,6 @@ class Simulated(Dataset, ABC):
         Parameters
         ----------
         params : dict
-            Those of the experiment.
         """
         merged = {**self._arguments(), **params}
         self._check(merged)
@@ -218,6 +198,5 @@ class Simulated(Dataset, ABC):
 def write_header(
     out: Path, n: int, label: str, categorical: Iterable[str] = (), ranges: dict | None = None, **fields: object
 ) -> None:
-    """Write `records.json`, see `RecordStore.header`."""
     header = {"n": n, "label": label, "categorical": list(categorical), "parts": ranges or {}}
     write_json(out / "records.json", header | fields)

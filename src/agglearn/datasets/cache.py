@@ -13,11 +13,8 @@ from agglearn.storage import digest, file_digest, read_json, write_json
 
 
 class ChecksumMismatch(Exception):
-    """A file is there but is not the one that the entry names."""
-
     @classmethod
     def between(cls, name: str, actual: str, expected: str, kind: str = "sha256") -> Self:
-        """The error on a wrong digest."""
         return cls(f"{name}: {kind} is {actual[:12]}…, expected {expected[:12]}…")
 
 
@@ -25,7 +22,7 @@ Digests = tuple[str | None, str | None]  # sha256 of a file, and digest of its c
 
 
 def stated_digests(spec: dict, route: dict | None = None) -> Digests:
-    """Digests that an entry states for a file. A build may make another file than the other routes bring."""
+    """Digests that an entry states. A build may make another file than the other routes bring."""
     if route and "content" in route:
         spec = {"sha256": None, "content": route["content"]}
     sha256, content = (None if d == "unknown" else d for d in (spec.get("sha256"), spec.get("content")))
@@ -33,7 +30,6 @@ def stated_digests(spec: dict, route: dict | None = None) -> Digests:
 
 
 def check_digest(path: Path, name: str, expected: Digests) -> str:
-    """The sha256 of a file that is right: not empty, and as one of the digests."""
     if path.stat().st_size == 0:
         raise ChecksumMismatch(f"{name}: the file is empty")
     actual, (sha256, content) = file_digest(path), expected
@@ -52,19 +48,16 @@ def check_digest(path: Path, name: str, expected: Digests) -> str:
 
 @dataclass(frozen=True)
 class Cached:
-    """One file of the cache."""
-
     path: Path
     spec: dict
     routes: list[dict]
 
     @property
     def note(self) -> Path:
-        """Path of the note on the file's route."""
         return local_files.note_of(self.path)
 
     def find(self) -> dict | None:
-        """The file, if it is there and came by a route of the entry. One that changed since goes aside."""
+        """The note, if the file came by a route of the entry. A file that changed since goes aside."""
         if not self.path.is_file():
             return None
         note = self._read_note()
@@ -83,7 +76,6 @@ class Cached:
         return describe(self.path, sha256, note.get("origin", "cache"), note.get("kind", "cache"))
 
     def keep(self, new: Path, route: dict, origin: str) -> dict:
-        """Check a new file that came by a route, and put it in place."""
         note = self._read_note()
         before = note if note.get("route") == key(route) else {}
         try:
@@ -105,7 +97,6 @@ class Cached:
         return read_json(self.note) if self.note.is_file() else {}
 
     def _find_expected(self, route: dict, note: dict) -> Digests:
-        """The digests that the entry states, else those of the first time."""
         expected = stated_digests(self.spec, route)
         return expected if any(expected) else (note.get("sha256"), note.get("content"))
 
@@ -117,12 +108,10 @@ def key(route: dict) -> str:
 
 
 def _code_digests(function: str) -> list[str]:
-    """Digests of the modules in the folder of a function that builds files."""
     module = find_spec(function.rpartition(".")[0])
     folder = Path(str(module and module.origin)).parent
     return [file_digest(path) for path in sorted(folder.glob("*.py"))]
 
 
 def describe(path: Path, sha256: str, origin: str, kind: str) -> dict:
-    """The entry of a file in `files.json`."""
     return {"path": str(path), "sha256": sha256, "bytes": path.stat().st_size, "origin": origin, "kind": kind}

@@ -32,7 +32,7 @@ PUERTO_RICO = "72"
 
 
 class VoteColumns(TypedDict):
-    """County results of an election: the file, names of its columns, and in `repeated` states with a total on every row."""
+    """Names of columns, and in `repeated` states with a total on every row."""
 
     file: str
     county: str
@@ -42,8 +42,6 @@ class VoteColumns(TypedDict):
 
 
 class CountyColumns(TypedDict):
-    """Covariates of counties: the file, names of the columns with FIPS code, population, and numbers of persons (`totals`)."""
-
     file: str
     county: str
     population: str
@@ -55,25 +53,18 @@ class Census(Stored):
     """Adult citizens (AGEP ≥ 18, CIT ≠ 5) of ACS microdata, by region.
 
     A region is a connected component of the graph in which a PUMA and a county are joined where they overlap (Sun 2019,
-    section 3.5.1. Flaxman et al. 2015), so every county and every PUMA lies in one region. Alaska is one region.
-
-    Writes `features.parquet` (one row per person, region after region: `region`, `weight`, numbers, categories),
-    `regions.parquet` (state, centroid, votes by year) and `polls.parquet`.
+    section 3.5.1. Flaxman et al. 2015). Alaska is one region. Writes `features.parquet` (a row per person, by region:
+    `region`, `weight`, numbers, categories), `regions.parquet` (state, centroid, votes by year) and `polls.parquet`.
 
     Parameters
     ----------
-    persons : str
-        Folder of the person files among `files`, Parquet or CSV.
-    crosswalk, puma, county : str
-        File with two header lines and the column `state`, and the names of its columns of PUMAs and counties.
-    votes : dict[int, VoteColumns] or None
-        Year → county results.
-    polls, centroids : str or None
-        Files of exit polls by state, and with `region` (starting with the state's letters), x, y, z.
-    scales : dict[str, float] or None
-        Start of a person file's name → factor of its weights, where files of several years are merged.
-    covariates : CountyColumns or None
-        Covariates of counties, whose numbers become the regions' means by population, or None.
+    persons, crosswalk, puma, county : str
+        Folder of person files, Parquet or CSV. File with two header lines and a column `state`, and its other columns.
+    votes, polls, centroids : dict[int, VoteColumns] or None, str or None, str or None
+        Year → county results. Files of exit polls by state, and with `region` (first the state's letters), x, y, z.
+    scales, covariates : dict[str, float] or None, CountyColumns or None
+        Start of a person file's name → factor of its weights, where years are merged. Counties' numbers become the
+        regions' means by population.
     """
 
     KEYS = ("mirror", "files")
@@ -134,7 +125,6 @@ class Census(Stored):
         return joined.take(pa.array(order)), partial, partial_regions
 
     def _regions(self, files: dict[str, Path], links: pd.DataFrame, table: pa.Table) -> pd.DataFrame:
-        """One row per region: name, state, citizens, centroid, votes, covariates."""
         first = links.drop_duplicates("region").set_index("region").sort_index()
         regions = pd.DataFrame({"name": first["letters"] + " " + first["name"], "state": first["letters"]})
         region = table["region"].to_numpy()
@@ -167,7 +157,7 @@ def read_crosswalk(path: Path, puma: str, county: str) -> pd.DataFrame:
 
 
 def county_means(path: Path, spec: CountyColumns, region_of: dict[str, int], regions: int) -> pd.DataFrame:
-    """(regions, columns `county_…`) means of the counties' numbers by population. Population and totals are log(1 + sum)."""
+    """(regions, columns `county_…`) means by population. Population and totals are log(1 + sum)."""
     raw, county, people = pd.read_csv(path), spec["county"], spec["population"]
     totals = [people, *spec.get("totals", [])]
     if missing := [c for c in (county, *totals) if c not in raw]:
@@ -201,7 +191,6 @@ def regions_of(links: pd.DataFrame) -> tuple[np.ndarray, int]:
 
 
 def read_persons(path: Path, region_of: dict[str, int], scale: float = 1.0) -> pa.Table:
-    """Adult citizens of one file: region, weight times `scale`, and the columns of `NUMBERS` and `CATEGORIES` as int32."""
     columns = {"PWGTP", "STATE", "ST", "PUMA", "PUMA10", *NUMBERS, *CATEGORIES}
     if path.suffix == ".parquet":
         table = pq.read_table(path, columns=[c for c in pq.read_schema(path).names if c in columns])
@@ -260,7 +249,7 @@ RENAMED = {"46113": "46102", "46102": "46113", "51515": "51019"} | {f"09{k}0": "
 
 
 def read_polls(path: Path) -> pd.DataFrame:
-    """Two-party shares of exit polls: area (a state's letters, or US), covariate, group, share, size."""
+    """Two-party shares: area (a state's letters, or US), covariate, group, share, size."""
     raw = pd.read_csv(path)
     if unknown := set(raw["state"]) - set(STATES):
         raise DataError(f"{path}: {sorted(unknown)[0]!r} is no state")

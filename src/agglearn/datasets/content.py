@@ -17,11 +17,7 @@ from agglearn.storage import file_digest
 
 
 def content_digest(path: str | Path) -> str:
-    """64 hex digits over the decoded content of a file. Its name tells the format.
-
-    `.parquet`: columns by name, with the kind of their values (integer, real, text, logical), values in the order of the
-    rows. `.npz`: arrays by name, with type and shape. `.tar.gz`: bytes of the files by name. Any other file: its bytes.
-    """
+    """Hex digits over decoded columns by name and kind (`.parquet`), arrays (`.npz`), files (`.tar.gz`), or bytes."""
     path = Path(path)
     digest = next((d for suffix, d in DIGESTS.items() if path.name.endswith(suffix)), None)
     if digest is None:

@@ -1,4 +1,4 @@
-"""Downloads over HTTP(S), FTP and file URLs: tried again where a host is busy, continued where the file is proven the same."""
+"""Downloads over HTTP(S), FTP and file URLs: tried again where a host is busy, continued where the file is the same."""
 
 import contextlib
 import email.utils
@@ -35,18 +35,16 @@ T = TypeVar("T")
 
 @dataclass
 class Downloads:
-    """Whole files from URLs, in a folder. One that did not come whole is `.part`, beside the host's version in `.part.json`."""
+    """Whole files from URLs. One that did not come whole is `.part`, beside the host's version in `.part.json`."""
 
     folder: Path
     progress: Progress
     silent: set[str] = field(default_factory=set)  # hosts that gave no answer: the next file does not wait for them
 
     def path(self, url: str) -> Path:
-        """Path of the whole file of a URL."""
         return self.folder / hashlib.sha256(url.encode()).hexdigest()[:16]
 
     def get(self, url: str, name: str, unproven: bool) -> Path:
-        """The whole file at `url`, downloaded unless it is there."""
         whole = self.path(url)
         if not whole.exists():
             partial = whole.with_name(whole.name + ".part")
@@ -61,7 +59,7 @@ class Downloads:
 
     @contextlib.contextmanager
     def stream(self, url: str) -> Iterator[BinaryIO]:
-        """The content of `url` as a stream. Only the bytes that are read are downloaded."""
+        """Only the bytes that are read are downloaded."""
         with self._patiently(url, lambda agent: _open(url, agent)) as answer:
             if _is_page(answer.headers.get("Content-Type", "")):
                 raise OSError("the answer is a web page")
@@ -134,7 +132,6 @@ class Downloads:
 
 
 def require_room(folder: Path, size: int) -> None:
-    """OSError where fewer than `size` bytes are free."""
     free = shutil.disk_usage(folder).free
     if size > free:
         raise OSError(f"needs {size / 1e6:,.0f} MB on the disk, {free / 1e6:,.0f} MB are free")
@@ -186,7 +183,6 @@ def _version(partial: Path) -> tuple[dict[str, Any], int]:
 
 
 def _continues(answer: HTTPResponse, version: dict[str, Any], done: int) -> bool:
-    """Whether an answer is the rest of this version."""
     validators = {answer.headers.get("ETag"), answer.headers.get("Last-Modified")} - {None}
     completes = answer.headers.get("Content-Range") == f"bytes {done}-{version['total'] - 1}/{version['total']}"
     return answer.status == 206 and completes and (not validators or version["validator"] in validators)

@@ -14,7 +14,6 @@ from agglearn.storage import digest, read_json
 
 
 def of_records(folder: Path) -> dict:
-    """Facts on stored records: `digest` of their files, `sizes` such as rows, and `types` by column where they are a table."""
     stated = read_json(folder / "manifest.json")
     sizes = {k: v for k, v in stated.items() if isinstance(v, int) and k not in ("memory", "bytes")}
     features = folder / "features.parquet"
@@ -23,14 +22,12 @@ def of_records(folder: Path) -> dict:
 
 
 def of_draw(entry: dict, params: str, seed: int, drawn: object) -> dict:
-    """Facts on a population that a simulator drew."""
     described = [entry["class"], entry.get("params", {}), json.loads(params), seed]
     frame = drawn.frame if isinstance(drawn, Population) else pd.DataFrame()
     return {"digest": digest(described), "sizes": sizes(drawn), "types": types(frame)}
 
 
 def sizes(drawn: object) -> dict[str, int]:
-    """Numbers of rows, bags, … of a population. Empty for the population of a user's simulator."""
     if isinstance(drawn, Population):
         return {"rows": len(drawn.frame), "columns": drawn.frame.shape[1]}
     if isinstance(drawn, BagPopulation):
@@ -48,7 +45,6 @@ def sizes(drawn: object) -> dict[str, int]:
 
 
 def types(frame: pd.DataFrame) -> dict[str, str]:
-    """Column → `integer`, `number`, `boolean` or `text`."""
     return {str(name): _type(dtype) for name, dtype in frame.dtypes.items()}
 
 

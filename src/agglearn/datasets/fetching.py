@@ -1,8 +1,4 @@
-"""Getting the files of a data set: cache, own path, then the routes of the entry in their order. Files are checked and atomic.
-
-Files of a local mirror or path are used where they lie. Downloads and built files go to `<cache>/<dataset>/`, and hidden
-folders there hold unfinished ones.
-"""
+"""Getting the files of a data set: cache, own path, then the routes of the entry in their order, all checked."""
 
 import contextlib
 import fcntl
@@ -33,7 +29,6 @@ T = TypeVar("T")
 def obtain(
     name: str, entry: dict, config: dict, base: Path, terminal: TextIO = sys.stderr, progress: Progress | None = None
 ) -> dict[str, dict]:
-    """Find, download or build every file of an entry."""
     cache = base / config["cache"] / name
     with _lock(cache, terminal):
         downloads = Downloads(cache / ".downloads", progress or _Lines(terminal))
@@ -45,7 +40,6 @@ def obtain(
 
 @contextlib.contextmanager
 def _lock(cache: Path, terminal: TextIO) -> Iterator[None]:
-    """Wait until no other process fetches the data set, so that its files come once and are written once."""
     with contextlib.ExitStack() as stack:
         with contextlib.suppress(OSError):  # a cache that cannot be written to cannot be written twice
             cache.parent.mkdir(parents=True, exist_ok=True)
@@ -81,7 +75,6 @@ class Fetcher:
         self.shared = {source for source in sources if sources.count(source) > 1}  # more than one file needs them
 
     def get(self, file: str, spec: dict, cache: Path) -> dict:
-        """One file: from `cache` if it is there, else by the first route that brings the right one."""
         target = cache / file
         if not target.resolve().is_relative_to(cache.resolve()):
             raise DataError(f"{self.name}: the file name {file!r} leads out of the cache; use a path below it")
@@ -92,7 +85,6 @@ class Fetcher:
         return local_files.expand_routes(self.folder, file, spec, self.config)
 
     def _try(self, routes: list[dict], file: str, bring: Callable[[dict], T | None]) -> T:
-        """What the first route brings that brings something."""
         tried, wrong = [], []
         for route in routes:
             try:
@@ -146,7 +138,7 @@ class Fetcher:
         return described
 
     def _build(self, file: str, cached: Cached, route: dict) -> dict:
-        """A file that a function makes from inputs, which are deleted once all of them were there."""
+        """Inputs are deleted once all of them were there."""
         folder = cached.path.parent / ".inputs" / cached.path.name
         new = folder / ".made" / cached.path.name
         with contextlib.ExitStack() as stack:
@@ -158,7 +150,6 @@ class Fetcher:
             return cached.keep(new, route, route["function"])
 
     def _input(self, name: str, spec: dict, folder: Path, stack: contextlib.ExitStack) -> Path | BinaryIO:
-        """The path of an input, or a stream from its first address that answers."""
         if not spec.get("stream"):
             return Path(self.get(name, spec, folder)["path"])
 
@@ -171,19 +162,16 @@ class Fetcher:
 
 
 def _origin(route: dict) -> str:
-    """What messages and notes call a route."""
     if "package" in route:
         return f"package {route['package']}"
     return next(route[k] for k in ("path", "url", "function", "kind") if k in route)
 
 
 def _source(route: dict) -> str:
-    """The key of a download: a URL, or a wheel by its digest."""
     return route.get("url") or f"{route['package']}#{route['sha256']}"
 
 
 def _sources(files: dict) -> Iterator[str]:
-    """Downloads that the entry names for its files and for their inputs."""
     for spec in files.values():
         for route in local_files.routes(spec):
             if "inputs" in route:

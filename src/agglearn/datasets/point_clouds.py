@@ -26,16 +26,14 @@ Shapes = Iterator[tuple[np.ndarray, str | int]]  # points and class
 class PointClouds(Stored):
     """Shapes of several classes as clouds of points, centred and scaled to the unit sphere, in their official parts.
 
-    Files are either `.npz` with occupancy grids `X_train`, `y_train`, `X_test`, `y_test` (the points are the centres of the
-    occupied voxels that have a free neighbour), or `.zip` with meshes `<name>/<class>/<train|test>/<shape>.off` (points are
-    drawn from the surface by area). Clouds of fewer than two points are left out.
-
-    Writes `points.npy` (n, 3) float32, in random order within a cloud, and `clouds.npz` (offsets, classes).
+    Files are `.npz` with occupancy grids `X_train`, `y_train`, `X_test`, `y_test` (centres of occupied voxels with a
+    free neighbour), or `.zip` with meshes `<name>/<class>/<train|test>/<shape>.off` (`points` are drawn from the
+    surface by area). Clouds of fewer than two points are left out. `points.npy` (n, 3) float32 is in random order
+    within a cloud.
 
     Parameters
     ----------
     points : int
-        Of a mesh.
     """
 
     KEYS = ("mirror", "files")
@@ -73,7 +71,6 @@ class PointClouds(Stored):
 
 
 def unit_sphere(points: np.ndarray) -> np.ndarray:
-    """Points moved to mean 0 and scaled to a largest norm of 1."""
     points = points - points.mean(axis=0)
     return points / max(np.linalg.norm(points, axis=1).max(), 1e-12)
 
@@ -103,7 +100,7 @@ def _meshes(path: Path, subset: str, points: int) -> Shapes:
 
 
 def mesh_members(archive: zipfile.ZipFile, subset: str) -> list[tuple[str, str, str]]:
-    """(member, class, shape) of the meshes of one subset, sorted by member, without hidden files, which some systems add."""
+    """(member, class, shape) of the meshes of one subset, sorted by member, without hidden files."""
     names = sorted(n for n in archive.namelist() if not n.startswith("__MACOSX/"))
     matches = [(n, re.search(rf"([^/]+)/{subset}/([^/.][^/]*)\.off$", n)) for n in names]
     return [(n, match[1], match[2]) for n, match in matches if match]
@@ -126,7 +123,6 @@ def read_off(text: str, name: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def points_on(vertices: np.ndarray, triangles: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
-    """(n, 3) points drawn evenly from the surface of a mesh."""
     a, b, c = (vertices[triangles[:, k]] for k in range(3))
     area = np.linalg.norm(np.cross(b - a, c - a), axis=1)
     if not area.sum() > 0:
@@ -140,9 +136,7 @@ def points_on(vertices: np.ndarray, triangles: np.ndarray, n: int, rng: np.rando
 
 @dataclass(eq=False, repr=False)
 class DigitClouds(Simulated):
-    """Handwritten digits (8 × 8 pixels, inside scikit-learn) as bags of the positions of their inked pixels.
-
-    Pixels are weighted by intensity.
+    """Handwritten digits (8 × 8 pixels, in scikit-learn) as bags of their inked pixels, weighted by intensity.
 
     Parameters
     ----------

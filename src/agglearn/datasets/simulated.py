@@ -1,8 +1,4 @@
-"""Populations of records with a known truth: pairwise models, independent features, and click logs.
-
-In a click log, few of the categorical features have almost all values, and each value has a planted click rate, as in the
-Criteo display advertising log (26 features, 28M values).
-"""
+"""Populations of records with a known truth: pairwise models, independent features, and click logs, as of Criteo."""
 
 import itertools
 from dataclasses import dataclass
@@ -27,14 +23,10 @@ SMALLEST = 3  # values of the smallest vocabulary
 class LogLinear(Simulated):
     """Records drawn exactly from a pairwise model π(x, y) ∝ exp(φ(x)·(μ + yθ)) (Gilotte et al. 2022, eq. 1).
 
-    The weights belong to the data set, only the records change with the seed.
-
     Parameters
     ----------
-    n_features, n_modalities, strength : int, int, float
-        D, M of each feature, and the standard deviation of the pair weights of μ and θ. All M^D states are enumerated.
-    n, weights_seed : int
-        Records, and the seed of the weights.
+    n_features, n_modalities, strength, n, weights_seed : int, int, float, int, int
+        D, M of each (all M^D states are enumerated), deviation of pair weights, records, seed of the weights only.
     """
 
     PEAK: ClassVar = {"bytes": 100, "n": 20_000, "n_features": 6}
@@ -63,7 +55,7 @@ class LogLinear(Simulated):
 
 @dataclass(eq=False, repr=False)
 class Categorical(Simulated):
-    """Independent features with power-law frequencies and a label that depends on each, of any shape, without enumeration.
+    """Independent features with power-law frequencies and a label that depends on each, of any shape.
 
     Parameters
     ----------
@@ -89,7 +81,7 @@ class Categorical(Simulated):
 
 @dataclass(eq=False, repr=False)
 class Xor(Simulated):
-    """X3 = X1 xor X2, P(Y=1) = 0.25 + 0.5·X3: pairs do not predict what all three predict (Gilotte et al. 2022, section 4.2).
+    """X3 = X1 xor X2, P(Y=1) = 0.25 + 0.5·X3: pairs do not predict it (Gilotte et al. 2022, section 4.2).
 
     Parameters
     ----------
@@ -115,12 +107,11 @@ class Xor(Simulated):
 
 @dataclass(frozen=True)
 class TablePopulation:
-    """Tables of single features, drawn without rows, under the same codes.
+    """Tables of single features of training and of held-out records, drawn without rows, under the same codes.
 
     Parameters
     ----------
     train, test : ContingencyTables
-        Of training and of held-out records.
     """
 
     train: ContingencyTables
@@ -129,18 +120,15 @@ class TablePopulation:
 
 @dataclass(eq=False, repr=False)
 class ClickTables(Simulated):
-    """Tables of a click log of any size, drawn directly.
+    """Tables of a click log of any size, drawn directly. Rates of values belong to the data set, records to the seed.
 
-    Training records are each value once, and for the rest the power law P(value k) ∝ 1/(k + 1)^exponent. Held-out records
-    follow the same distribution. Label sums are binomial with the values' rates, conditioned on the total, which all
-    features share. Rates are Beta with the mean `rate` and belong to the data set. The seed draws records.
+    Training records are each value once, and for the rest the power law P(value k) ∝ 1/(k + 1)^exponent, as held-out
+    ones are. Label sums are binomial with the values' rates, conditioned on the total, which all features share.
 
     Parameters
     ----------
-    n_features, n_values, n, n_test : int
-        Features, values of all features together, training and held-out records.
-    exponent, rate, strength : float
-        Exponent of the power law, mean of Beta(a, b), and a + b.
+    n_features, n_values, n, n_test, exponent, rate, strength : int, int, int, int, float, float, float
+        Features, values of all together, training and held-out records, exponent, mean of Beta(a, b), and a + b.
     """
 
     n_features: Count = 26
@@ -173,10 +161,9 @@ class ClickLog(Simulated):
 
     Parameters
     ----------
-    n_features, n_values, n : int
-        Features, values of all features together, of which rare ones may not occur, and records.
-    exponent, rate, strength : float
-        Exponent of the power law, fraction of clicks, about, and standard deviation of all effects together.
+    n_features, n_values, n, exponent, rate, strength : int, int, int, float, float, float
+        Features, values of all together, of which rare ones may not occur, records, exponent of the power law, fraction
+        of clicks, about, and standard deviation of all effects together.
     """
 
     PEAK: ClassVar = {"bytes": 100, "n": 50_000, "n_features": 12}
@@ -202,19 +189,17 @@ class ClickLog(Simulated):
 def draw_labels(
     columns: dict[str, np.ndarray], prefix: str, log_odds: np.ndarray, rng: np.random.Generator, **truth: np.ndarray
 ) -> Population:
-    """Records of numbered values, named `prefix` and number, with labels drawn from their log-odds (n,)."""
     probability = 1 / (1 + np.exp(-log_odds))
     y = (rng.random(len(probability)) < probability).astype(np.int8)
     return Population(pd.DataFrame({c: _value_names(prefix, k) for c, k in columns.items()}), y, probability, truth)
 
 
 def _value_names(prefix: str, codes: np.ndarray) -> np.ndarray:
-    """(n,) names of values. Equal values share one text."""
     return np.array([f"{prefix}{k}" for k in range(codes.max(initial=-1) + 1)], dtype=object)[codes]
 
 
 def weights(d: int, m: int, strength: float, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, float]:
-    """Random pair weights as symmetric (d·m, d·m) matrices μ and θ (diagonal: single weights), and the intercept."""
+    """Symmetric (d·m, d·m) matrices μ and θ (diagonal: single weights), and the intercept."""
     mu, theta = np.zeros((2, d * m, d * m))
     for i, j in itertools.combinations(range(d), 2):
         for matrix in (mu, theta):
@@ -258,13 +243,11 @@ def _power_law(size: int, exponent: float) -> np.ndarray:
 
 
 def feature_table(counts: np.ndarray, label_sums: np.ndarray) -> Table:
-    """The table of one feature from the counts and label sums of all its values."""
     cells = np.flatnonzero(counts)
     return Table((len(counts),), cells, counts[cells], label_sums[cells])
 
 
 def _draw_feature(rates: np.ndarray, p: dict, rng: np.random.Generator) -> list[Table]:
-    """Tables of training and of held-out records of one feature, from its values' click rates."""
     mass, size = _power_law(len(rates), p["exponent"]), len(rates)
     counts = 1 + rng.multinomial(p["n"] - size, mass)
     held_out = rng.multinomial(p["n_test"], (mass * (p["n"] - size) + 1) / p["n"])

@@ -72,7 +72,7 @@ class Tabular(Stored):
 
 
 class Streamed(Stored):
-    """One file with one record per line and no header, which may be larger than memory. `format.columns` names its columns.
+    """One file, maybe larger than memory, with one record per line and no header. Its columns are `format.columns`.
 
     Features are all columns that are not dropped, as text. `label.positive` is the label's spelling that counts as 1.
     """
@@ -111,8 +111,7 @@ class Packaged(Stored):
     Parameters
     ----------
     loader : str
-        Dotted path of a function that returns the data: statsmodels' (`.data`) or scikit-learn's (with `as_frame=True`,
-        `.frame`).
+        Dotted path of a function of statsmodels (whose result has `.data`) or scikit-learn (`as_frame=True`, `.frame`).
     """
 
     KEYS = ("label", "features", "split.last", "split_like", "encoding", "binning")
@@ -129,10 +128,7 @@ class Packaged(Stored):
 
 
 def write_labelled(dataset: Stored, out: Path, frame: pd.DataFrame, source: str, subsets: Rows | None = None) -> dict:
-    """Facts for the manifest, after the records of a frame were written.
-
-    `label: {missing: drop}` leaves out those without a label, and logs their number.
-    """
+    """Facts for the manifest, after records were written. `label: {missing: drop}` leaves out those without a label."""
     entry, facts = dataset.entry, {}
     spec = entry.get("label") or {}
     if (treatment := spec.get("missing", "refuse")) not in ("refuse", "drop"):
@@ -150,7 +146,6 @@ def write_labelled(dataset: Stored, out: Path, frame: pd.DataFrame, source: str,
 
 
 def label_of(frame: pd.DataFrame, spec: dict, source: str) -> np.ndarray:
-    """(n,) int8 label by the entry's `label`."""
     if not spec:
         raise DataError(f"{source}: the entry has no label; add label: {{column: …}} in config/datasets/")
     name = spec["column"]
@@ -178,7 +173,6 @@ def label_of(frame: pd.DataFrame, spec: dict, source: str) -> np.ndarray:
 
 
 def features_of(frame: pd.DataFrame, entry: dict) -> pd.DataFrame:
-    """Feature columns by the entry's `features`: all but the label and the dropped ones."""
     spec = entry.get("features", {})
     for key in ("drop", "categorical", "numeric"):
         for name in spec.get(key, []):

@@ -23,7 +23,6 @@ class UnreadableArchive(OSError):
 
 
 def unpack(archive: Path, members: str | Sequence[str], target: Path, size: int = 0) -> None:
-    """Write a member of an archive to `target`."""
     first, *rest = [members] if isinstance(members, str) else members
     if rest:
         with atomic_file(target.with_name(target.name + ".inner")) as inner:
@@ -53,7 +52,6 @@ def _write(archive: Path, member: str, target: Path, size: int) -> None:
 
 @contextmanager
 def _open_member(archive: Path, member: str) -> Iterator[tuple[IO[bytes], int]]:
-    """A member that is a file, and the size that the archive states."""
     inside: IO[bytes] | None = None
     entry: tarfile.TarInfo | zipfile.ZipInfo | None
     size = 0

@@ -1,7 +1,4 @@
-"""Logistic regression from public features and the sum of features over records with label 1, exact or noisy.
-
-Also the other steps of the ladder of observations, from the base rate to all records, and model choice without records.
-"""
+"""Logistic regression from features and sums of features over records with label 1. Other steps of the ladder."""
 
 from agglearn.labelsums.baselines import BaseRateClassifier, BoostedTreesSkyline
 from agglearn.labelsums.labelled import LabelledGradientDescent, SklearnLogistic

@@ -23,18 +23,11 @@ MAX_CATEGORIES = 255  # that scikit-learn's trees split as categories
 
 @dataclass(eq=False, repr=False)
 class BaseRateClassifier(RecordClassifier):
-    """P(Y=1|X) is the fraction of records with label 1. No table is read.
+    """P(Y=1|X) is `rate_`, the fraction of records with label 1. No table is read, and no seed is used.
 
     Parameters
     ----------
     random_state : int, RandomState, Generator or None
-        Not used. Every estimator has it.
-
-    Attributes
-    ----------
-    rate_ : float
-        P(Y=1).
-    encoder_, classes_ : FrameEncoder, ndarray
     """
 
     observes = ContingencyTables
@@ -54,16 +47,9 @@ class BoostedTreesSkyline(RecordClassifier):
 
     Parameters
     ----------
-    max_iter, learning_rate, max_leaf_nodes
+    max_iter, learning_rate, max_leaf_nodes, random_state
         As in scikit-learn's `HistGradientBoostingClassifier`. Training stops early by a tenth of the records.
-    random_state : int, RandomState, Generator or None
-        Seed of the trees, or None for a fresh one.
-
-    Attributes
-    ----------
-    encoder_, classes_ : FrameEncoder, ndarray
-    trees_ : ndarray of shape (n,)
-        The fitted trees as bytes, once the model has been saved or loaded.
+        `trees_` are (n,) bytes once the model has been saved or loaded.
     """
 
     observes = Records
@@ -82,7 +68,6 @@ class BoostedTreesSkyline(RecordClassifier):
         ).fit(self._codes(observation.frame), observation.y)  # fmt: skip
 
     def _codes(self, X: pd.DataFrame | np.ndarray) -> np.ndarray:
-        """(n, D) codes of records, NaN for values without one."""
         codes = self.encoder_.encode(X).astype(float)
         codes[codes < 0] = np.nan
         return codes

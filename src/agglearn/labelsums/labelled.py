@@ -23,12 +23,8 @@ class SklearnLogistic(LinearModel):
 
     Parameters
     ----------
-    features, ranges : str, dict
-        `onehot`, `quadratic` or `scaled`, and ranges of the last, see `FeatureMap.fit`.
-    l2, max_iter, tol : float, int, float
-        λ, and when Newton-CG ends.
-    random_state : int, RandomState, Generator or None
-        Not used, because the solution is unique.
+    features, ranges, l2, max_iter, tol, random_state : str, dict, float, int, float, any
+        `onehot`, `quadratic` or `scaled`, ranges of the last (`FeatureMap.fit`), λ, when Newton-CG ends, and no seed.
     """
 
     observes = Records
@@ -53,17 +49,12 @@ class LabelledGradientDescent(LinearModel):
 
     Parameters
     ----------
-    solver : str
-        `minibatch` takes the whole gradient from one mini-batch, which is not private. `noise_per_step` takes all
-        records and adds fresh Gaussian noise to the label term at every step. All steps together satisfy (ε, δ) for one
-        label: their sum is one Gaussian release of √T times the sensitivity. The noise is seeded, hence not private
-        either.
-    epsilon, delta : float, optional
-        ε and δ of `noise_per_step`. None takes 1/(10 N) for δ.
-    features, ranges
-        As in `SklearnLogistic`.
-    l2, noise_aware, max_iter, batch_size, rate, traced
-        As in `WALRClassifier`, with the variance of one release under the same budget.
+    solver, epsilon, delta : str, float or None, float or None
+        `minibatch` takes the gradient from one mini-batch, which is not private. `noise_per_step` takes all records and
+        adds Gaussian noise to the label term. All steps together satisfy (ε, δ) for one label (default δ: 1/(10 N)):
+        their sum is one Gaussian release of √T times the sensitivity. The noise is seeded, hence not private either.
+    features, ranges, l2, noise_aware, max_iter, batch_size, rate, traced
+        As in `SklearnLogistic` and `WALRClassifier`, with the variance of one release under the same budget.
     random_state : int, RandomState, Generator or None
         Seed of the mini-batches and the noise, or None for a fresh one.
     """

@@ -1,7 +1,4 @@
-"""Model choice without records: parameters are chosen by aggregates that were held out.
-
-The source of the maximum-entropy model tunes on held-out records, which its user would not have.
-"""
+"""Model choice without records, which a user of aggregates does not have, by aggregates that were held out."""
 
 from dataclasses import KW_ONLY, dataclass
 from typing import Annotated, Any, ClassVar
@@ -27,27 +24,20 @@ from agglearn.settings import ParametersOf, Part
 class AggregateSearch(MetaEstimator, RecordClassifier):
     """A learner with one parameter chosen by aggregates alone, then fitted to the whole aggregate.
 
-    From `Halves` each value is fitted to the first half and scored on the second. `ContingencyTables` are split into
-    halves by thinning (`agglearn.observations.thinning`). Scores are mean log-likelihoods of labels given features (the
-    learner's `held_out_score`). They are exact for label sums, whose features are public. For tables, samples of the
-    model replace the features.
+    From `Halves` each value is fitted to the first half and scored on the second. `ContingencyTables` are split by
+    thinning (`agglearn.observations.thinning`). Scores are mean log-likelihoods of labels given features, exact for
+    label sums, whose features are public. For tables, samples of the model replace the features.
 
     Parameters
     ----------
-    base : Estimator
-        Learner with `held_out_score`: MaxEntClassifier (or a subclass) for tables, WALRClassifier for label sums.
-    parameter, values : str, list
-        Name of the parameter to choose, and what to choose from.
-    random_state : int, RandomState, Generator or None
-        Seed of the thinning, the samples and the learner, or None for a fresh one.
+    base, parameter, values, random_state : Estimator, str, list, int or None
+        Learner with `held_out_score` (MaxEntClassifier for tables, WALRClassifier for label sums), name, and choices.
+        Seed of the thinning, the samples and the learner.
 
     Attributes
     ----------
-    value_, scores_ : object, ndarray of shape (V,)
-        The chosen value, the first of equally good ones, and the score of each value.
-    model_ : Estimator
-        The learner, fitted to the whole.
-    classes_ : ndarray
+    value_, scores_, model_ : object, ndarray of shape (V,), Estimator
+        The chosen value, the first of equals, the score of each value, and the learner, fitted to the whole.
     """
 
     observes: ClassVar[type[Observation]] = Observation  # type: ignore[type-abstract]  # only compared with
@@ -68,12 +58,10 @@ class AggregateSearch(MetaEstimator, RecordClassifier):
         self._fit_best(aggregate, seed)
 
     def _fit_best(self, aggregate: Observation, seed: int) -> None:
-        """Fit the learner with the best value to the whole aggregate."""
         self.value_, self.classes_ = self.values[choose_best(self.scores_)], np.array([0, 1])
         self.model_ = self._learner(self.value_, seed).fit(aggregate)
 
     def _split(self, observation: Observation, seed: int) -> tuple[Observation, Observation, Observation]:
-        """Training half, held-out half, and the whole."""
         if isinstance(observation, Halves):
             return observation.first, observation.second, observation.combined
         if isinstance(observation, ContingencyTables):
@@ -98,16 +86,12 @@ class AggregateSearch(MetaEstimator, RecordClassifier):
 class RecordSearch(AggregateSearch):
     """The choice of `AggregateSearch` by held-out records, which a user of aggregates does not have.
 
-    The learner is then fitted to the aggregate of all records.
-
     Parameters
     ----------
     base, parameter, values
-        As in `AggregateSearch`. Any learner from tables or label sums.
-    features, validation : str, float
-        Coordinates of label sums, see `FeatureMap`, and fraction of the records that is held out.
-    random_state : int, RandomState, Generator or None
-        Seed of the held-out records and the learner, or None for a fresh one.
+        As in `AggregateSearch`. Any learner from tables or label sums, which is then fitted to all records' aggregate.
+    features, validation, random_state : str, float, int or Generator or None
+        Coordinates of label sums, see `FeatureMap`, held-out fraction, seed of the held-out records and the learner.
     """
 
     observes = Records
@@ -124,7 +108,6 @@ class RecordSearch(AggregateSearch):
         self._fit_best(self._aggregate(observation, np.ones(len(validation), bool)), seed)
 
     def _aggregate(self, records: Records, rows: np.ndarray) -> Observation:
-        """What `base` observes of some records."""
         frame, y = records.frame[rows].reset_index(drop=True), records.y[rows]
         if issubclass(self.base.observes, ContingencyTables):
             return ContingencyTables.from_codes(records.encoder, records.encoder.encode(frame), y, records.label)

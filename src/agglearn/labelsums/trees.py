@@ -21,12 +21,10 @@ TRUSTED = (  # types in the trees besides those that skops trusts itself
 
 
 def to_bytes(trees: HistGradientBoostingClassifier) -> np.ndarray:
-    """Return (n,) uint8 that `from_bytes` reads."""
     return np.frombuffer(require("skops.io", "workflow").dumps(trees), np.uint8)
 
 
 def from_bytes(content: np.ndarray, n_features: int) -> HistGradientBoostingClassifier:
-    """Return the trees on `n_features` features."""
     data, skops = content.tobytes(), require("skops.io", "workflow")
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:

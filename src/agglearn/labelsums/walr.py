@@ -1,8 +1,4 @@
-"""Weighted aggregate logistic regression from features and one vector, exact or noisy.
-
-Source: the note on WALR (full-batch and "hybrid" mini-batch descent). The second-order solvers and the penalty from the
-noise are ours.
-"""
+"""Weighted aggregate logistic regression (the note on WALR), with second-order solvers and a penalty from the noise."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -23,8 +19,6 @@ from agglearn.settings import Count, NonNegative, Positive, Whole
 
 
 class LinearModel(StagedClassifier):
-    """Prediction of a logistic model over a feature map."""
-
     def _set_solution(self, mapped: FeatureMap, theta: np.ndarray, trace: Sequence[Iterate] = ()) -> None:
         self.classes_, self.map_ = np.array([0, 1]), mapped
         k = len(theta) - mapped.intercept
@@ -68,32 +62,22 @@ class WALRClassifier(LinearModel):
     solver : str
         `lbfgs`, `newton` (trust region), `full_batch`, or `hybrid` (the note's mini-batch in the model term only).
     l2 : float or str
-        λ, without a penalty on the intercept. With 0 and noise, F has no minimum in general
-        (`LabelSums.infeasible_coordinates`). `moments` takes 1/2τ², with τ² estimated from the sums, noisy or not
-        (`prior_variance`).
-    noise_aware : bool
-        Whether λ_j = λ(1 + σ²/h_j), from the variance that the release states and the features, see `penalties`.
-    max_iter, tol : int, float
-        Number of iterations or steps, and tolerance of the scaled gradient (`lbfgs` and `newton`).
-    batch_size, rate, traced : int, float, int
-        Rows of a mini-batch of `hybrid`. Learning rate of the descents, None for safe ones
-        (`agglearn.linear.descent.Descent`). Number of steps that a descent records for curves.
-    random_state : int, RandomState, Generator or None
-        Seed of the mini-batches, or None for a fresh one.
+        λ, not on the intercept. With 0 and noise there is no minimum in general (`LabelSums.infeasible_coordinates`).
+        `moments` takes 1/2τ², with τ² estimated from the sums (`prior_variance`).
+    noise_aware, max_iter, tol : bool, int, float
+        Whether λ_j = λ(1 + σ²/h_j), from the stated variance and the features, see `penalties`. Steps at most, and
+        tolerance of the scaled gradient (`lbfgs` and `newton`).
+    batch_size, rate, traced, random_state : int, float, int, int or None
+        Rows of a mini-batch of `hybrid`, learning rate of descents (None: a safe one), steps that they record for
+        curves, seed of the mini-batches.
 
     Attributes
     ----------
-    coef_, intercept_ : ndarray of shape (k,), float
-        θ, and the intercept, 0 if there is none.
-    coef_names_, map_ : list, FeatureMap
+    coef_, intercept_, penalty_ : ndarray of shape (k,), float, ndarray of shape (k,)
+    coef_names_, map_, l2_, n_iter_ : list, FeatureMap, float, int
         Names of the coordinates, and the map from raw columns to them.
-    classes_ : ndarray
-    penalty_ : ndarray of shape (k,)
-    l2_, n_iter_ : float, int
-    trace_ : list
-        (step, seconds, θ, error of the gradient) of recorded steps. It is not saved.
-    gradient_errors_ : ndarray of shape (T, 2)
-        Step, and root mean square error of the gradient there. It is empty if no steps were recorded.
+    trace_, gradient_errors_ : list, ndarray of shape (T, 2)
+        (step, seconds, θ, error of the gradient) of recorded steps, not saved. Step and root mean square error there.
     """
 
     observes = LabelSums
@@ -109,7 +93,6 @@ class WALRClassifier(LinearModel):
 
     @property
     def accounts_for_noise(self) -> bool:
-        """Whether the penalty is made from the noise."""
         return bool(self.noise_aware)
 
     def _fit(self, observation: LabelSums) -> None:

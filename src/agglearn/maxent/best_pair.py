@@ -29,18 +29,14 @@ class BestPairClassifier(StagedClassifier):
 
     Parameters
     ----------
-    l2, max_iter : float, int
-        λ in λ‖θ‖², added to the negative log-likelihood of the records in a table, and L-BFGS iterations per pair.
-    random_state : int, RandomState, Generator or None
-        Not used. Every estimator has it.
+    l2, max_iter, random_state : float, int, any
+        λ in λ‖θ‖², added to the negative log-likelihood of a table's records. L-BFGS iterations per pair. Not used.
 
     Attributes
     ----------
-    pairs_, scores_, best_ : list, ndarray of shape (P,), int
-        Names of the two features of each pair, its criterion, and the index of the chosen pair.
-    coefs_ : list
-        Per pair: weights of the first feature, of the second, occupied cells, their weights, and the intercept.
-    encoder_, classes_ : FrameEncoder, ndarray
+    pairs_, scores_, best_, coefs_ : list, ndarray of shape (P,), int, list
+        Names of each pair, its criterion, index of the choice. Weights of the first feature, of the second, occupied
+        cells, their weights, and the intercept.
     """
 
     observes = ContingencyTables
@@ -83,7 +79,6 @@ class BestPairClassifier(StagedClassifier):
 
 
 def fit_pair(table: Table, l2: float, max_iter: int) -> tuple[Coefficients, float]:
-    """Return coefficients from one pair table, as in `BestPairClassifier.coefs_`, and the criterion of their choice."""
     counts = np.maximum(table.counts, 0.0).astype(float)
     positives = np.clip(table.label_sums, 0.0, counts)
     cells, counts, positives = table.cells[counts > 0], counts[counts > 0], positives[counts > 0]

@@ -1,7 +1,4 @@
-"""Small models exactly, by enumeration of every (x, y). Tests compare the sampler and the training with them.
-
-Same model, parameters and penalty as `MaxEntClassifier` (Gilotte et al. 2022, eq. 1, lemma 2, eq. 5).
-"""
+"""The model of `MaxEntClassifier` exactly, by enumeration of every (x, y) (Gilotte et al. 2022, eqs. 1, 5)."""
 
 import itertools
 from dataclasses import dataclass
@@ -22,8 +19,6 @@ MAX_STATES = 1_000_000
 
 @dataclass
 class Enumeration:
-    """Every state of the features, and its cells."""
-
     index: WeightIndex
     states: np.ndarray  # (S, D) codes
     cells: np.ndarray  # (S, m) 0/1, φ of each state
@@ -34,7 +29,7 @@ class Enumeration:
 
     @classmethod
     def from_tables(cls, tables: ContingencyTables) -> "Enumeration":
-        """Return all states of the features of these tables. DataError if they are too many."""
+        """DataError if there are too many states."""
         index = WeightIndex.from_tables(tables)
         n_states = int(np.prod(index.sizes.astype(float)))
         if n_states * len(index.rows) > 100 * MAX_STATES:
@@ -46,7 +41,6 @@ class Enumeration:
         return cls(index, states, cells, index.d, index.c, tables.total, log_odds(tables.positives, tables.total))
 
     def _scores(self, mu: np.ndarray, theta: np.ndarray) -> np.ndarray:
-        """(S, 2) log π(x, y) up to a constant."""
         without = self.cells @ mu
         return np.column_stack([without, without + self.cells @ theta + self.intercept])
 
@@ -56,7 +50,6 @@ class Enumeration:
         return scores - logsumexp(scores)
 
     def label_probability(self, theta: np.ndarray) -> np.ndarray:
-        """Return (S,) P(Y=1|X) of every state (eq. 3)."""
         return expit(self.cells @ theta + self.intercept)
 
     def compute_expectations(self, mu: np.ndarray, theta: np.ndarray) -> Pair:

@@ -17,19 +17,12 @@ from agglearn.settings import NonNegative
 class ExactMaxEntClassifier(PairwiseClassifier):
     """Optimum of the penalised likelihood (Gilotte et al. 2022, eqs. 4 and 5) by enumeration of all states.
 
-    `fit` raises a DataError if the features have too many states.
+    `fit` raises a DataError if there are too many states. `random_state` is not used.
 
     Parameters
     ----------
-    l2_mu, l2_theta
-        As in `MaxEntClassifier`.
-    random_state : int, RandomState, Generator or None
-        Not used. Every estimator has it.
-
-    Attributes
-    ----------
-    mu_, theta_, intercept_, l2_theta_, encoder_, classes_
-        As in `MaxEntClassifier`.
+    l2_mu, l2_theta, random_state
+        As in `MaxEntClassifier`, and so are the attributes `mu_`, `theta_`, `intercept_` and `l2_theta_`.
     """
 
     observes = ContingencyTables

@@ -1,14 +1,9 @@
-"""Numba kernels of the Gibbs sampler and of prediction. They read arrays and change arrays in place, nothing else.
+"""Numba kernels of the Gibbs sampler and of prediction. They compile when first called, since importers may fork.
 
-The K modalities of all features stand in one row. A chain is the D positions of its modalities. Weights of
-pair tables are blocks of a symmetric (K, K) matrix, weights of single tables its diagonal. The sampler reads a float32
-copy per label with one row more, for single weights, and padded columns: each feature starts at a multiple of `LANES`,
-and padding has the weight `CLOSED`, so that it is never drawn. Chains move in groups of `LANES`, side by side.
-
-Statistics are integers: one 64-bit cell holds a count (high bits) and a sum of P(Y=1|X) in units of 2^-23 (low bits).
-Integer sums do not depend on their order, hence neither on the number of threads.
-
-Kernels compile when first called, not when imported: a process that imports this may still fork.
+A chain is the D positions of its modalities among all K. Weights of pair tables are blocks of a symmetric (K, K)
+matrix, those of single tables its diagonal. The sampler reads a float32 copy per label, with a row more for single
+weights. Each feature is padded to `LANES` by the weight `CLOSED`. A 64-bit cell holds a count and a sum of P(Y=1|X) in
+units of 2^-23.
 """
 
 from typing import NamedTuple
@@ -34,8 +29,6 @@ _GOLDEN, _S40 = np.uint64(0x9E3779B97F4A7C15), np.uint64(40)
 
 
 class Space(NamedTuple):
-    """See `agglearn.maxent.weight_index.WeightIndex`."""
-
     offsets: np.ndarray
     sizes: np.ndarray
     starts: np.ndarray
@@ -54,25 +47,23 @@ class Proposals(NamedTuple):
 
 @njit(cache=True, inline="always")
 def mix64(z):
-    """Return SplitMix64's finaliser, a bijection of 64-bit integers. `mix` makes a step before it."""
+    """SplitMix64's finaliser, a bijection of 64-bit integers. `mix` makes a step before it."""
     return mix(z - _GOLDEN)
 
 
 @njit(cache=True, inline="always")
 def stream(seed, chain):
-    """Return the state of the random stream that belongs to a chain."""
     return mix64(mix64(seed) + np.uint64(chain) * _GOLDEN)
 
 
 @njit(cache=True, inline="always")
 def uniform(state):
-    """Return a uniform float32 in [0, 1) with 24 random bits, from a SplitMix64 state."""
+    """Return a float32 in [0, 1) with 24 random bits."""
     return np.float32(np.float64(mix64(state) >> _S40) * 2.0**-24)
 
 
 @njit(cache=True, inline="always")
 def polynomial(f, c5, c4, c3, c2, c1, c0):
-    """Return Σ cₖ fᵏ."""
     return ((((c5 * f + c4) * f + c3) * f + c2) * f + c1) * f + c0
 
 
@@ -87,7 +78,6 @@ def exp32(x):
 
 @njit(cache=True, inline="always")
 def sigmoid32(z):
-    """Return 1 / (1 + exp(−z)) for float32, without overflow."""
     e = exp32(-abs(z))
     return np.float32(1.0) / (np.float32(1.0) + e) if z >= 0 else e / (np.float32(1.0) + e)
 
@@ -105,7 +95,6 @@ def logit(x, theta, intercept):
 
 @njit(cache=True, inline="always")
 def exp_lanes(x):
-    """Return `exp32` in every lane."""
     t = larger(x, splat(LOWEST)) * splat(LOG2_E)
     n = floor(t + splat(HALF))
     p = polynomial(t - n, splat(C5), splat(C4), splat(C3), splat(C2), splat(C1), splat(C0))
@@ -114,11 +103,7 @@ def exp_lanes(x):
 
 @njit(cache=True)
 def conditional(weights, rows, first, width, scratch, out):
-    """Write the log-weights of columns from `first` on, up to a constant, of a group's chains to `out` (width, LANES).
-
-    `rows` (D + 1, LANES) holds the start of each chain's rows in the flat `weights`: one for each of its modalities,
-    whose own block is 0, and the single weights.
-    """
+    """Write log-weights to `out` (width, LANES). `rows` (D + 1, LANES) has row starts in the flat `weights`."""
     if width >= WIDE_ROWS:
         for c in range(LANES):
             wide_conditional(weights, rows[:, c], first, width, scratch)
@@ -141,7 +126,7 @@ def conditional(weights, rows, first, width, scratch, out):
 
 @njit(cache=True)
 def wide_conditional(weights, rows, first, width, out):
-    """Write `conditional` of one chain to `out` (width,). Long runs of reads are fastest where no cache helps."""
+    """`conditional` of one chain. Long runs of reads are fastest where no cache helps."""
     out[:width] = np.float32(0.0)
     full = len(rows) // 4 * 4
     for r in range(0, full, 4):
@@ -173,14 +158,12 @@ def draw(logits, width, size, u, drawn):
 
 @njit(cache=True, inline="always")
 def accept(gain, log_q_old, log_q_new, u):
-    """Return whether Metropolis–Hastings takes a proposal from q whose log-weight is larger by `gain`."""
     ratio = gain + log_q_old - log_q_new
     return ratio >= 0 or u < exp32(ratio)
 
 
 @njit(cache=True, fastmath=FAST)
 def log_weight(x, d, k, weights, padded):
-    """Return the log-weight of position k for feature d, given the other features."""
     row, total = weights[k], weights[-1, padded[k]]
     for e in range(x.size):
         if e != d:
@@ -190,10 +173,7 @@ def log_weight(x, d, k, weights, padded):
 
 @njit(cache=True, fastmath=FAST)
 def metropolis(chains, d, y, states, weights, space, proposals, n_proposals, new, now, then):
-    """Move feature d of a group of chains by proposals from its alias table (Walker 1977).
-
-    All chains take a step before any takes the next: their reads of memory overlap.
-    """
+    """Alias proposals (Walker 1977). All chains of a group take a step before any takes the next."""
     size = np.int64(space.sizes[d])
     for c in range(len(chains)):
         now[c] = log_weight(chains[c], d, chains[c, d], weights[y[c]], space.padded)
@@ -215,11 +195,7 @@ def metropolis(chains, d, y, states, weights, space, proposals, n_proposals, new
 
 @njit(cache=True, fastmath=FAST)
 def sweep(chains, y, states, weights, rows, space, proposals, n_proposals, scratch, out, u, drawn, new):
-    """Sweep once over the features of a group of at most LANES chains, given their labels.
-
-    Draws are exact conditional ones (Gibbs). Wide features take Metropolis–Hastings steps: D reads for a proposal, in
-    place of D for each modality. `rows`, and what follows `n_proposals`, is scratch.
-    """
+    """Gibbs over at most LANES chains, given labels. Wide features take Metropolis–Hastings steps."""
     n, flat = len(chains), weights.reshape(-1)
     label, stride = weights[0].size, weights.shape[2]
     for c in range(n):
@@ -244,7 +220,6 @@ def sweep(chains, y, states, weights, rows, space, proposals, n_proposals, scrat
 
 @njit(cache=True)
 def tally(x, p, offsets, sizes, cells, codes, acc):
-    """Add one chain to the packed statistics of the cells: 1 to the counts, p to the label sums."""
     packed = (np.int64(1) << SHIFT) + np.int64(p * np.float32(UNIT) + np.float32(0.5))
     for d in range(x.size):
         codes[d] = np.int64(x[d]) - offsets[d]
@@ -261,12 +236,7 @@ def tally(x, p, offsets, sizes, cells, codes, acc):
 def gibbs(
     chains, number, weights, theta, intercept, space, proposals, n_proposals, seed, n_sweeps, marginalize, acc
 ):  # fmt: skip
-    """Lines 2–7 of Algorithm 1: draw y, sweep x, count.
-
-    `number` of the first of the `chains` (n, D) names its random stream. `weights` (2, K + 1, Kp) are those of pairs by
-    label, and single ones in the last row, `theta` (K, K) those of P(Y|X). `marginalize` adds P(Y=1|X) (line 7), not
-    the drawn label. Each row of `acc` (threads, m), to which statistics are added, takes a contiguous run of chains.
-    """
+    """Lines 2–7 of Algorithm 1: draw y, sweep x, count. `number` of the first of the chains names its stream."""
     runs, n = acc.shape[0], len(chains)
     for run in prange(runs):
         out, scratch = np.empty(LANES * weights.shape[2], np.float32), np.empty(weights.shape[2], np.float32)
@@ -290,7 +260,6 @@ def gibbs(
 
 @njit(cache=True)
 def collect(acc, counts, sums):
-    """Unpack the statistics, add them to counts and sums, and clear `acc`."""
     low = (np.int64(1) << SHIFT) - 1
     for run in range(acc.shape[0]):
         for k in range(acc.shape[1]):
@@ -301,7 +270,6 @@ def collect(acc, counts, sums):
 
 @njit(cache=True)
 def spread(mu, theta, rows, columns, padded, weights, theta32):
-    """Write all weights to the arrays of `gibbs`: both halves, both labels, single ones in the last row."""
     for k in range(rows.size):
         i, j = rows[k], columns[k]
         without, with_label, t = np.float32(mu[k]), np.float32(mu[k] + theta[k]), np.float32(theta[k])
@@ -315,7 +283,7 @@ def spread(mu, theta, rows, columns, padded, weights, theta32):
 
 @njit(cache=True)
 def predict_logits(positions, theta, intercept, out):
-    """Write φ(x_i)·θ + intercept to out[i] for (n, D) positions. A position of −1 (unseen) adds nothing."""
+    """Write φ(x_i)·θ + intercept to `out`. A position of −1 (unseen) adds nothing."""
     for i in range(positions.shape[0]):
         x, z = positions[i], intercept
         for d in range(x.size):

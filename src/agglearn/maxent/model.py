@@ -1,7 +1,4 @@
-"""Maximum-entropy classifier, trained by persistent contrastive divergence from contingency tables.
-
-Source: Gilotte, Ben Yahmed, Rohde 2022: model eq. 1, prediction eq. 3, training Algorithm 1.
-"""
+"""Maximum-entropy classifier from contingency tables, by persistent contrastive divergence (Gilotte et al. 2022)."""
 
 import itertools
 import math
@@ -38,8 +35,6 @@ Pair = tuple[np.ndarray, np.ndarray]  # of μ and θ, or of d and c
 
 
 class Sampler(Protocol):
-    """Chains of an engine, see `agglearn.maxent.engines.numba_chains.Chains`."""
-
     n: int
 
     def set_weights(self, mu: np.ndarray, theta: np.ndarray) -> None: ...
@@ -48,8 +43,6 @@ class Sampler(Protocol):
 
 
 class PairwiseClassifier(RecordClassifier):
-    """Base of classifiers with weights of single features and of pairs."""
-
     mu_: np.ndarray
     theta_: np.ndarray
     intercept_: float
@@ -68,58 +61,39 @@ class MaxEntClassifier(PairwiseClassifier, StagedClassifier):
     """Pairwise Markov random field over features and label, fitted to contingency tables.
 
     π(x, y) ∝ exp(φ(x)·(μ + y·θ) + y·b), with one weight per cell of every table (single features and pairs) and b fixed
-    at the log-odds of the label. P(Y=1|X=x) = σ(φ(x)·θ + b).
+    at the log-odds of the label. P(Y=1|X=x) = σ(φ(x)·θ + b). Source: Gilotte, Ben Yahmed, Rohde 2022, Algorithm 1.
 
     Parameters
     ----------
     n_chains : int
         Gibbs chains (n′). About a tenth of the records is enough.
     l2_mu, l2_theta : float, float or str
-        λ in λ‖μ‖² and in λ‖θ‖², added to the negative log-likelihood of all records (eq. 5). `moments` chooses that of
-        θ: the weaker the label's dependence on the features, and the more tables, the larger
-        (`agglearn.maxent.penalty`).
+        λ in λ‖μ‖² and λ‖θ‖², added to the records' negative log-likelihood (eq. 5). `moments` estimates that of θ.
     max_iter : int
         Iterations of Algorithm 1 at most. `tol` usually ends it far sooner.
     step_mu, step_theta : float, optional
-        Step sizes. None takes min(10/T, 0.2) on μ and min(1.2/T, 0.1) on θ, with T the number of tables. If both are
-        None, and directions fluctuate far more than the chains' randomness explains, training starts anew with a third
-        of the steps.
+        None: min(10/T, 0.2), min(1.2/T, 0.1) for T tables. If both are, unstable training starts anew at ⅓.
     momentum : float, optional
         Fraction of the last step on θ that is added to the next. None takes 0.8, or 0 if `step_theta` is given.
-        (Momentum on μ would be unstable: chains follow μ with delay, while ĉ follows θ at once.)
-    n_sweeps : int
-        Gibbs sweeps per iteration.
-    sampler, n_proposals : str, int
-        `gibbs`, or `mh` for Metropolis–Hastings within Gibbs, with so many proposals per feature and sweep, whose cost
-        does not grow with a feature's modalities. `auto` takes `mh` for features of 1,000 modalities and more.
-    gradient : str
-        `rescaled` (eq. 6, label sums at equal counts) or `exact` (lemma 2) gradient on θ. If a large `l2_mu` keeps d̂
-        away from d, only the exact one leads to the optimum of eq. 5.
-    clip_ratio : bool
-        Whether the larger of d and d̂ is scaled down to the smaller. False takes eq. 6 as printed, which amplifies
-        noise where d̂ is small.
-    preconditioner : str
-        `both` takes halves of observed and predicted counts, `predicted` takes predicted counts only, as printed.
-    clip : float
-        Largest preconditioned direction, per weight. inf for no limit.
-    marginalize_label : bool
-        Whether to sum P(Y=1|x̃) over chains (line 7), or the drawn labels.
-    average : float
-        Fraction of the last iterations over which μ and θ are averaged (Polyak). 0 takes the last iterate.
-    initial_chains : str
-        `marginals` (independent features as in the tables) or `uniform`.
-    missing : str
-        `train` without weights for pairs of features without a table, or `refuse` such tables with a DataError.
+    n_sweeps, sampler, n_proposals : int, str, int
+        Gibbs sweeps per iteration. `gibbs` or `mh` (Metropolis–Hastings, so many proposals per feature and sweep).
+        `auto` takes `mh` for features of 1,000 modalities and more.
+    gradient, clip_ratio : str, bool
+        On θ: `rescaled` (eq. 6) or `exact` (lemma 2). Only the exact one leads to the optimum where a large `l2_mu`
+        keeps d̂ away from d. Whether the larger of d, d̂ is scaled down. If not (as printed), small d̂ amplify noise.
+    preconditioner, clip : str, float
+        `both` (halves of observed and predicted counts) or `predicted`, as printed. Largest direction, inf for none.
+    marginalize_label, average : bool, float
+        Whether to sum P(Y=1|x̃) (line 7) or drawn labels. Fraction of the last iterations to average, 0 for the last.
+    initial_chains, missing : str
+        `marginals` (independent features) or `uniform`. Without a pair's table `train` or `refuse` (DataError).
     trace_every : int
         Record every so many iterates for `staged_predict_proba`. 0 records none.
     tol : float
-        Training has settled when the mean direction over a window of iterations is below this many standard errors of
-        the data per weight, or below five times as many and no longer falling (rare cells drift for very long).
-        Iterates are averaged from then on, for as long as `average` states, and until there are ten times as many
-        samples as records. 0 for never.
+        Standard errors of the data per weight at which the mean direction has settled, five times as many if it no
+        longer falls. Then iterates are averaged until there are ten times as many samples as records. 0 for never.
     engine : str
-        `numba` (this machine) or `spark` (chains in the active Spark session, see `agglearn.spark`), which give the
-        same weights to the bit. `jax` (JAX's default device) gives the same to Monte-Carlo error.
+        `numba`, `spark` (in the active session, same weights to the bit) or `jax` (same to Monte-Carlo error).
     random_state : int, RandomState, Generator or None
         Seed, or None for a fresh one.
 
@@ -127,17 +101,11 @@ class MaxEntClassifier(PairwiseClassifier, StagedClassifier):
     ----------
     mu_, theta_ : ndarray of shape (K, K)
         Symmetric weights: blocks (i, j) of pairs, diagonal of single features, 0 without a table.
-    intercept_, l2_theta_ : float
-    encoder_ : FrameEncoder
-    classes_ : ndarray
-    n_iter_, settled_ : int, bool
-    missing_ : list
-        Pairs of features, by name, that had no table.
-    misfit_ : ndarray of shape (n_iter_, 2)
-        Σ|d̂ − d| / Σd and Σ|ĉ − c| / Σc of each iteration.
+    intercept_, l2_theta_, n_iter_, settled_ : float, float, int, bool
+    missing_, misfit_ : list, ndarray of shape (n_iter_, 2)
+        Pairs of names without a table. Σ|d̂ − d| / Σd and Σ|ĉ − c| / Σc of each iteration.
     trace_ : list
-        (step, seconds, θ of the cells in the order of the tables), not saved. θ is the iterate, and once averaging
-        starts, the mean.
+        (step, seconds, θ of the cells), not saved. θ is the iterate, and once averaging starts, the mean.
     """
 
     observes = ContingencyTables
@@ -199,7 +167,6 @@ class MaxEntClassifier(PairwiseClassifier, StagedClassifier):
         return Chains(*arguments)
 
     def _train(self, index: WeightIndex, chains: Sampler, total: float) -> Pair:
-        """(w,) averaged μ and θ of Algorithm 1."""
         mu, theta, scale = initial_mu(index), np.zeros(len(index.d)), total / chains.n
         rule = StoppingRule(self.max_iter, self.average, self.tol, math.ceil(ROUNDS * scale))
         information = index.c * (1 - index.c / np.maximum(index.d, 1.0))
@@ -235,7 +202,6 @@ class MaxEntClassifier(PairwiseClassifier, StagedClassifier):
         return rule.result[0], rule.result[1]
 
     def _steps(self, n_tables: int) -> Pair:
-        """(2,) step sizes and momenta of μ and θ."""
         step_mu = min(10 / n_tables, 0.2) if self.step_mu is None else self.step_mu
         if self.step_theta is not None:
             return np.array([step_mu, self.step_theta], float), np.array([0.0, self.momentum or 0.0])
@@ -252,14 +218,10 @@ class MaxEntClassifier(PairwiseClassifier, StagedClassifier):
     def held_out_score(self, held_out: ContingencyTables, seed: int = 1, n_chains: int = 2000) -> float:
         """Return the mean log-likelihood of held-out labels, (Σ c·θ + n₁b)/n − E ln(1 + e^{φ(x)·θ + b}).
 
-        Tables do not have the distribution of x, so x is drawn from the model that was just fitted.
-
         Parameters
         ----------
-        held_out : ContingencyTables
-            Tables of other records.
-        seed, n_chains : int
-            Seed and number of the chains that draw x.
+        held_out, seed, n_chains : ContingencyTables, int, int
+            Tables of other records, and seed and number of the chains that draw x from the fitted model.
         """
         held_out.refuse_hashed_pairs("the choice by held-out tables")
         mu, theta = (matrix[self._index.rows, self._index.columns] for matrix in (self.mu_, self.theta_))
@@ -284,19 +246,17 @@ class MaxEntClassifier(PairwiseClassifier, StagedClassifier):
 
 
 def label_probability(rows: np.ndarray, theta: np.ndarray, intercept: float) -> np.ndarray:
-    """Return (n,) P(Y=1|X) of (n, D) positions (eq. 3)."""
     return expit(compute_logits(rows, theta, intercept))
 
 
 def compute_logits(rows: np.ndarray, theta: np.ndarray, intercept: float) -> np.ndarray:
-    """Return (n,) φ(x)·θ + intercept of (n, D) positions. A position of −1 adds nothing."""
     logits = np.empty(len(rows))
     kernels.predict_logits(rows, theta, intercept, logits)
     return logits
 
 
 def initial_mu(index: WeightIndex) -> np.ndarray:
-    """Return (w,) start of μ: 0 for pairs, centred log counts for single features (independent features)."""
+    """Return 0 for pairs, centred log counts for single features (independent features)."""
     logs = np.concatenate([np.log(np.maximum(counts, 0.5)) for counts in index.marginals])
     feature = np.repeat(np.arange(len(index.sizes)), index.sizes)
     logs -= (np.bincount(feature, logs) / index.sizes)[feature]

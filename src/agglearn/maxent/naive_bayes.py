@@ -30,26 +30,21 @@ LARGEST = 50.0  # log-odds of a modality that never occurs with one label, witho
 class NaiveBayesClassifier(StagedClassifier):
     """P(Y=1|X=x) = σ(b + Σ_i θ_i(x_i)), each θ_i learned from the table of feature i alone. Pair tables are ignored.
 
+    Kinds (Gilotte et al. 2022, section 4.1, appendix A): `generative`, θ_i = log P(x_i|Y=1) − log P(x_i|Y=0), the
+    maximum-entropy model of these tables. `pcd`, the same trained like `MaxEntClassifier`, which the paper did,
+    stopping early. `logistic`, one L2-regularised logistic regression per feature, whose log-odds − b are added up.
+
     Parameters
     ----------
-    kind : str
-        How θ_i is learned (Gilotte et al. 2022, section 4.1, appendix A and its footnote).
-        `generative`: θ_i = log P(x_i|Y=1) − log P(x_i|Y=0), the maximum-entropy model of these tables.
-        `pcd`: the same model trained like `MaxEntClassifier`, which the paper did, stopping early.
-        `logistic`: one L2-regularised logistic regression per feature, one λ for all, and Σ of their log-odds − b.
-    smoothing, l2 : float
-        Records added to every modality of each label (`generative`). λ of the logistic regressions (`logistic`).
+    kind, smoothing, l2 : str, float, float
+        See above, records added to every modality of each label (`generative`), λ of all regressions (`logistic`).
     n_chains, l2_mu, l2_theta, max_iter, step_mu, step_theta, average, trace_every, random_state
-        See `MaxEntClassifier` (`pcd`).
+        See `MaxEntClassifier` (`pcd`), as for the attributes `intercept_`, `n_iter_` and `trace_`.
 
     Attributes
     ----------
-    theta_ : ndarray of shape (K,)
-        Weights in the encoder's order.
-    intercept_, encoder_, classes_, n_iter_, trace_
-        As in `MaxEntClassifier` (the last two of `pcd`).
-    l2_grid_, theta_grid_ : ndarray of shape (G,), (G, K)
-        λs of a log2 grid, strong to weak, and the weights at these (`logistic`).
+    theta_, l2_grid_, theta_grid_ : ndarray of shape (K,), (G,), (G, K)
+        Weights in the encoder's order. λs of a log2 grid, strong to weak, and the weights at these (`logistic`).
     """
 
     observes = ContingencyTables
@@ -132,10 +127,7 @@ def generative(d: np.ndarray, c: np.ndarray, smoothing: float) -> np.ndarray:
 
 
 def discriminative(d: np.ndarray, c: np.ndarray, l2: float) -> np.ndarray:
-    """Return (M,) log-odds of the logistic regression on one feature, from its table. The intercept is free.
-
-    Newton's method with halved steps. The Hessian is a diagonal with a border.
-    """
+    """Return (M,) log-odds of the logistic regression on one feature, by Newton's method with halved steps."""
     d, c = np.maximum(d, 0.0), np.clip(c, 0.0, np.maximum(d, 0.0))
     w, b = np.zeros(len(d)), log_odds(c.sum(), max(d.sum(), 1.0))
 

@@ -1,10 +1,4 @@
-"""Maximum entropy from noisy tables with latent true counts, which the paper leaves open.
-
-Given the model, the records of a cell with either label are Poisson numbers around its expectations. Given them,
-released numbers are normal around their sums with the variance that the release states. Training alternates between the
-posterior mean of the true counts (E step) and one step of Algorithm 1 towards them (M step), the view of Sheldon and
-Dietterich 2011, cell by cell.
-"""
+"""Maximum entropy from noisy tables with latent true counts: EM cell by cell, after Sheldon and Dietterich 2011."""
 
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -53,7 +47,7 @@ def posterior_means(d: np.ndarray, c: np.ndarray, d_hat: np.ndarray, c_hat: np.n
 
 
 def variances(tables: ContingencyTables) -> Pair:
-    """Return (m,) noise variances of counts and of label sums, cells in the order of `WeightIndex`."""
+    """Return (m,) noise variances of counts and of label sums, in the order of `WeightIndex`."""
     by_table = noise_variances(tables)
     each = np.concatenate([np.full(int(np.prod(t.shape)), by_table[k]) for k, t in tables.tables.items()])
     public = tables.noise is not None and tables.noise.adjacency == "label"
@@ -64,16 +58,14 @@ class NoiseAwareMaxEntClassifier(MaxEntClassifier):
     """`MaxEntClassifier` towards the posterior means of the true counts, for tables with noise.
 
     Cells with few records under the model hardly follow noisy observations. Their weights are left to the penalty, as
-    if λ were λ(1 + σ²/d). Without noise it is the same as `MaxEntClassifier`, which describes the attributes.
+    if λ were λ(1 + σ²/d). Without noise it is the same as `MaxEntClassifier`.
 
     Parameters
     ----------
     n_chains, l2_mu, l2_theta, max_iter, step_mu, step_theta, momentum, n_sweeps, sampler, n_proposals
-        As in `MaxEntClassifier`.
     gradient, clip_ratio, preconditioner, clip, marginalize_label, average, initial_chains, missing
-        As in `MaxEntClassifier`.
     trace_every, tol, engine, random_state
-        As in `MaxEntClassifier`.
+        As in `MaxEntClassifier`, and so are the attributes.
     """
 
     accounts_for_noise = True
@@ -104,15 +96,8 @@ class ExactNoiseAwareMaxEntClassifier(ExactMaxEntClassifier):
     Parameters
     ----------
     l2_mu, l2_theta, max_iter, tol, random_state
-        As in `ExactMaxEntClassifier`, with at most `max_iter` alternations, until no expectation changes by `tol`
-        records.
-
-    Attributes
-    ----------
-    n_iter_ : int
-        Number of alternations.
-    counts_ : ndarray of shape (2, m)
-        Posterior means of counts and label sums.
+        As in `ExactMaxEntClassifier`, alternations at most, and the change of expectations in records that ends them.
+        Attributes: `n_iter_` alternations, `counts_` (2, m), posterior means of counts and label sums.
     """
 
     accounts_for_noise = True

@@ -8,12 +8,7 @@ SMALLEST_CURVATURE = 1e-3  # records (noise can make half of an observed count n
 
 @njit(cache=True, fastmath=FAST)
 def gradients(d, c, d_hat, c_hat, mu, theta, l2_mu, l2_theta, rescaled, clip_ratio, both, gradient, curvature):
-    """Write gradients on μ and θ and their preconditioners (Gilotte et al. 2022, Algorithm 1, lines 8–11), (2, w) each.
-
-    d, c are observed, d̂, ĉ the model's on the scale of the records. `rescaled`: ĉ is rescaled by the ratio of counts
-    (eq. 6), else the gradient is exact (lemma 2). `clip_ratio`: the larger count is scaled down to the smaller. `both`:
-    curvature comes from observed and predicted counts, else from predicted ones, as printed.
-    """
+    """Write gradients on μ and θ and their preconditioners (Algorithm 1, lines 8–11), (2, w) each."""
     for k in range(mu.size):
         gradient[0, k] = d_hat[k] - d[k] + 2 * l2_mu * mu[k]
         expected, observed = c_hat[k], c[k]
@@ -33,10 +28,7 @@ def gradients(d, c, d_hat, c_hat, mu, theta, l2_mu, l2_theta, rescaled, clip_rat
 
 @njit(cache=True, fastmath=FAST)
 def advance(gradient, curvature, expected, weights, velocity, step, momentum, total, clip, largest):
-    """Move weights against v = g/h, at most `clip`, with momentum (lines 10–13), and add v to `total`.
-
-    Returns Σ h v², and Σ expected/h, its expectation by the randomness of one chain per record alone.
-    """
+    """Add v = g/h, at most `clip`, to `total`, and step against it. Returns Σ h v² and Σ expected/h."""
     energy = noise = 0.0
     for k in range(weights.size):
         h = curvature[k]
@@ -51,7 +43,6 @@ def advance(gradient, curvature, expected, weights, velocity, step, momentum, to
 
 @njit(cache=True, fastmath=FAST)
 def distance(first, second):
-    """Return Σ|first − second|."""
     total = 0.0
     for k in range(first.size):
         total += abs(first[k] - second[k])
@@ -60,6 +51,5 @@ def distance(first, second):
 
 @njit(cache=True)
 def average(mean, values, count):
-    """Add the `count`-th value of each weight to its running mean."""
     for k in range(mean.size):
         mean[k] += (values[k] - mean[k]) / count

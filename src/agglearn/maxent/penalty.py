@@ -13,17 +13,14 @@ LEAST = 8.0  # λ: pairs of many records are less informative than the single fe
 
 
 def theta_penalty(l2_theta: Literal["moments"] | float, tables: ContingencyTables) -> float:
-    """Return λ in λ‖θ‖²: the given number, or `moment_penalty` of the tables for `moments`."""
     return moment_penalty(tables) if isinstance(l2_theta, str) else float(l2_theta)
 
 
 def moment_penalty(tables: ContingencyTables) -> float:
     """Return λ = T / 2s². The log-odds, sums of T weights each, then have the variance s² that the tables show.
 
-    Where the log-odds are linear in the single features, with variance s², g = c − r·d of their cells (r the base rate)
-    has E‖g‖² = v tr K + v²s²‖K‖²/D, v = r(1 − r), K = Σ (φ − φ̄)(φ − φ̄)ᵀ, whose entries are in the tables of pairs
-    (pairs without a table are taken for independent). The stated noise of tables is subtracted, and so is one standard
-    error of s².
+    For g = c − r·d of single cells, base rate r, v = r(1 − r) and K = Σ (φ − φ̄)(φ − φ̄)ᵀ: E‖g‖² = v tr K + v²s²‖K‖²/D.
+    The stated noise and one standard error of s² are subtracted. Pairs without a table are taken for independent.
     """
     rate = tables.positives / tables.total
     v, noise = rate * (1 - rate), noise_variances(tables)
@@ -52,7 +49,6 @@ def _marginals(tables: ContingencyTables, noise: dict, i: int) -> tuple[np.ndarr
 
 
 def _squared_norm(tables: ContingencyTables, noise: dict, single: list) -> float:
-    """‖K‖², the sum of squared entries."""
     within = sum(
         np.sum(d**2) - 2 * np.sum(d**3) / tables.total + (np.sum(d**2) / tables.total) ** 2 for d, *_ in single
     )

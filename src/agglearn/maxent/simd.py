@@ -1,8 +1,4 @@
-"""Eight float32 numbers as one value in numba kernels: `LANES` chains move side by side in vector registers.
-
-Numba vectorises long loops only, and the sampler's are as short as a feature has modalities. Each operation is one LLVM
-vector instruction, for any processor. `load(array, i)` and `store(array, i, lanes)` go to array[i:i + 8].
-"""
+"""Eight float32 numbers as one value in numba kernels. Each operation is one LLVM vector instruction."""
 
 import operator
 
@@ -17,8 +13,6 @@ FUSED = ("contract", "nsz")  # a·b + c in one instruction, where there is one
 
 
 class Lanes(types.Type):
-    """Numba's type of eight lanes."""
-
     def __init__(self):
         super().__init__(name="Lanes")
 
@@ -70,8 +64,6 @@ def store(array, index, value):
 
 @intrinsic
 def splat(typing, value):
-    """The same float32 in all lanes."""
-
     def code(context, builder, signature, args):
         nothing = ir.Constant(FLOATS, ir.Undefined)
         first = builder.insert_element(nothing, args[0], ir.Constant(ir.IntType(32), 0))
@@ -81,7 +73,6 @@ def splat(typing, value):
 
 
 def _operation(n_arguments: int, instruction):
-    """A function of lanes whose code is instruction(builder, *arguments)."""
     typed = lanes(*[lanes] * n_arguments), lambda context, builder, signature, args: instruction(builder, *args)
     return intrinsic((lambda typing, a: typed) if n_arguments == 1 else (lambda typing, a, b: typed))
 

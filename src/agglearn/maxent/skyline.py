@@ -27,33 +27,19 @@ class LogisticSkyline(RecordClassifier):
 
     Parameters
     ----------
-    quadratic : bool
-        Whether there is a weight per pair of modalities besides one per modality.
-    l2 : float or str
-        λ in λ‖θ‖², added to the negative log-likelihood of all records. `held_out` chooses it on a log2 grid, from λ =
-        2⁷ to weaker ones and, if these are no better, to stronger ones. Each fit starts from the last. The path ends
-        when the likelihood of held-out records falls. Of equal values the first tried is taken.
-    max_iter, validation, tol : int, float, float
-        L-BFGS iterations per fit. Fraction of the records that is held out to choose λ, before the fit to all of them.
-        Fraction of the loss that an iteration gains at least, or else it is the last.
-    random_state : int, RandomState, Generator or None
-        Seed of the choice of held-out records.
+    quadratic, l2 : bool, float or str
+        Whether pairs of modalities have weights. λ in λ‖θ‖², added to the negative log-likelihood of all records.
+        `held_out` goes from 2⁷ down by factors of 2 (up if that is no better) until held-out records get less likely.
+    max_iter, validation, tol, random_state : int, float, float, int or None
+        L-BFGS iterations, fraction of records that chooses λ and its seed, fraction of the loss that ends a fit.
 
     Attributes
     ----------
-    l2_ : float
-    path_ : ndarray of shape (λs, 2)
+    l2_, path_ : float, ndarray of shape (λs, 2)
         Each λ of the path and its mean log-likelihood of held-out records. It is empty for a given λ.
-    coef_, cells_flat_ : ndarray of shape (m,)
-        Weights of the cells, or buckets, that occur, and their numbers within their tables.
-    cells_bounds_ : ndarray of shape (tables + 1,)
-        First cell of each table.
-    cross_buckets_ : int or None
-        As of the records.
-    intercept_ : float
-    encoder_ : FrameEncoder
-    classes_ : ndarray
-        [0, 1].
+    coef_, cells_flat_, cells_bounds_ : ndarray of shape (m,), (m,), (tables + 1,)
+        Weights of the cells, or buckets, that occur, their numbers within their tables, and each table's first cell.
+    intercept_, cross_buckets_ : float, int or None
     """
 
     observes = Records
@@ -86,7 +72,6 @@ class LogisticSkyline(RecordClassifier):
         SparseLogistic(index, np.ones(BLOCKS), np.ones(BLOCKS), 1).objective(np.zeros(2), 1.0)
 
     def _choose(self, index: np.ndarray, row_of: np.ndarray, y: np.ndarray, size: int) -> np.ndarray:
-        """Set `l2_` and `path_`, and return the solution at the chosen λ."""
         validation, training = split_validation(len(y), self.validation, draw_generator(self.random_state))
         problem = group_records(index, row_of[training], y[training], size)
         rows = index.take(row_of[validation], axis=1)
@@ -121,7 +106,6 @@ class LogisticSkyline(RecordClassifier):
 
 
 def group_records(index: np.ndarray, row_of: np.ndarray, y: np.ndarray, size: int) -> SparseLogistic:
-    """Return the fitting problem of some records, for the (P, rows) index of distinct rows and each record's row."""
     counts = np.bincount(row_of, minlength=index.shape[1])
     positives, occurs = np.bincount(row_of, y, index.shape[1]), counts > 0
     index = index if occurs.all() else index.take(np.flatnonzero(occurs), axis=1)  # rows stay contiguous

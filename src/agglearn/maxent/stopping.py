@@ -15,14 +15,7 @@ ROUNDS = 10  # how often as many chains as records are averaged over, so that ch
 
 
 class DirectionMonitor:
-    """Mean directions over successive windows of iterations, which separate the systematic part from noise.
-
-    Noise has no correlation between windows, so that Σ h·v̄·v̄′ over two of them estimates the systematic part of v =
-    g/h alone. Divided by the number of weights that the data determine, `effective`, it is in squared standard errors
-    of the data: a gradient of d has variance d ≈ h. The code that moves weights adds directions to `sum`, one row for
-    each kind of weight. Steps are too large, `unstable`, where directions fluctuated in the last window far more than
-    the randomness of the chains explains, and no less than before. Slow but steady progress is not fluctuation.
-    """
+    """Mean directions v = g/h over windows of iterations. Σ h·v̄·v̄′ of two windows estimates what is not noise."""
 
     def __init__(self, effective: tuple[float, ...], size: int) -> None:
         self.effective = effective
@@ -30,7 +23,6 @@ class DirectionMonitor:
         self.restart(0)
 
     def restart(self, step: int) -> None:
-        """Drop all windows. The next one starts after this step."""
         self.sum, self.energy = np.zeros_like(self.sum), np.zeros_like(self.energy)
         self.before: np.ndarray | None = None
         self.unrest, self.unstable = math.inf, False
@@ -63,10 +55,7 @@ class DirectionMonitor:
 
 
 class StoppingRule:
-    """The running mean `result` of (μ, θ) over the last `average` of the iterations, and the `last` iteration.
-
-    `MaxEntClassifier` describes `average` and `tol`. Once settled, means are over `at_least` so many iterations.
-    """
+    """Running mean `result` of (μ, θ), over `at_least` so many iterations once settled, and the `last` iteration."""
 
     def __init__(self, max_iter: int, average: float, tol: float, at_least: int = 0) -> None:
         self.average, self.tol, self.at_least = average, tol, at_least
@@ -77,14 +66,12 @@ class StoppingRule:
         self._history: list[float] = []
 
     def steps(self) -> Iterator[int]:
-        """Yield 1, 2, … to the last iteration, which may come nearer meanwhile."""
         step = 0
         while step < self.last:
             step += 1
             yield step
 
     def add(self, step: int, mu: np.ndarray, theta: np.ndarray, systematic: float | None) -> None:
-        """Update `result` by the iterate of a step, and `last` by what `DirectionMonitor.add` returned."""
         if step <= self.first:
             self.result = (mu, theta)
             if systematic is not None and self.tol > 0 and self._quiet(systematic):

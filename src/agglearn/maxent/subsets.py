@@ -17,20 +17,12 @@ from agglearn.settings import Count
 
 @dataclass(eq=False, repr=False)
 class FeatureSubsets(MetaEstimator):
-    """A learner fitted to every subset of `size` features.
+    """A learner fitted to every subset of `size` features. `models_` maps names of features to the fitted learner.
 
     Parameters
     ----------
-    base, size : Estimator, int
-    most : int, optional
-        Subsets at most, drawn at random without replacement, always the same ones. None takes all.
-    random_state : int, RandomState, Generator or None
-        Seed of each learner.
-
-    Attributes
-    ----------
-    models_ : dict
-        Names of the features → fitted learner.
+    base, size, most, random_state
+        `most` subsets at most, drawn without replacement, always the same ones. `random_state` seeds each learner.
     """
 
     observes = Observation

@@ -11,11 +11,9 @@ FRAME = pd.DataFrame({"a": list("uvuv"), "b": list("xxyy"), "label": [0, 1, 1, 0
 
 @functools.cache
 def tiny_tables() -> ContingencyTables:
-    """Return tables of the four records."""
     return ContingencyTables.from_records(FRAME, "label")
 
 
 @functools.cache
 def tiny_records() -> Records:
-    """Return the four records."""
     return Records.from_records(FRAME, "label")

@@ -1,10 +1,4 @@
-"""Positions of modalities and table cells: the link between contingency tables and the arrays that kernels read.
-
-Chains work with cells only. In tables of hashed crosses a cell has the weight of its bucket, and a bucket has the sum
-of its cells' counts: φ_H(x) = 𝓗·φ(x) takes the place of φ in eq. 1 (Gilotte et al. 2022, section 4.3, after Weinberger
-et al. 2009). The paper's 𝓗 is one space for all cells. Here each pair has a space of its own, and single features are
-not hashed.
-"""
+"""Positions of modalities and table cells. Crosses may be hashed, each pair in a space of its own (section 4.3)."""
 
 from dataclasses import dataclass
 
@@ -41,7 +35,7 @@ class WeightIndex:
 
     @classmethod
     def from_tables(cls, tables: ContingencyTables) -> "WeightIndex":
-        """Return the index of all tables. DataError if the modalities are too many for matrices over pairs."""
+        """DataError if the modalities are too many for matrices over pairs."""
         sizes, offsets = tables.encoder.sizes, tables.encoder.offsets
         _check_size(tables)
         if not tables.tables:
@@ -62,22 +56,18 @@ class WeightIndex:
 
     @property
     def space(self) -> kernels.Space:
-        """The arrays that kernels read."""
         return kernels.Space(*(getattr(self, name) for name in kernels.Space._fields))
 
     @property
     def n_modalities(self) -> int:
-        """K, the number of modalities of all features."""
         return int(self.sizes.sum())
 
     @property
     def n_tables(self) -> int:
-        """Number of tables, of pairs and of single features."""
         return int(np.sum(self.cells >= 0))
 
     @property
     def single(self) -> np.ndarray:
-        """(m,) whether a cell belongs to a single table."""
         return self.rows == self.columns
 
     def expand(self, weights: np.ndarray) -> np.ndarray:
@@ -137,7 +127,6 @@ def _weights_of_cells(tables: ContingencyTables) -> np.ndarray:
 
 
 def _cells(tables: ContingencyTables, key: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
-    """Rows and columns of every cell of one table, empty cells included."""
     offsets, sizes = tables.encoder.offsets, tables.encoder.sizes
     first, second = ((offsets[i] + np.arange(sizes[i])).astype(np.int32) for i in (key[0], key[-1]))
     return (first, first) if len(key) == 1 else (np.repeat(first, len(second)), np.tile(second, len(first)))

@@ -1,8 +1,4 @@
-"""Contingency tables of a Spark data frame. They equal the tables that one machine would count.
-
-The driver fits encoders to the distinct values of one column at a time. Then one pass counts all tables. Every
-partition is counted with the kernels of `agglearn.observations`, so that only occupied cells travel.
-"""
+"""Contingency tables of a Spark data frame. They equal the tables that one machine would count."""
 
 import functools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -47,21 +43,16 @@ def aggregate(
 ) -> ContingencyTables:
     """Return the contingency tables of any number of records. The driver holds the occupied cells of all tables.
 
+    Raises DataError as `ContingencyTables.from_records`, and ConfigError where a schema or an encoder decides a
+    setting.
+
     Parameters
     ----------
     dataframe : pyspark.sql.DataFrame
-        Records.
     label, features, pairs, schema, binning, categorical, positive, hashed, hash_above, cross_buckets
         See `ContingencyTables.from_records`.
     encoder : FrameEncoder, optional
         Encoder that was fitted before, for columns with more distinct values than the driver holds.
-
-    Raises
-    ------
-    DataError
-        As `ContingencyTables.from_records`.
-    ConfigError
-        The schema or the encoder declares what a setting would decide.
     """
     learned = {"binning": binning, "categorical": categorical, "hashed": hashed, "hash_above": hash_above}
     if schema is not None:
@@ -109,7 +100,6 @@ def fit_encoder(
 
 
 def label_values(dataframe: "DataFrame", label: str, positive: object) -> dict[str, int]:
-    """Return 0 or 1 for each spelling of the label."""
     values, _ = _distinct(dataframe, label, True)
     return dict(zip(as_text(values), binary_label(values, positive).tolist(), strict=True))
 
@@ -132,7 +122,7 @@ def count(
 
 
 def collect(counts: pd.DataFrame, tally: Tally) -> tuple[dict, int]:
-    """Return {key: (cells, counts, label sums)} of all partitions, and records left out. Totals go to the tally."""
+    """Return {key: (cells, counts, label sums)} and the records left out. Totals go to the tally."""
     counts = counts.sort_values(["part", "cell"])
     bounds = np.searchsorted(counts["part"], np.arange(ALL_RECORDS, len(tally.keys) + 1))
     columns = [counts[c].to_numpy(np.int64) for c in ("cell", "n", "label_sum")]
@@ -142,7 +132,6 @@ def collect(counts: pd.DataFrame, tally: Tally) -> tuple[dict, int]:
 
 
 def _distinct(dataframe: "DataFrame", name: str, as_names: bool) -> tuple[pd.Series, np.ndarray]:
-    """The distinct values of a column, and how many records have each."""
     counts = dataframe.select(_column(dataframe, name, as_names).alias("value")).groupBy("value").count().toPandas()
     if counts.empty:
         raise DataError("there are no records to aggregate")
@@ -150,6 +139,6 @@ def _distinct(dataframe: "DataFrame", name: str, as_names: bool) -> tuple[pd.Ser
 
 
 def _column(dataframe: "DataFrame", name: str, as_names: bool) -> "Column":
-    """A column to send. Whole numbers that are names go as text, because a null would make them inexact."""
+    """Whole numbers that are names go as text, because a null would make them inexact."""
     column = dataframe["`" + name.replace("`", "``") + "`"]
     return column.cast("string") if as_names and dict(dataframe.dtypes)[name] in WHOLE else column

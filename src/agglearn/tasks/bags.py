@@ -23,8 +23,6 @@ from agglearn.tasks.splitting import split_overlap
 
 @dataclass(frozen=True)
 class HeldOutPersons(Truth):
-    """Held-out instances with their labels, or with exit polls where labels are secret."""
-
     bags: Bags
     y: np.ndarray | None = None  # (n,) labels
     groups: pd.DataFrame | None = None  # state, weight and demographic groups of every person
@@ -37,19 +35,19 @@ class HeldOutPersons(Truth):
 
 
 class BagClassification(Task[HeldOutPersons]):
-    """Observe label counts of bags and judge on held-out instances.
+    """Observe label counts of bags (for oracles, labels) and judge on held-out instances.
 
-    Learners get `Bags`, oracles get `LabelledBags`. Parameters of a data set:
+    Parameters of a data set:
 
-    * records: `bags`, the size of random bags or the column whose values are the bags, and `rows`, the size of a random subset.
-    * census with a hidden attribute: `hidden` (see `agglearn.tasks.census_design.HIDDEN`), `bag_size` persons drawn per region by
-      survey weight, `columns` (`full` or `shared`), `n_test`, `components`. All trials test the same persons.
-    * census with an election: `election` (year), `bag_size`, `columns`, `holdout` (fraction of the persons in the exit polls'
-      states that is tested, drawn anew for every seed), `components`, `polls` (covariate → group → [share, size] of the
-      nation's exit poll). With the observation's parameter `persons: all`, a region has the mean of all its persons.
+    * records: `bags` (the size of random bags, or the column whose values are the bags), `rows` (a random subset's
+      size).
+    * census with a hidden attribute: `hidden` (see `agglearn.tasks.census_design.HIDDEN`), `bag_size` persons drawn per
+      region by survey weight, `columns` (`full` or `shared`), `n_test`, `components`. All trials test the same persons.
+    * census with an election: `election` (year), `bag_size`, `columns`, `holdout` (fraction of the persons in the exit
+      polls' states that is tested, drawn anew for every seed), `components`, `polls` (covariate → group → [share, size]
+      of the nation). With the observation's parameter `persons: all`, a region has the mean of all its persons.
 
-    `gap_to_oracle` is twice the accuracy of a learner that has every label, and minus twice that of any other. Its mean over
-    the two is the advantage of the oracle.
+    `gap_to_oracle` is twice an oracle's accuracy, and minus twice any other's. The mean is the oracle's advantage.
     """
 
     OBSERVATIONS: ClassVar = (
@@ -137,7 +135,6 @@ class BagClassification(Task[HeldOutPersons]):
 
 
 def as_observation(kind: Kind, bags: Bags, y: np.ndarray) -> Observation:
-    """The bags as an observation of this kind."""
     if kind is Bags:
         return bags
     if kind is LabelledBags:
@@ -146,15 +143,13 @@ def as_observation(kind: Kind, bags: Bags, y: np.ndarray) -> Observation:
 
 
 def count_bags(x: np.ndarray, offsets: np.ndarray, y: np.ndarray, names: tuple[str, ...] = ()) -> Bags:
-    """Bags with the binary labels (n,) counted."""
     return Bags(x, offsets, census_design.count_labels(y, offsets, 2), bag_names=names)
 
 
 def group_rows(
     frame: pd.DataFrame, params: dict, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]:
-    """(rows bag after bag, offsets, names of the bags): random bags of one size, which leave a rest unused, or one bag per
-    value of a column, in random order."""
+    """(rows bag after bag, offsets, names): random bags of one size, or one per value of a column, in random order."""
     by, n = params.get("bags", 10), len(frame)
     if isinstance(by, int):
         if not 1 <= by <= n:
@@ -172,12 +167,10 @@ def group_rows(
 
 
 def text_columns(frame: pd.DataFrame, entry: dict) -> list[str]:
-    """Columns that are categories: text, and numbers that the entry declares as categories."""
     categories = set(entry.get("features", {}).get("categorical", []))
     return [c for c in frame if c in categories or not pd.api.types.is_numeric_dtype(frame[c])]
 
 
 def fill_text(frame: pd.DataFrame) -> pd.DataFrame:
-    """The frame with missing text as a category of its own."""
     text = [c for c in frame if not pd.api.types.is_numeric_dtype(frame[c])]
     return frame.assign(**{c: frame[c].astype(object).where(frame[c].notna(), "missing").astype(str) for c in text})

@@ -1,4 +1,4 @@
-"""Base classes of tasks. A task makes observations for learners and measures learners against a truth that they never get."""
+"""Base classes of tasks, which make observations for learners and measure learners against a truth they never get."""
 
 import hashlib
 from abc import ABC, abstractmethod
@@ -25,10 +25,8 @@ class TaskInput:
 
     Parameters
     ----------
-    name, entry, params : str, dict, dict
-        Name of the data set, its entry in `config/datasets/`, and the experiment's parameters for it.
-    data : RecordStore or what a simulator draws
-        Records, or a population.
+    name, entry, params, data : str, dict, dict, RecordStore or population
+        Name of the data set, its entry in `config/datasets/`, the experiment's parameters for it, and the data.
     """
 
     name: str
@@ -44,7 +42,7 @@ class Truth(ABC, Saved):
 
     @abstractmethod
     def units(self) -> Iterable[np.ndarray]:
-        """Arrays that identify the tested units: labels or targets. Features are left out, since they may be encoded."""
+        """Arrays that identify the tested units: labels or targets, not features, which may be encoded."""
 
     @property
     def tested(self) -> str:
@@ -61,10 +59,9 @@ TruthT = TypeVar("TruthT", bound=Truth)
 class Task(ABC, Generic[TruthT]):
     """Observes data and measures an estimator against the truth.
 
-    `MEASURES` has every measure of a subclass: name → (unit, better direction: higher, lower or ""). `KEYS` has the names of what
-    a value may be about, such as a group or the two ends of a flow. `OBSERVATIONS` has a tuple for everything that the subclass
-    observes: (class of the data set, class of the observation, keys of the data set, keys of the observation). Special data sets
-    come before general ones. Keys are a TypedDict of what an experiment may set. A simulated data set takes those of its constructor.
+    `MEASURES`: measure → (unit, better direction: higher, lower or ""). `KEYS`: names of what a value may be about.
+    `OBSERVATIONS`: (class of the data set, class of the observation, keys of the data set, keys of the observation),
+    special data sets before general ones. Keys are a TypedDict. Those of a simulated data set are its constructor's.
     """
 
     MEASURES: ClassVar[dict[str, tuple[str, str]]] = {}
@@ -79,16 +76,15 @@ class Task(ABC, Generic[TruthT]):
         Parameters
         ----------
         inputs, kind, params, seed : TaskInput, type[Observation], dict, int
-            What is observed, as what, with which parameters of the experiment, and the seed of the split and of what is drawn.
+            What is observed, as what, with which parameters, and the seed of the split and of what is drawn.
         """
 
     def overlap(self, inputs: TaskInput) -> float:
-        """Test units per training unit, where every seed splits the same units anew, so that results are correlated. Else 0.
+        """Test units per training unit where every seed splits the same units anew (correlated results), else 0.
 
         Parameters
         ----------
         inputs : TaskInput
-            Data that are split.
         """
         return 0.0
 
@@ -113,10 +109,8 @@ class Task(ABC, Generic[TruthT]):
 
         Parameters
         ----------
-        estimator, truth : Estimator, Truth
-            Fitted to the observation, and what `observe` returned beside it.
-        measures : list of str
-            Measures that the experiment uses. Others may be left out.
+        estimator, truth, measures : Estimator, Truth, list of str
+            `truth` is what `observe` returned. Measures that the experiment does not use may be left out.
         """
 
 

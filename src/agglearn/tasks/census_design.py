@@ -27,8 +27,6 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, eq=False)
 class Persons:
-    """Persons, region after region."""
-
     frame: pd.DataFrame
     categorical: tuple[str, ...]
     region: np.ndarray
@@ -46,13 +44,12 @@ class Persons:
 
 
 def has_regions(inputs: TaskInput) -> bool:
-    """Whether the data are census persons of regions."""
     return isinstance(inputs.data, RecordStore) and "regions" in inputs.data.header
 
 
 @functools.lru_cache(maxsize=1)
 def read_persons(folder: Path, columns: str) -> Persons:
-    """All persons with the columns that every state has (`shared`), or all columns of the states that have them (`full`)."""
+    """Columns that every state has (`shared`), or all columns of the states that have them (`full`)."""
     store = RecordStore.open(folder)
     regions = pd.read_parquet(folder / "regions.parquet")
     partial = store.header["partial_states"]
@@ -126,22 +123,17 @@ HIDDEN: dict[str, tuple[Callable[[pd.DataFrame], np.ndarray], tuple[str, ...]]] 
 
 @dataclass(frozen=True, eq=False)
 class CensusDesign:
-    """What all trials share: the tested persons, the weights of the others, the vectors of covariates."""
-
     persons: Persons
     test: np.ndarray  # rows
     weight: np.ndarray  # (n,) 0 for tested persons
     encoder: DenseEncoder
 
     def vectors(self, rows: np.ndarray) -> np.ndarray:
-        """(n, d) float32."""
         return self.encoder.transform(self.persons.take(rows))
 
 
 @dataclass(frozen=True, eq=False)
 class HiddenDesign(CensusDesign):
-    """A design with a hidden attribute: (n,) labels of all persons."""
-
     labels: np.ndarray
 
     @property
@@ -150,7 +142,6 @@ class HiddenDesign(CensusDesign):
 
 
 def count_labels(labels: np.ndarray, offsets: np.ndarray, n_classes: int) -> np.ndarray:
-    """(bags, classes) labels (n,) counted per bag."""
     bag = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
     counts = np.bincount(bag * n_classes + labels, minlength=(len(offsets) - 1) * n_classes)
     return counts.reshape(-1, n_classes)
@@ -158,7 +149,7 @@ def count_labels(labels: np.ndarray, offsets: np.ndarray, n_classes: int) -> np.
 
 @functools.lru_cache(maxsize=4)
 def hidden_design(folder: Path, columns: str, hidden: str, n_test: int, components: int) -> HiddenDesign:
-    """Design with `n_test` tested persons, without covariates that are correlated with the hidden attribute (Sun 2019, 3.5.2.1)."""
+    """Design without covariates that are correlated with the hidden attribute (Sun 2019, 3.5.2.1)."""
     persons = read_persons(folder, columns)
     if hidden not in HIDDEN or not set(HIDDEN[hidden][1]) <= set(persons.frame):
         allowed = [name for name, (_, needed) in HIDDEN.items() if set(needed) <= set(persons.frame)]
@@ -190,7 +181,7 @@ def _fit_encoder(
 
 @functools.lru_cache(maxsize=8)  # of one election, for every seed
 def voter_design(folder: Path, columns: str, holdout: float, components: int, *stream: object) -> CensusDesign:
-    """Design that tests a fraction of the persons in the exit polls' states (Sun 2019, 3.5.3.1). `stream` names the draw."""
+    """Design that tests a fraction of the persons in states with exit polls (Sun 2019, 3.5.3.1)."""
     persons = read_persons(folder, columns)
     polled = np.ones(len(persons.region), bool)
     if persons.polls is not None:
@@ -231,7 +222,7 @@ def votes_per_region(persons: Persons, election: int) -> np.ndarray:
 
 
 def states_of(persons: Persons, election: int) -> pd.DataFrame | None:
-    """`state`, `longitude`, `latitude` (degrees) and `share` (two-party share of D) of every state. None without centroids."""
+    """`state`, `longitude`, `latitude` (degrees) and `share` (two-party share of D). None without centroids."""
     regions = persons.regions
     if "x" not in regions:
         return None
@@ -246,7 +237,6 @@ def states_of(persons: Persons, election: int) -> pd.DataFrame | None:
 
 @functools.lru_cache(maxsize=16)
 def hidden_bags(design: HiddenDesign, size: int, *stream: object) -> tuple[Bags, np.ndarray]:
-    """(bags, labels): bags of `size` persons per region in random order, with their labels counted."""
     rng = derive_generator(*stream)
     order = rng.permutation(len(design.persons.regions))
     rows = draw_per_region(design.persons, design.weight, size, order, rng)
@@ -257,7 +247,6 @@ def hidden_bags(design: HiddenDesign, size: int, *stream: object) -> tuple[Bags,
 
 @functools.lru_cache(maxsize=4)
 def tested_persons(design: HiddenDesign) -> Bags:
-    """Tested persons in bags by region, with their labels counted."""
     _, offsets = _tested_regions(design)
     counts = count_labels(design.labels[design.test], offsets, design.n_classes)
     return Bags(design.vectors(design.test), offsets, counts)
@@ -265,21 +254,20 @@ def tested_persons(design: HiddenDesign) -> Bags:
 
 @functools.lru_cache(maxsize=4)
 def tested_voters(design: CensusDesign, election: int) -> Bags:
-    """Tested persons in bags by region. The target is the region's two-party share of D, the weights are the survey's."""
+    """In bags by region. The target is the region's two-party share of D, the weights are the survey's."""
     regions, offsets = _tested_regions(design)
     target = democratic_share(design.persons, election)[regions]
     return Bags(design.vectors(design.test), offsets, weights=design.persons.weight[design.test], target=target)
 
 
 def _tested_regions(design: CensusDesign) -> tuple[np.ndarray, np.ndarray]:
-    """Numbers of the regions with tested persons, and offsets (regions + 1,) of these persons."""
     region = design.persons.region[design.test]
     first = np.flatnonzero(np.diff(region, prepend=-1))
     return region[first], np.append(first, len(region))
 
 
 def voter_bags(design: CensusDesign, election: int, size: int | None, *stream: object) -> Bags:
-    """Bags of `size` persons per region with the votes scaled to them, or the mean of all persons where `size` is None."""
+    """Bags of `size` persons per region with votes scaled to them, or the mean of all where `size` is None."""
     votes, names = votes_per_region(design.persons, election), tuple(design.persons.regions["name"])
     if size is None:
         means = region_means(design)
@@ -291,20 +279,18 @@ def voter_bags(design: CensusDesign, election: int, size: int | None, *stream: o
 
 @functools.lru_cache(maxsize=1)
 def draw_voters(design: CensusDesign, size: int, *stream: object) -> np.ndarray:
-    """(regions · size, d) vectors of persons drawn per region."""
     order = np.arange(len(design.persons.regions))
     return design.vectors(draw_per_region(design.persons, design.weight, size, order, derive_generator(*stream)))
 
 
 def democratic_share(persons: Persons, election: int) -> np.ndarray:
-    """(regions,) two-party share of D."""
     votes = votes_per_region(persons, election)
     return votes[:, 2] / (votes[:, 1] + votes[:, 2])
 
 
 @functools.lru_cache(maxsize=1)
 def region_bags(design: CensusDesign, size: int | None, *stream: object) -> Bags:
-    """Bags of `size` persons per region drawn by survey weight, or of all persons with their weights where `size` is None."""
+    """Bags of `size` persons per region by survey weight, or of all with their weights where `size` is None."""
     names = tuple(design.persons.regions["name"])
     if size is not None:
         x = draw_voters(design, size, *stream)

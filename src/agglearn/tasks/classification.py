@@ -27,8 +27,6 @@ MAX_VALUES = 5  # values of a feature whose predictions are shown one by one
 
 @dataclass(frozen=True)
 class HeldOutRows(Truth):
-    """Held-out records, with the truth behind them where it was simulated."""
-
     frame: pd.DataFrame  # raw features
     y: np.ndarray  # (n,) int8 labels
     probabilities: np.ndarray | None = None  # (n,) true P(Y = 1 | x), for simulated data
@@ -41,29 +39,22 @@ class HeldOutRows(Truth):
 class Classification(Task[HeldOutRows]):
     """Observe training rows and judge on test rows.
 
-    Parameters of every observation:
+    Parameters of an observation:
 
-    * `binning`: `deciles` or `width`. The default is that of the data set, else `deciles`.
-    * `hashed`: {column: buckets}.
-    * `max_modalities`: features with more modalities are left out, or hashed into `buckets` where that is given and not 0. The
-      log names them.
-    * `cross_buckets`: tables of pairs with more cells are hashed into so many.
+    * all: `binning` (`deciles` or `width`, by default the data set's, else `deciles`), `hashed` ({column: buckets}),
+      `cross_buckets` (tables of pairs with more cells are hashed into so many), `max_modalities` (features with more
+      are left out, or hashed into `buckets` where that is given and not 0. The log names them).
+    * tables: `pairs`, `gaussian_noise` (σ of seeded noise, or `noise_share`, σ per training record), `encode_noisy`
+      ({above, modalities}: features with more values are encoded from noisy tables), `split`, `adjacency`,
+      `postprocessing` (see `release_tables`).
+    * label sums: `features` (`onehot`, `quadratic`, `scaled`), `ranges` (`FeatureMap.fit`), `calibration`,
+      `sensitivity`.
+    * counted bags: `bag_size`. Halves: `of` (`tables`, `label_sums`) and the parameters of these.
+    * tables, label sums and counted bags: `epsilon` (a release's noise, drawn by the seed, none without it), `delta`
+      (default 1/(10 N)), `mechanism`.
 
-    Parameters of contingency tables:
-
-    * `pairs`: pairs of features to count.
-    * `gaussian_noise`: σ of seeded noise, or `noise_share`, σ per training record.
-    * `encode_noisy`: {above, modalities}. Features with more values than `above` are encoded from noisy tables.
-    * `split`, `adjacency`, `postprocessing`: see `release_tables`.
-
-    Parameters of label sums: `features` (`onehot`, `quadratic`, `scaled`), `ranges` (see `FeatureMap.fit`), `calibration`,
-    `sensitivity`. Of counted bags: `bag_size`. Of halves: `of` (`tables`, `label_sums`) and the parameters of these.
-
-    Parameters of tables, label sums and counted bags: `epsilon` (noise of a release with this ε, drawn by the seed, none
-    without it), `delta` (default 1/(10 N)), `mechanism`.
-
-    Parameter of a stored data set: `rows`, the size of a random subset. Where an entry has `encoding: {target: …}` or
-    `{vocabulary: …}`, the encoding is fitted to training rows of its own.
+    A stored data set has `rows`, the size of a random subset. With `encoding: {target: …}` or `{vocabulary: …}` of its
+    entry, the encoding is fitted to training rows of its own.
     """
 
     OBSERVATIONS: ClassVar = (
@@ -140,7 +131,6 @@ def split_records(inputs: TaskInput, seed: int) -> tuple[tuple[pd.DataFrame, np.
 
 
 def _take(frame: pd.DataFrame, y: np.ndarray, rows: np.ndarray) -> tuple[pd.DataFrame, np.ndarray]:
-    """Some rows, numbered anew, and their labels."""
     return frame.iloc[rows].reset_index(drop=True), y[rows]
 
 
@@ -149,10 +139,7 @@ MAX_SPLITS = 5
 
 
 class SubsetClassification(Classification):
-    """Observe as `Classification` does, and judge the model of each subset on the test rows.
-
-    The key `features` has the features of the subset.
-    """
+    """Observe as `Classification` does, and judge the model of each subset (key `features`) on the test rows."""
 
     MEASURES: ClassVar = {"nllh": ("", "higher")}
     KEYS: ClassVar[tuple[str, ...]] = ("features",)
@@ -165,7 +152,6 @@ class SubsetClassification(Classification):
 def _encoder_of(
     inputs: TaskInput, frame: pd.DataFrame, y: np.ndarray, params: dict, seed: int
 ) -> tuple[FrameEncoder, np.ndarray]:
-    """`fit_encoder`, once for all observations of a split that share an encoding."""
     options = [params.get(k) for k in ENCODING], [inputs.entry.get(k) for k in ("binning", "encoding", "features")]
     key = id(frame), json.dumps(options, sort_keys=True)  # the entry holds the frame, so that its address stays its own
     if key not in _ENCODERS:
@@ -180,7 +166,6 @@ MAX_ENCODERS = 10
 
 
 def _predictions(frame: pd.DataFrame, p: np.ndarray) -> Measurements:
-    """Mean prediction for every value of every feature with at most MAX_VALUES values."""
     for name in frame:
         if frame[name].nunique() <= MAX_VALUES:
             for value, mean in pd.Series(p).groupby(frame[name].to_numpy()).mean().items():
@@ -188,11 +173,7 @@ def _predictions(frame: pd.DataFrame, p: np.ndarray) -> Measurements:
 
 
 def _iterates(estimator: Estimator, truth: HeldOutRows, measures: list[str]) -> Measurements:
-    """Curves over the iterates of an estimator, and the score of the iterate that held-out records choose.
-
-    `nllh_best_on_test` is its score on the records that chose it, as a paper may print it. `nllh_best_on_validation` chooses on
-    one half of these records and scores on the other, both ways, and averages.
-    """
+    """Curves, and the score of the iterate chosen on the same records (`…_on_test`) or on halves in turn."""
     half = np.arange(len(truth.y)) % 2 == 0
     every, first, second = [], [], []
     with contextlib.suppress(NotAvailable):  # where the estimator kept no iterates

@@ -23,8 +23,6 @@ from agglearn.tasks.splitting import check_labels, split_overlap, split_rows
 
 @dataclass(frozen=True)
 class HeldOut(Truth):
-    """Tables of single features, of training and of held-out records. They hold values of the training records only."""
-
     train: ContingencyTables
     test: ContingencyTables
 
@@ -33,18 +31,15 @@ class HeldOut(Truth):
 
 
 class Compression(Task[HeldOut]):
-    """Observe tables of single categorical features of training records. Values are numbered.
-
-    Information is in nats and added up over features. Held-out values that no training record has belong to the cluster
-    `unseen_`.
+    """Observe tables of categorical features, with numbered values. Information is in nats and added up over features.
 
     * `information_loss`: (Σ X_i − Z_i) / Σ X_j, in counted rates of training records (Bateni et al. 2019, section 3.1).
     * `information_ratio`, `loss_ratio`: retained and lost information over those of the optimum for the same budget.
     * `bound_ratio`: loss of bucketing over Δ_max of its theorem 6, the largest over features.
-    * `heldout_information`: Σ I(Z; C) among held-out records.
-    * `heldout_predictive`: mean of log p(y|z)/p(y) over held-out labels, with the clusters' training rates, added up. It is
-      I(Z; C) less the cost of wrong rates. Rates of 0 and 1 move by half a record.
-    * `heldout_predictive_shrunk`: the same with each value's rate shrunk (beta-binomial) before clusters add up.
+    * `heldout_information`: Σ I(Z; C) among held-out records. Values that no training record has belong to `unseen_`.
+    * `heldout_predictive`: mean of log p(y|z)/p(y) over held-out labels, with the clusters' training rates, added up.
+      It is I(Z; C) less the cost of wrong rates. Rates of 0 and 1 move by half a record. `heldout_predictive_shrunk`:
+      the same with each value's rate shrunk (beta-binomial) before clusters add up.
     """
 
     MEASURES: ClassVar = (
@@ -90,7 +85,6 @@ class Compression(Task[HeldOut]):
 
 
 def count_tables(inputs: TaskInput, seed: int) -> HeldOut:
-    """Tables of categorical features of stored or drawn rows, one feature at a time."""
     train, test = split_rows(inputs, seed)
     y = inputs.data.labels() if isinstance(inputs.data, RecordStore) else inputs.data.y
     check_labels(inputs.name, y, train, test)
@@ -117,7 +111,7 @@ def _categorical(inputs: TaskInput) -> Iterator[tuple[str, pd.Series]]:
 
 
 def _number_values(column: pd.Series, train: np.ndarray) -> tuple[np.ndarray, int]:
-    """(n,) number of each row's value, −1 where no training row has it, and how many numbers there are. Missing is a value."""
+    """(n,) number of each row's value, −1 where no training row has it, and how many there are."""
     indices, values = pd.factorize(column, use_na_sentinel=False)
     observed = np.unique(indices[train])
     numbers = np.full(len(values), -1)
@@ -136,7 +130,6 @@ _OPTIMA: dict[tuple, tuple[float, float]] = {}  # of this process: the methods o
 
 
 def _optimum(tables: ContingencyTables, budget: float, min_count: float) -> tuple[float, float]:
-    """Information that the optimum retains, and that it loses, in nats."""
     from agglearn.vocabulary import OptimalQuantizer  # compiles kernels
 
     key = tables.digest, budget, min_count

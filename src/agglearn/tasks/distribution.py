@@ -26,8 +26,6 @@ MAX_PREDICTIONS = 64  # test bags whose prediction is recorded
 
 @dataclass(frozen=True)
 class HeldOutBags(Truth):
-    """Held-out bags with their targets."""
-
     bags: Bags
     columns: tuple[str, ...] = ()  # names of the target's entries, where it is a vector
 
@@ -36,23 +34,20 @@ class HeldOutBags(Truth):
 
 
 class DistributionRegression(Task[HeldOutBags]):
-    """Observe bags with a target, which is a number, a vector or a class. Judge on held-out bags.
+    """Observe bags with a target, which is a number, a vector or a class, and judge on held-out bags.
 
     Parameters of a data set:
 
-    * simulated bags: those of the simulator.
-    * clouds of points: `points`, how many are drawn from each cloud (all where it has no more), and `n_clouds`, how many
-      random clouds to learn from (null for all).
-    * census with elections: `elections` (years, the entries of the target: two-party share of D in a region), `columns` (`full`
-      or `shared`), `components` of the covariates, `bag_size` persons drawn anew for every seed, per region by survey weight
-      (null, the default, for all persons with weights), `states` (`contiguous`, the default, as in the thesis, or `all`). 30 %
-      of the regions are held out. With the observation's parameter `persons: counties`, a region has its county covariates in
-      place of its persons.
+    * clouds of points: `points` (drawn from each, all where it has no more), `n_clouds` to learn from (null for all).
+    * census with elections: `elections` (years, the entries of the target: two-party share of D in a region), `columns`
+      (`full` or `shared`), `components` of the covariates, `bag_size` persons drawn anew for every seed, per region by
+      survey weight (null, the default, for all with weights), `states` (`contiguous`, the default, or `all`). 30 % of
+      the regions are held out. With the observation's parameter `persons: counties`, a region has its county
+      covariates.
 
-    `mse`, `nmse`, `slope` and `accuracy` have a value for all test bags and, as `mse_of_part` and so on, one for each of 16
-    blocks. A block is every 16th bag, since test bags may be sorted by target. `nmse` is the error over the variance of all
-    test targets, `slope` that of predictions on targets. `tuned` has the value of every tuned parameter, `edges` the number of
-    settings at an end of their grid.
+    `mse`, `nmse` (over the variance of all test targets), `slope` (of predictions on targets) and `accuracy` have a
+    value for all test bags and, as `mse_of_part` and so on, for each of 16 blocks of every 16th bag, since targets may
+    be sorted. `tuned` has the value of every tuned parameter, `edges` the number of settings at an end of their grid.
     """
 
     OBSERVATIONS: ClassVar = ((Census, Bags, RegionKeys, RegionPersonKeys), (Dataset, Bags, CloudKeys, NoKeys))
@@ -134,7 +129,6 @@ class DistributionRegression(Task[HeldOutBags]):
 
 
 def _errors(error: np.ndarray, target: np.ndarray, measures: list[str], keys: dict | None = None) -> Measurements:
-    """Mean squared error, and that over the variance of the targets."""
     mean = lambda block: float(error[block].mean())  # noqa: E731
     yield from _with_blocks("mse", mean, len(error), measures, keys)
     if (variance := target.var()) > 0:
@@ -142,14 +136,13 @@ def _errors(error: np.ndarray, target: np.ndarray, measures: list[str], keys: di
 
 
 def _slope(target: np.ndarray, predicted: np.ndarray) -> float | None:
-    """Slope of predictions on targets. None where all targets are equal."""
     return float(np.polyfit(target, predicted, 1)[0]) if np.ptp(target) > 0 else None
 
 
 def _with_blocks(
     name: str, value: Callable[[slice], float | None], n: int, measures: list[str], keys: dict | None = None
 ) -> Measurements:
-    """A value of all n bags, and that of each block of them. There is no measurement where the value is None."""
+    """A value of all n bags, and that of each block. There is no measurement where the value is None."""
     if (overall := value(slice(None))) is not None:
         yield Measurement(name, overall, keys)
     if f"{name}_of_part" in measures:
@@ -159,7 +152,6 @@ def _with_blocks(
 
 
 def _settings(estimator: Estimator) -> Measurements:
-    """Tuned numbers, and the number of settings at an end of their grid."""
     for name, value in getattr(estimator, "tuned_", {}).items():
         if isinstance(value, numbers.Real):
             yield Measurement("tuned", float(value), {"parameter": name})

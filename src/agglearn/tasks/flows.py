@@ -22,8 +22,6 @@ DIGITS = 4  # of a position after the point, in degrees on a map
 
 @dataclass(frozen=True)
 class TrueFlows(Truth):
-    """True flows, and the noisy counts that the learner gets."""
-
     edge_tables: np.ndarray  # (S, T−1, L, L) counts of S instances
     log_potentials: np.ndarray | None  # (S, T−1, L, L), None for published flows
     theta: np.ndarray | None
@@ -37,11 +35,11 @@ class TrueFlows(Truth):
 class _Flows(Task[TrueFlows]):
     """Draw noisy counts of flows. Parameters of an observation:
 
-    * `evidence`: `node`, `edge`, or `node_sums`: noisy edge counts added up over destinations, as the thesis does, and those of
-      the last step over origins.
-    * `noise`, `rate`, `scale`. In place of the scale, `epsilon` gives Laplace noise of scale 1/ε, as a count of persons needs.
-    * `summed_as`: likelihood of node_sums, `laplace` with the scale of one entry, or `gaussian` with the standard deviation of
-      the sum.
+    * `evidence`: `node`, `edge`, or `node_sums`: noisy edge counts added up over destinations, as the thesis does, and
+      those of the last step over origins.
+    * `noise`, `rate`, and `scale`, or `epsilon` for Laplace noise of scale 1/ε, as a count of persons needs.
+    * `summed_as`: likelihood of node_sums, `laplace` (scale of one entry) or `gaussian` (standard deviation of the
+      sum).
     """
 
     OBSERVATIONS: ClassVar = (
@@ -70,7 +68,7 @@ class _Flows(Task[TrueFlows]):
 
 
 def _population(inputs: TaskInput) -> tuple[FlowPopulation, np.ndarray]:
-    """The population, and the positions (L, 2) of its states. Of published flows each of the first `weeks` is an instance."""
+    """The population, and the positions (L, 2) of its states. Of published flows the first `weeks` are instances."""
     if not isinstance(inputs.data, RecordStore):
         rows, columns = inputs.data.shape
         y, x = np.divmod(np.arange(rows * columns), columns)
@@ -89,7 +87,6 @@ def _population(inputs: TaskInput) -> tuple[FlowPopulation, np.ndarray]:
 def _add_noise(
     tables: np.ndarray, context: dict, population_size: int, params: dict, rng: np.random.Generator
 ) -> FlowCounts:
-    """Counts of an instance with the noise that the parameters ask for."""
     from agglearn.collective.noise import noise_model
 
     noise, rate, scale = params.get("noise", "poisson"), params.get("rate", 1.0), params.get("scale", 1.0)
@@ -113,8 +110,7 @@ def _add_noise(
 class FlowInference(_Flows):
     """Judge tables of one population under its true model: distance from the optimum of eq. 2.7, and speed.
 
-    * `relative_gap`: |F − F*| / |F*| with F* from a tight solve, and a curve over iterations.
-    * `violation`: L1 distance from eq. 2.5 per individual, and a curve over iterations.
+    * `relative_gap`: |F − F*| / |F*| with F* from a tight solve. `violation`: L1 distance from eq. 2.5 per individual.
     * `time_to_convergence`: seconds after which both stay below 1e-6 (violation: times the number of nodes).
     * `map_error`, `mean_error`: ‖n − n*‖₁ / ‖n*‖₁ with n* the exact MAP tables, the exact posterior mean.
     """
@@ -149,12 +145,10 @@ class FlowInference(_Flows):
 
 
 def _l1_error(estimated: np.ndarray, true: np.ndarray) -> float:
-    """‖n − n*‖₁ / ‖n*‖₁."""
     return float(np.abs(estimated - true).sum() / true.sum())
 
 
 def _node_tables(tables: np.ndarray) -> np.ndarray:
-    """(T, L) node tables of edge tables (T−1, L, L)."""
     return np.concatenate([tables.sum(axis=2), tables[-1:].sum(axis=1)])
 
 
@@ -169,7 +163,6 @@ def _gibbs(estimator: Estimator) -> Measurements:
 
 
 def _convergence(estimator: Estimator, truth: TrueFlows) -> Measurements:
-    """Distance of the result and of every iterate from the optimum."""
     from agglearn.collective import ChainModel, infer
     from agglearn.collective.problem import Problem
 
@@ -199,7 +192,6 @@ def _convergence(estimator: Estimator, truth: TrueFlows) -> Measurements:
 
 
 def _exact(truth: TrueFlows) -> list[np.ndarray]:
-    """Exact MAP tables and exact posterior mean."""
     from agglearn.collective import ChainModel, infer
 
     assert truth.log_potentials is not None
@@ -233,10 +225,9 @@ def _arrows(tables: np.ndarray, true: np.ndarray, positions: np.ndarray) -> Meas
 class FlowLearning(_Flows):
     """Judge a model of individuals that was learned from noisy counts of populations.
 
-    * `theta_error`: ‖θ − θ*‖₁ / ‖θ*‖₁. It has a curve over EM iterations.
+    * `theta_error`: ‖θ − θ*‖₁ / ‖θ*‖₁. It has a curve over EM iterations. `count`, `true_count`: single cells.
     * `pairwise_mae`, `node_mae`: mean absolute errors of the marginal probabilities under the learned model.
-    * `edge_error`: ‖n − n*‖₁ / ‖n*‖₁ of the reconstructed tables. `small_edge_error`: that of the cells with fewer than 1,000.
-    * `count`, `true_count`: single cells.
+    * `edge_error`: ‖n − n*‖₁ / ‖n*‖₁ of the reconstructed tables. `small_edge_error`: of cells with fewer than 1,000.
     """
 
     MEASURES: ClassVar = (

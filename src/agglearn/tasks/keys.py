@@ -1,7 +1,4 @@
-"""Names and types of the keys that an experiment may set for a data set and for an observation.
-
-They are checked before anything runs, and once more where they are used. Keys of observations have the observation's name.
-"""
+"""Names and types of the keys that an experiment may set for a data set and for an observation."""
 
 from typing import Literal, Required, TypedDict
 
@@ -31,8 +28,6 @@ class NoKeys(TypedDict):
 
 
 class RowKeys(TypedDict, total=False):
-    """Stored records. `rows`: a random subset of that size."""
-
     rows: Count | None
 
 
@@ -54,8 +49,6 @@ class NoiseKeys(TypedDict, total=False):
 
 
 class NoisyEncodingKeys(TypedDict):
-    """Features with more than `above` values are encoded from noisy tables, into at most `modalities`."""
-
     above: Count
     modalities: Count
 
@@ -90,14 +83,10 @@ class LabelSumHalvesKeys(LabelSumKeys, total=False):
 
 
 class BagKeys(RowKeys, total=False):
-    """Records in bags. `bags`: the size of random bags, or the column whose values are the bags."""
-
     bags: Count | str
 
 
 class HiddenKeys(TypedDict, total=False):
-    """Census persons with one attribute hidden."""
-
     hidden: Required[Hidden]
     bag_size: Count
     columns: Columns
@@ -106,16 +95,12 @@ class HiddenKeys(TypedDict, total=False):
 
 
 class PollKeys(TypedDict, total=False):
-    """The nation's exit poll, by the groups of `agglearn.tasks.polls.COVARIATES`."""
-
     sex: dict[Literal["male", "female"], Poll]
     race: dict[Literal["hispanic", "white", "black", "asian", "other"], Poll]
     education: dict[Literal["high school or less", "some college", "college graduate", "postgraduate"], Poll]
 
 
 class ElectionKeys(TypedDict, total=False):
-    """Census persons and the votes of their regions."""
-
     election: Required[Count]
     bag_size: Count
     columns: Columns
@@ -125,8 +110,6 @@ class ElectionKeys(TypedDict, total=False):
 
 
 class VoterKeys(TypedDict, total=False):
-    """`persons`: a sample of a region's, or the mean of all."""
-
     persons: Literal["sample", "all"]
 
 
@@ -136,8 +119,6 @@ class CloudKeys(TypedDict, total=False):
 
 
 class RegionKeys(TypedDict, total=False):
-    """Regions of a census with the shares of votes as target."""
-
     elections: list[Count]
     columns: Columns
     components: Count
@@ -146,20 +127,14 @@ class RegionKeys(TypedDict, total=False):
 
 
 class RegionPersonKeys(TypedDict, total=False):
-    """`persons`: a sample of a region's, or its county's covariates."""
-
     persons: Literal["sample", "counties"]
 
 
 class WeekKeys(TypedDict, total=False):
-    """Published flows. `weeks`: the first so many."""
-
     weeks: Count
 
 
 class FlowKeys(TypedDict, total=False):
-    """Noisy counts of flows, see `agglearn.tasks.flows`."""
-
     evidence: Literal["node", "edge", "node_sums"]
     noise: Literal["poisson", "laplace", "gaussian", "exact"]
     rate: Positive

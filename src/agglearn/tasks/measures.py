@@ -8,15 +8,12 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Measurement:
-    """One measured value.
+    """One measured value, by default of everything that was tested, and in the task's unit for the measure.
 
     Parameters
     ----------
-    measure, value : str, float
-    keys : dict, optional
-        What the value is about, by the names in `Task.KEYS`: text, numbers or lists. By default everything that was tested.
-    step, unit : float, str, optional
-        Place of the value on a curve, and its unit, by default the task's unit for the measure.
+    measure, value, keys, step, unit : str, float, dict or None, float or None, str or None
+        What the value is about, by the names in `Task.KEYS` (text, numbers or lists), and its place on a curve.
     """
 
     measure: str
@@ -30,7 +27,6 @@ Measurements = Iterator[Measurement]
 
 
 def _list_measures(better: str, *names: str, unit: str = "") -> dict[str, tuple[str, str]]:
-    """Some of `Task.MEASURES`, which have the better direction and the unit in common."""
     return dict.fromkeys(names, (unit, better))
 
 
@@ -38,7 +34,6 @@ higher, lower, neither = (functools.partial(_list_measures, better) for better i
 
 
 def select(measures: list[str], values: dict[str, float], keys: dict[str, Any] | None = None) -> Measurements:
-    """Measurements of the values whose measures an experiment uses."""
     for name, value in values.items():
         if name in measures:
             yield Measurement(name, value, keys)

@@ -24,8 +24,6 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class TrainingRows:
-    """Training rows to observe: raw features, labels, and the encoder that was fitted to all of them."""
-
     inputs: TaskInput
     encoder: FrameEncoder
     frame: pd.DataFrame
@@ -41,7 +39,6 @@ def _records(rows: TrainingRows, params: dict, seed: int | str) -> Records:
 
 
 def _tables(rows: TrainingRows, params: dict, seed: int | str) -> ContingencyTables:
-    """Tables of encoded training rows, with the noise that the parameters ask for."""
     encoder, y, name = rows.encoder, rows.y, rows.inputs.name
     codes, pairs = encoder.encode(rows.frame), params.get("pairs", "all")
     sigma = params.get("gaussian_noise") or params.get("noise_share", 0) * len(y)
@@ -62,14 +59,12 @@ def _map(rows: TrainingRows, params: dict) -> FeatureMap:
 
 
 def _label_sums(rows: TrainingRows, params: dict, seed: int | str, feature_map: FeatureMap | None = None) -> LabelSums:
-    """Features of training rows and their sum, with the noise that the parameters ask for."""
     sums = LabelSums.from_map(feature_map or _map(rows, params), rows.frame, rows.y, label=rows.label)
     release = _release(rows, params, seed, "calibration", "sensitivity")
     return sums.private(**release) if release else sums
 
 
 def _counted_bags(rows: TrainingRows, params: dict, seed: int | str) -> CountedBags:
-    """Random bags of training rows with their labels counted, and the noise that the parameters ask for."""
     rng = derive_generator("bags", split_name(rows.inputs), seed)
     bags = CountedBags.from_records(rows.encoder, rows.frame, rows.y, params.get("bag_size", 10), rng)
     release = _release(rows, {"mechanism": "discrete_laplace"} | params, seed)
@@ -77,7 +72,7 @@ def _counted_bags(rows: TrainingRows, params: dict, seed: int | str) -> CountedB
 
 
 def _halves(rows: TrainingRows, params: dict, seed: int | str) -> Halves:
-    """Random halves of the training rows. Each is observed, and has noise, by itself."""
+    """Each half is observed, and has noise, by itself."""
     first = toss_coins(len(rows.y), derive_generator("halves", split_name(rows.inputs), seed))
     halves = [(rows.take(np.flatnonzero(mask)), f"{seed} half {k}") for k, mask in enumerate((first, ~first))]
     if params.get("of", "tables") == "tables":
@@ -96,7 +91,6 @@ OBSERVERS = {
 
 
 def _release(rows: TrainingRows, params: dict, seed: int | str, *options: str) -> dict[str, Any]:
-    """ε, δ, mechanism, options and seeded draw of a private release, or nothing where an observation has no noise."""
     if params.get("epsilon") is None:
         return {}
     mechanism = params.get("mechanism", "gaussian")
@@ -113,7 +107,7 @@ ENCODING = ("binning", "hashed", "max_modalities", "buckets")
 def fit_encoder(
     inputs: TaskInput, frame: pd.DataFrame, y: np.ndarray, params: dict, seed: int
 ) -> tuple[FrameEncoder, np.ndarray]:
-    """The encoder of an observation, and a mask of the training rows to learn from: those that it was not fitted to."""
+    """The encoder, and a mask of the training rows to learn from: those that it was not fitted to."""
     entry, mask = inputs.entry, np.ones(len(frame), dtype=bool)
     binning = params.get("binning") or entry.get("binning", "deciles")
     categorical = entry.get("features", {}).get("categorical", [])

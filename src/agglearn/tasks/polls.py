@@ -19,7 +19,6 @@ MIN_STATES = 5  # that a correlation over states needs
 
 
 def groups_of(persons: Persons, rows: np.ndarray) -> pd.DataFrame:
-    """State, weight and group of every covariate for some persons."""
     frame = persons.frame[["SEX", "RAC1P", "HISP", "SCHL"]].iloc[rows]
     columns = {"state": persons.regions["state"].to_numpy()[persons.region[rows]], "weight": persons.weight[rows]}
     for name, (code, names) in COVARIATES.items():
@@ -28,7 +27,6 @@ def groups_of(persons: Persons, rows: np.ndarray) -> pd.DataFrame:
 
 
 def join_polls(nation: dict, states: pd.DataFrame | None) -> pd.DataFrame:
-    """Polls of the nation from the configuration, and polls of the states from the data set."""
     rows = [("US", c, g, value, size) for c, groups in nation.items() for g, (value, size) in groups.items()]
     frame = pd.DataFrame(rows, columns=["area", "covariate", "group", "share", "size"])
     return frame if states is None else pd.concat([frame, states[states["area"] != "US"]], ignore_index=True)
@@ -45,10 +43,7 @@ def two_party_shares(votes: np.ndarray, groups: pd.DataFrame, keys: list[str]) -
 def measure_groups(
     p: np.ndarray, groups: pd.DataFrame, polls: pd.DataFrame | None, measures: list[str]
 ) -> Measurements:
-    """National shares with their scores against the polls, and scores of the shares by state.
-
-    Shares are those of the most probable votes, as in the thesis, and those of expected votes.
-    """
+    """Shares are those of the most probable votes, as in the thesis, and those of expected votes."""
     votes = np.eye(p.shape[1])[p.argmax(axis=1)]
     for covariate, (_, names) in COVARIATES.items():
         predicted, expected = (two_party_shares(v, groups, [covariate]).reindex(list(names)) for v in (votes, p))
@@ -70,8 +65,7 @@ def measure_groups(
 
 
 def measure_nation(covariate: str, predicted: np.ndarray, poll: pd.DataFrame, measures: list[str]) -> Measurements:
-    """The scores of Table 3.3: groups with the correct majority, the fraction of pairs of groups in the correct order
-    (`pair_auc_close`: pairs whose polls differ by 0.01 count as correct), and the error weighted by the polls' sizes."""
+    """Scores of Table 3.3. In `pair_auc_close` pairs of groups whose polls differ by 0.01 count as correct."""
     polled = poll["share"].to_numpy()
     predicted = np.where(np.isnan(predicted), 0.5, predicted)  # one half for a group without a predicted vote
     i, j = np.triu_indices(len(polled), 1)
@@ -87,7 +81,7 @@ def measure_nation(covariate: str, predicted: np.ndarray, poll: pd.DataFrame, me
 
 
 def weighted_rmse(predicted: np.ndarray, poll: pd.DataFrame) -> float:
-    """Root mean squared error of groups' shares, weighted by the groups' sizes. A group without votes counts as one half."""
+    """Weighted by the groups' sizes. A group without votes counts as one half."""
     error = np.where(np.isnan(predicted), 0.5, predicted) - poll["share"].to_numpy()
     return float(np.sqrt(np.average(error**2, weights=poll["size"])))
 
@@ -115,7 +109,6 @@ def measure_states(votes: np.ndarray, groups: pd.DataFrame, polls: pd.DataFrame,
 
 
 def measure_map(p: np.ndarray, groups: pd.DataFrame, states: pd.DataFrame, measures: list[str]) -> Measurements:
-    """For a map: counted share of every state, and expected share of the states of tested persons."""
     expected = two_party_shares(p, groups, ["state"])
     for row in states.itertuples():
         keys = {"state": row.state, "longitude": round(row.longitude, 2), "latitude": round(row.latitude, 2)}
@@ -126,10 +119,7 @@ def measure_map(p: np.ndarray, groups: pd.DataFrame, states: pd.DataFrame, measu
 
 
 def region_rmse(votes: np.ndarray, bags: Bags) -> float:
-    """Root mean squared error of regions' two-party shares, weighted by tested persons: expected against counted.
-
-    `votes` (B, 3) are none or other, R, D. The counted share is the target of the bags.
-    """
+    """Two-party shares of expected `votes` (B, 3: none or other, R, D) against the bags' target, by tested persons."""
     assert bags.weights is not None
     assert bags.target is not None
     expected = votes[:, 2] / (votes[:, 1] + votes[:, 2])

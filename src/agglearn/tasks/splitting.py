@@ -9,7 +9,7 @@ from agglearn.tasks.base import TaskInput
 
 
 def split_rows(inputs: TaskInput, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Training and test rows: by the official split, in order of time, or at random by the seed. `rows` takes a subset of both."""
+    """By the official split, in order of time, or at random by the seed. `rows` takes a subset of both."""
     data, split = inputs.data, inputs.entry.get("split", 0.2)
     rng, population = derive_generator("split", split_name(inputs), seed), isinstance(inputs.data, Population)
     n = len(data.y) if population else data.n
@@ -28,14 +28,12 @@ def split_rows(inputs: TaskInput, seed: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def check_labels(name: str, y: np.ndarray, train: np.ndarray, test: np.ndarray) -> None:
-    """Refuse training rows, or test rows, that all have the same label."""
     for subset, rows in (("training", train), ("test", test)):
         if len(np.unique(y[rows])) < 2:
             raise DataError(f"{name}: all {len(rows)} {subset} rows have the same label; use more rows")
 
 
 def split_overlap(inputs: TaskInput) -> float:
-    """Test rows per training row, where every seed splits the same rows anew (as a random subset of an official split), else 0."""
     if not isinstance(inputs.data, RecordStore):
         return 0.0  # every seed draws new rows
     split, official = inputs.entry.get("split", 0.2), inputs.data.header["parts"]

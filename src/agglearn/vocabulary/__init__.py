@@ -1,7 +1,4 @@
-"""Compression of large vocabularies to few clusters of values that are informative about a binary label.
-
-Source: Bateni et al. 2019, *Categorical feature compression via submodular optimization*.
-"""
+"""Compression of large vocabularies to few clusters that are informative about a binary label (Bateni et al. 2019)."""
 
 from agglearn.vocabulary.baselines import (
     AgglomerativeQuantizer,

@@ -16,11 +16,7 @@ from agglearn.vocabulary.submodular import ConcatenatedFeatures
 
 
 def allocate(budget: int, rankings: list[Ranking], mode: str, limits: np.ndarray | None = None) -> list[int]:
-    """Return the number of clusters of each feature, at least one, of a global budget (section 3.1).
-
-    `limits` are the largest useful numbers. What a feature gets beyond its own is divided among the others in the same
-    way.
-    """
+    """Return clusters per feature, at least one (section 3.1). What exceeds a feature's `limits` goes to the others."""
     weights = np.ones(len(rankings)) if mode == "uniform" else np.array([r.total_information for r in rankings])
     limits = np.full(len(rankings), np.inf) if limits is None else limits
     clusters, free = np.zeros(len(rankings), np.int64), np.ones(len(rankings), bool)
@@ -44,20 +40,13 @@ def apportion(budget: int, weights: np.ndarray) -> np.ndarray:
 class BucketingQuantizer(Quantizer):
     """Intervals of label rate, k of equal width, [0, 1/k), [1/k, 2/k), …, [(k − 1)/k, 1] (Bateni et al. 2019, 2.4).
 
-    The intervals are of Pr[C = 0 | X], as in the paper. Empty ones are no clusters. What is not described here is as in
-    `Quantizer`.
+    The intervals are of Pr[C = 0 | X], as in the paper. Empty ones are no clusters. `n_buckets_` has k of each feature.
 
     Parameters
     ----------
-    budget
-    allocation : {'uniform', 'information'}
-        Division of the budget over features. `information` is in proportion to I(X; C).
-    min_count, shrinkage, noisy, random_state
-
-    Attributes
-    ----------
-    n_buckets_ : dict
-        Feature → k.
+    budget, allocation, min_count, shrinkage, noisy, random_state
+        As in `Quantizer`. `allocation` divides the budget evenly (`uniform`) or in proportion to I(X; C)
+        (`information`).
     """
 
     allocation: Literal["uniform", "information"] = "uniform"
@@ -77,17 +66,11 @@ def _bucket_cuts(ranking: Ranking, k: int) -> np.ndarray:
 class FrequencyQuantizer(Quantizer):
     """Every value of at least τ records is a cluster, and all rarer ones of a feature are one (section 2.4).
 
-    τ is one threshold over all features, the smallest at which the vocabulary fits the budget. Clusters are numbered by
-    value, the rare ones come last. Shrinkage has no effect. What is not described here is as in `Quantizer`.
-
     Parameters
     ----------
     budget, min_count, shrinkage, noisy, random_state
-
-    Attributes
-    ----------
-    threshold_ : float
-        τ.
+        As in `Quantizer`. Shrinkage has no effect. `threshold_` is τ, the smallest one over all features at which the
+        vocabulary fits the budget. Clusters are numbered by value, the rare ones come last.
     """
 
     uses_labels = False
@@ -104,7 +87,6 @@ class FrequencyQuantizer(Quantizer):
 
 
 def _frequency_labels(ranking: Ranking, threshold: float) -> np.ndarray:
-    """(U,) int32 cluster of each unit."""
     frequent = ranking.counts >= threshold
     return np.where(frequent, np.cumsum(frequent) - 1, frequent.sum()).astype(np.int32)
 
@@ -114,27 +96,18 @@ class DivisiveQuantizer(Quantizer):
     """Divisive clustering: k-means in Kullback–Leibler divergence (Dhillon, Mallela, Kumar 2003).
 
     The values of either majority label are the first two groups, each split evenly into half of the clusters. Then
-    values move to the nearest cluster and clusters to the rate of their values, until the loss falls by less than `tol`
-    of itself. With two labels clusters are intervals of rate, so that an iteration costs O(m log n), not O(n·m). Where
-    a cluster loses all its values, the one that loses most information is split at its own rate. Budget that a feature
-    has too few distinct rates for goes to the others. What is not described here is as in `Quantizer`.
+    values move to the nearest cluster and clusters to the rate of their values, O(m log n) per iteration. A cluster
+    without values is made anew from the one that loses most. Budget beyond a feature's rates goes to the others.
 
     Parameters
     ----------
-    budget
-    allocation : {'uniform', 'information'}
+    budget, allocation
         As in `BucketingQuantizer`.
-    max_iter, tol : int, float
-        Largest number of iterations, and relative fall of the loss below which they end.
-    smoothing : float
-        Records at the base rate added to each cluster when values are assigned, lest one of rate 0 or 1 is infinitely
-        far.
+    max_iter, tol, smoothing : int, float, float
+        Iterations at most, and relative fall of the loss below which they end. Records at the base rate added to each
+        cluster when values are assigned, lest one of rate 0 or 1 is infinitely far.
     min_count, shrinkage, noisy, random_state
-
-    Attributes
-    ----------
-    n_iter_ : dict
-        Feature → number of iterations.
+        As in `Quantizer`. The attribute `n_iter_` maps each feature to its number of iterations.
     """
 
     allocation: Literal["uniform", "information"] = "uniform"
@@ -149,7 +122,6 @@ class DivisiveQuantizer(Quantizer):
         return [r.labels(cuts) for r, (cuts, _) in zip(rankings, results, strict=True)]
 
     def _divide(self, ranking: Ranking, k: int) -> tuple[np.ndarray, int]:
-        """(cuts, iterations) of k clusters."""
         rates = np.diff(ranking.C) / np.diff(ranking.N)
         S = kernels.single_information(ranking.N, ranking.C, ranking.base_rate)
         cuts = _refill(ranking, S, _even_cuts(int(np.searchsorted(rates, 0.5)), len(rates), k), k)
@@ -160,7 +132,6 @@ class DivisiveQuantizer(Quantizer):
         return cuts, iterations
 
     def _assign(self, ranking: Ranking, rates: np.ndarray, cuts: np.ndarray) -> np.ndarray:
-        """Cuts once every value has moved to the cluster of smallest divergence, in order of rate."""
         n, c = _clusters(ranking, cuts)
         q = np.unique((c + self.smoothing * ranking.base_rate) / (n + self.smoothing))
         low, high = q[:-1], q[1:]
@@ -182,13 +153,12 @@ def _even_cuts(border: int, n: int, k: int) -> np.ndarray:
 
 
 def _clusters(ranking: Ranking, cuts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(m,) records and label sums of each cluster."""
     ends = np.concatenate([[0], cuts, [ranking.n_ranks]])
     return np.diff(ranking.N[ends]), np.diff(ranking.C[ends])
 
 
 def _refill(ranking: Ranking, S: np.ndarray, cuts: np.ndarray, k: int) -> np.ndarray:
-    """Cuts of k clusters, or of as many as there are ranks. The clusters that lose most are split at their own rate."""
+    """Cuts of k clusters, or as many as there are ranks. The clusters that lose most are split at their own rate."""
     rates = np.diff(ranking.C) / np.diff(ranking.N)
     while missing := max(min(k, len(rates)) - len(cuts) - 1, 0):
         ends = np.concatenate([[0], cuts, [len(rates)]])
@@ -201,7 +171,6 @@ def _refill(ranking: Ranking, S: np.ndarray, cuts: np.ndarray, k: int) -> np.nda
 
 
 def _information(ranking: Ranking, cuts: np.ndarray) -> np.ndarray:
-    """(m,) information of each cluster, in nats × records."""
     n, c = _clusters(ranking, cuts)
     return rel_entr(c, n * ranking.base_rate) + rel_entr(n - c, n * (1 - ranking.base_rate))
 
@@ -213,12 +182,10 @@ def _loss(ranking: Ranking, S: np.ndarray, cuts: np.ndarray) -> float:
 class AgglomerativeQuantizer(Quantizer):
     """Agglomerative information bottleneck (Slonim and Tishby 2001): merges the two clusters whose union loses least.
 
-    With two labels the two are always neighbours in rate, so that all merges take O(n log n). Over several features the
-    cheapest merge of any feature is made. Parameters and attributes are those of `Quantizer`.
-
     Parameters
     ----------
     budget, min_count, shrinkage, noisy, random_state
+        As in `Quantizer`. The cheapest merge of any feature is made. All merges take O(n log n).
     """
 
     def _quantize(self, rankings: list[Ranking], budget: int) -> list[np.ndarray]:

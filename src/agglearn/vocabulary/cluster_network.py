@@ -13,12 +13,10 @@ EMBEDDING_STD = 0.05
 
 
 def initial(n_clusters: int, widths: list[int], n_features: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
-    """Weights before training."""
     table = rng.normal(0, EMBEDDING_STD, (n_clusters, widths[0])).astype(np.float32)
     return {"embedding": table} | initial_perceptron("layers", [n_features * widths[0], *widths[1:], 1], rng)
 
 
 def log_odds(weights: dict[str, "Array"], positions: "Array", key: "Array | None" = None) -> "Array":
-    """(n, 1) log-odds of the label for (n, D) positions of clusters among those of all features."""
     x = weights["embedding"][positions].reshape(len(positions), -1)
     return perceptron(weights, "layers", x, "relu")

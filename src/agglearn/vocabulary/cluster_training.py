@@ -13,7 +13,7 @@ Weights = dict[str, np.ndarray]
 
 
 class Settings(TypedDict):
-    """Hidden units and layers, learning rate, norm at which gradients are clipped, weight of L2."""
+    """Learning `rate`, norm `clip` of clipped gradients, and weight `l2`, besides hidden units and layers."""
 
     hidden: int
     layers: int
@@ -23,8 +23,6 @@ class Settings(TypedDict):
 
 
 class Rows(NamedTuple):
-    """(n, D) int64 positions of clusters, and (n,) labels, of rows to learn from and of validation rows."""
-
     positions: np.ndarray
     y: np.ndarray
     validation: np.ndarray
@@ -32,7 +30,7 @@ class Rows(NamedTuple):
 
 
 def draw_settings(trial: int, rng: np.random.Generator) -> Settings:
-    """Settings of a trial, from the ranges of Bateni et al. 2019, appendix A.2. The first trial has plain ones."""
+    """From the ranges of Bateni et al. 2019, appendix A.2. The first trial has plain settings."""
     if trial == 0:
         return {"hidden": 128, "layers": 2, "rate": 1e-3, "clip": 10.0, "l2": 1e-6}
     return {
@@ -65,12 +63,10 @@ def train(
 
 
 def probabilities(weights: Weights, positions: np.ndarray) -> np.ndarray:
-    """(n,) P(Y=1)."""
     return 1 / (1 + np.exp(-_log_odds(weights, positions)[:, 0].astype(float)))
 
 
 def jax_modules() -> tuple[ModuleType, ModuleType]:
-    """`cluster_network` and `training`, which import JAX."""
     start_jax()
     from agglearn.networks import training
     from agglearn.vocabulary import cluster_network
@@ -79,7 +75,6 @@ def jax_modules() -> tuple[ModuleType, ModuleType]:
 
 
 def _log_odds(weights: Weights, positions: np.ndarray) -> np.ndarray:
-    """(n, 1) float32 log-odds of the label."""
     (modules, training), outputs = jax_modules(), []
     for start in range(0, len(positions), ROWS):
         block = positions[start : start + ROWS]

@@ -23,7 +23,6 @@ class Machine:
     weight: float
 
     def largest_gain(self) -> float:
-        """Return the largest gain of a single cut, in nats."""
         return self.weight * kernels.largest_gain(self.N, self.C)
 
     def cuts(self, largest: float, epsilon: float, rounds: int, limit: int) -> tuple[np.ndarray, np.ndarray]:
@@ -32,13 +31,10 @@ class Machine:
 
 
 class Machines:
-    """Machines in threads of this process."""
-
     def __init__(self, machines: list[Machine]):
         self._machines: Any = machines
 
     def map_method(self, name: str, *arguments: float) -> list:
-        """Return the results of a method of every machine, in their order."""
         return in_threads(lambda machine: getattr(machine, name)(*arguments), self._machines)
 
     def close(self) -> None:
@@ -62,25 +58,15 @@ class SparkMachines(Machines):
 class DistributedSubmodularQuantizer(Quantizer):
     """Decreasing thresholds on εk machines, k the number of cuts that the budget allows (theorem 5).
 
-    The (j·n/εk)-th candidates are cut beforehand, so that no machine depends on the others. Each machine has n/(εk)
-    ranks. In round i every cut whose gain is at least w₀(1 − ε)^i is made, w₀ the largest gain of all, until there are
-    k. The clusters have at least 1 − 1/e − 2ε of the information of the best ones. The paper stops at a threshold of
-    w₀/n, by when small gains are left. Here the last one is w₀/n³. The work is O(n log² n). What is not described here
-    is as in `Quantizer`.
+    The (j·n/εk)-th candidates are cut beforehand, so that no machine depends on the others. In round i every cut whose
+    gain is at least w₀(1 − ε)^i is made, w₀ the largest gain, until there are k. The paper stops at w₀/n, here the last
+    threshold is w₀/n³. The clusters have at least 1 − 1/e − 2ε of the information of the best ones. O(n log² n).
+    The attributes `n_machines_` and `n_rounds_` are the numbers of machines and of rounds.
 
     Parameters
     ----------
-    budget
-    epsilon : float
-        ε, in (0, 1).
-    engine : {'local', 'spark'}
-        Machines are threads of this process, or tasks of the active Spark session. Both give the same clusters.
-    min_count, shrinkage, noisy, random_state
-
-    Attributes
-    ----------
-    n_machines_, n_rounds_ : int
-        Number of machines, and of rounds until the budget was spent.
+    budget, epsilon, engine, min_count, shrinkage, noisy, random_state
+        As in `Quantizer`. ε is in (0, 1). Machines are threads (`local`) or Spark tasks (`spark`), with equal results.
     """
 
     epsilon: Part = 0.1

@@ -1,7 +1,4 @@
-"""The exact optimum as an encoder: values of a large feature become the clusters of most information about the label.
-
-As with target encodings, records that build the clusters must not be used for anything else: their labels are in them.
-"""
+"""The exact optimum as an encoder. Records that build it must not be used for anything else: their labels are in it."""
 
 import numpy as np
 import pandas as pd
@@ -13,10 +10,7 @@ from agglearn.vocabulary.optimal import OptimalQuantizer
 
 
 def optimal_encoder(column: pd.Series, y: np.ndarray, modalities: int) -> TargetEncoder:
-    """Return at most `modalities` clusters of one feature from held-out records, one of them for values not among them.
-
-    Rates are shrunk before they are clustered, so that a value of one record has no certain rate.
-    """
+    """Return at most `modalities` clusters, one for values not among held-out records. Rates are shrunk before."""
     values = as_text(column).fillna(MISSING_VALUE)
     table = pd.DataFrame({"value": values, "y": y}).groupby("value")["y"].agg(["size", "sum"])
     quantizer = OptimalQuantizer(min(modalities - 1, len(table)), shrinkage="beta_binomial")

@@ -25,18 +25,13 @@ def held_out_information(quantizer: Quantizer, tables: ContingencyTables, random
     """Nats by which clusters predict a held-out record's label better than the base rate does, added up over features.
 
     It is the mean over five splits. Each thins the counts: 80 % make clusters and, for each feature, a logistic
-    regression on the clusters (scikit-learn's default penalty), which predicts the others. For exact counts of a
-    feature this is a random split of its records. For noisy counts it is an estimate, which errs downwards where most
-    values have fewer records than the noise, above all in clipped tables. NaN below ten records of a label.
+    regression on the clusters, which predicts the others. For noisy counts it is an estimate, which errs downwards
+    where most values have fewer records than the noise, above all in clipped tables. NaN below ten records of a label.
 
     Parameters
     ----------
-    quantizer : Quantizer
-        Its parameters are used. It stays as it is.
-    tables : ContingencyTables
-        Those of single features are used.
-    random_state : int, RandomState, Generator or None
-        Seed of the splits.
+    quantizer, tables, random_state : Quantizer, ContingencyTables, int or Generator or None
+        The quantiser gives parameters and stays as it is. Tables of single features are used. Seed of the splits.
     """
     if min(tables.positives, tables.total - tables.positives) < FEWEST:
         return float("nan")
@@ -66,17 +61,13 @@ def _split_gain(quantizer: Quantizer, tables: ContingencyTables, rng: np.random.
 
 
 def _budget(quantizer: Quantizer, counts: Iterable[Counts]) -> int:
-    """Clusters of a part of the records, which may have fewer values than all records."""
     units = [len(pool_rare(n, c, quantizer.min_count)[1]) for n, c in counts]
     clusters = quantizer.budget * sum(units) if quantizer.budget < 1 else quantizer.budget
     return int(np.clip(round(clusters), len(units), sum(units)))
 
 
 def sum_clusters(labels: np.ndarray, unseen: int, counts: Counts, totals: tuple[float, ...] = ()) -> Counts:
-    """(Z,) records of clusters, and records with label 1, from those of values (V,) with clusters `labels`.
-
-    What `totals` has beyond these belongs to the cluster for unseen values.
-    """
+    """(Z,) records and label sums of clusters. What `totals` has beyond the values (V,) goes to `unseen`."""
     size = max(int(labels.max()), unseen) + 1
     n, c = (np.bincount(labels, values, size) for values in counts)
     for sums, total in zip((n, c), totals, strict=False):
@@ -85,7 +76,6 @@ def sum_clusters(labels: np.ndarray, unseen: int, counts: Counts, totals: tuple[
 
 
 def regress(counts: np.ndarray, sums: np.ndarray) -> np.ndarray:
-    """(Z,) probabilities of label 1 by a logistic regression with one weight for each cluster."""
     x = eye_array(len(counts), format="csr")
     rows, weights = np.tile(np.arange(len(counts)), 2), np.concatenate([sums, counts - sums])
     y, occupied = np.repeat([1, 0], len(counts)), weights > 0

@@ -1,10 +1,7 @@
-"""Numba kernels of vocabulary compression. Pure: arrays in, arrays out.
+"""Numba kernels of vocabulary compression. Pure: arrays in, arrays out. They hold no lock of the interpreter.
 
-The values of a feature have ranks 0 … n − 1 in the order of their label rate. N and C are prefix sums over ranks, (n +
-1,) float64: ranks i … j − 1 have N[j] − N[i] records, C[j] − C[i] of them with label 1. A cut k separates rank k − 1
-from rank k. Information is in nats × records.
-
-Kernels hold no lock of the interpreter and use one thread each. They compile when first called, not when imported.
+Values have ranks 0 … n − 1 by label rate. N and C are prefix sums over ranks, (n + 1,) float64: ranks i … j − 1 have
+N[j] − N[i] records, C[j] − C[i] of label 1. Cut k is before rank k. Information is in nats × records.
 """
 
 import heapq
@@ -20,7 +17,7 @@ _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 @njit(cache=True, nogil=True, inline="always")
 def information(n, c, p):
-    """n·f(c/n), f(t) = t·log(t/p) + (1 − t)·log((1 − t)/(1 − p)), of a cluster (Bateni et al. 2019, eq. 3)."""
+    """n·f(c/n), f(t) = t·log(t/p) + (1 − t)·log((1 − t)/(1 − p)) (Bateni et al. 2019, eq. 3)."""
     r, out = c / n, 0.0
     if c > 0:
         out += c * np.log(r / p)
@@ -31,7 +28,7 @@ def information(n, c, p):
 
 @njit(cache=True, nogil=True, inline="always")
 def split_gain(n1, c1, n2, c2):
-    """Information gained by separating two clusters (Δ of eq. 2), as a divergence: small gains keep their digits."""
+    """Δ of eq. 2, as a divergence: small gains keep their digits."""
     n, c, out = n1 + n2, c1 + c2, 0.0
     if c1 > 0:
         out += c1 * np.log(c1 * n / (n1 * c))
@@ -46,7 +43,6 @@ def split_gain(n1, c1, n2, c2):
 
 @njit(cache=True, nogil=True, inline="always")
 def gain_of(N, C, left, k, right):
-    """Information gained by a cut at k inside ranks left … right − 1."""
     return split_gain(N[k] - N[left], C[k] - C[left], N[right] - N[k], C[right] - C[k])
 
 
@@ -66,12 +62,7 @@ def pair_keys(counts, sums):
 
 @njit(cache=True, nogil=True)
 def stochastic_greedy(N, C, bounds, weights, cuts, sample, seed):
-    """Lazier-than-lazy greedy (Mirzasoleiman et al. 2015): `cuts` times the best of `sample` random candidates.
-
-    Each candidate has the index of its segment, so that a query costs O(1). Where a segment is split the smaller half
-    gets a new index, which is O(log n) per candidate over a whole run. Gains of feature d, which starts at rank
-    bounds[d], are multiplied by weights[d]. Returns the cuts in the order in which they were made, and their gains.
-    """
+    """Lazier-than-lazy greedy (Mirzasoleiman et al. 2015). weights[d] multiply gains from rank bounds[d] on."""
     n = N.size - 1
     left, right = np.empty(bounds.size - 1 + cuts, np.int64), np.empty(bounds.size - 1 + cuts, np.int64)
     weight = np.empty(left.size)
@@ -110,7 +101,6 @@ def stochastic_greedy(N, C, bounds, weights, cuts, sample, seed):
 
 @njit(cache=True, nogil=True)
 def largest_gain(N, C):
-    """The largest gain of a single cut, or 0 where there is none."""
     n, best = N.size - 1, 0.0
     for k in range(1, n):
         best = max(best, gain_of(N, C, 0, k, n))
@@ -119,11 +109,7 @@ def largest_gain(N, C):
 
 @njit(cache=True, nogil=True)
 def threshold_cuts(N, C, largest, epsilon, rounds, limit):
-    """Cuts of one machine by decreasing thresholds largest·(1 − ε)^i (Badanidiyuru and Vondrák 2014).
-
-    A gain only falls as cuts are added, so that a candidate whose last gain lies below the threshold is skipped.
-    Returns at most `limit` cuts in the order in which they were made, and the round of each.
-    """
+    """Cuts by thresholds largest·(1 − ε)^i (Badanidiyuru and Vondrák 2014), and the round of each. Gains only fall."""
     n = N.size - 1
     last, following = np.full(n, np.inf), np.full(n + 1, n, np.int64)
     order, round_of, m = np.empty(min(limit, max(n - 1, 0)), np.int64), np.empty(min(limit, max(n - 1, 0)), np.int64), 0
@@ -150,7 +136,6 @@ def loss_of(N, C, S, p, i, j):
 
 @njit(cache=True, nogil=True)
 def single_information(N, C, p):
-    """(n + 1,) prefix sums of the information of single ranks."""
     S = np.zeros(N.size)
     for k in range(N.size - 1):
         S[k + 1] = S[k] + information(N[k + 1] - N[k], C[k + 1] - C[k], p)
@@ -181,13 +166,7 @@ def _first_win(N, C, S, p, best, i, j, low):
 
 @njit(cache=True, nogil=True)
 def penalised(N, C, S, p, penalty, best, before, start, queue):
-    """Cheapest clusters at `penalty` each: a concave least-weight subsequence, in O(n log n).
-
-    Losses satisfy the quadrangle inequality, so that of two starts of a cluster the later one, once better, stays
-    better. A queue holds the starts that are still best somewhere, each with the first end where it is (Hirschberg and
-    Larmore 1987, Galil and Park 1992). What follows `penalty` is scratch. Returns ascending cuts, and the loss without
-    penalties.
-    """
+    """Return cuts of cheapest clusters, in O(n log n) (Galil and Park 1992), and the loss without penalties."""
     n, head, tail = N.size - 1, 0, 1
     best[0], queue[0], start[0] = 0.0, 0, 1
     for j in range(1, n + 1):
@@ -216,10 +195,7 @@ def penalised(N, C, S, p, penalty, best, before, start, queue):
 
 @njit(cache=True, nogil=True)
 def quadratic_program(N, C, S, p, limit):
-    """Dynamic program of Kurkoski and Yagi 2014 over all starts: O(n²·limit).
-
-    Returns (limit + 1, n + 1) smallest losses of the first j ranks in m clusters, and starts of the last clusters.
-    """
+    """Losses (limit + 1, n + 1) and last starts of m clusters of j ranks, O(n²·limit) (Kurkoski and Yagi 2014)."""
     n = N.size - 1
     loss, starts = np.full((limit + 1, n + 1), np.inf), np.zeros((limit + 1, n + 1), np.int32)
     loss[0, 0] = 0.0
@@ -262,12 +238,7 @@ def divided_program(N, C, S, p, limit):
 
 @njit(cache=True, nogil=True)
 def agglomerate(N, C, bounds, weights, merges):
-    """Merge `merges` times the two clusters whose union loses least (Slonim and Tishby 2001).
-
-    With two labels the cheapest pair is always a pair of neighbours: moving a cluster's partner nearer to it lowers the
-    cost of the union, whatever the partner weighs. So a heap of neighbours serves: O(n log n). Returns (n,) whether a
-    cluster starts at each rank.
-    """
+    """Merge `merges` times the neighbours whose union loses least, and return (n,) starts: O(n log n)."""
     n = N.size - 1
     starts, before, after = np.ones(n, np.bool_), np.empty(n + 1, np.int64), np.empty(n + 1, np.int64)
     weight, fixed = np.empty(n), np.zeros(n + 1, np.bool_)
@@ -295,7 +266,6 @@ def agglomerate(N, C, bounds, weights, merges):
 
 @njit(cache=True, nogil=True)
 def information_of(counts, sums, labels, n, c):
-    """Information preserved and lost by clusters of units, with (m,) records n and label sums c."""
     p, preserved, lost = c.sum() / n.sum(), 0.0, 0.0
     for k in range(n.size):
         preserved += information(n[k], c[k], p)

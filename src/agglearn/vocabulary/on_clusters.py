@@ -1,8 +1,4 @@
-"""Learning from compressed features (Bateni et al. 2019, section 3.2): a quantiser, then a classifier on its clusters.
-
-Both are fitted to the same records. Others choose the classifier's settings, so that clusters that fit the labels by
-chance count.
-"""
+"""A quantiser, then a classifier on its clusters (Bateni et al. 2019, section 3.2)."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -25,11 +21,7 @@ from agglearn.vocabulary.quantizer import Quantizer, look_up
 
 
 class ClusterClassifier(StagedClassifier):
-    """Base of learners that compress the features and predict with the best candidate on validation rows.
-
-    Of equal candidates the first is taken. It is not fitted again to the validation rows. Subclasses write
-    `_candidates(rows)`, which yields predictors, and `_probabilities`.
-    """
+    """Base of learners that predict with the best candidate on validation rows, which it is not fitted to again."""
 
     observes = Records
     quantizer: Quantizer
@@ -56,7 +48,6 @@ class ClusterClassifier(StagedClassifier):
         raise NotImplementedError
 
     def _probabilities(self, candidate: Any, positions: np.ndarray) -> np.ndarray:
-        """(n,) P(Y=1) by a candidate."""
         raise NotImplementedError
 
     def warm_up(self) -> None:
@@ -64,7 +55,6 @@ class ClusterClassifier(StagedClassifier):
         self.quantizer.warm_up()
 
     def _positions(self, codes: np.ndarray) -> np.ndarray:
-        """(n, D) int64 positions of clusters among those of all features."""
         return look_up(self.quantizer_, codes.T) + np.cumsum([0, *self.sizes_[:-1]])
 
     def _predict_positive(self, X: pd.DataFrame | np.ndarray) -> np.ndarray:
@@ -83,21 +73,17 @@ class LogisticOnClusters(ClusterClassifier):
 
     Parameters
     ----------
-    quantizer : Quantizer
-    l2, validation, max_iter : sequence of float, float, int
+    quantizer, l2, validation, max_iter, random_state : Quantizer, sequence of float, float, int, int or None
         Values of λ in λ‖θ‖², added to the sum of the negative log-likelihoods. Fraction of the records that chooses
-        among them. Largest number of iterations of each fit.
-    random_state : int, RandomState, Generator or None
-        Seed of the validation records, and of the quantiser.
+        among them, which the clusters are not fitted to. Iterations of each fit. Seed of the choice, and of the
+        quantiser.
 
     Attributes
     ----------
-    quantizer_ : Quantizer
-    tries_, sizes_ : list
+    quantizer_, tries_, sizes_ : Quantizer, list, list
         (weights, intercept) of each λ, and number of clusters of each feature.
     scores_, best_ : ndarray, int
         Mean log-likelihood of the validation rows for each λ, and the index of the λ that predicts.
-    encoder_, classes_ : FrameEncoder, ndarray
     """
 
     quantizer: Quantizer
@@ -123,7 +109,7 @@ class LogisticOnClusters(ClusterClassifier):
 
 @dataclass(eq=False, repr=False)
 class NetworkOnClusters(ClusterClassifier):
-    """Embeddings of the clusters, then a multi-layer perceptron, trained with Adam (JAX).
+    """Embeddings of the clusters, then a multi-layer perceptron, trained with Adam. NotAvailable without JAX.
 
     Settings are drawn from the paper's ranges (appendix A.2): hidden units 100–1280, hidden layers 1–5, learning rate
     1e-6–0.01 and norm of clipped gradients 1–1000 (both log-uniform), weight decay 0–1e-4. The first trial has plain
@@ -132,24 +118,11 @@ class NetworkOnClusters(ClusterClassifier):
 
     Parameters
     ----------
-    quantizer : Quantizer
-    trials, epochs, batch_size, embedding : int
-        Number of settings (the paper: 2,000, by a Gaussian process and on the test records), of passes over the rows,
-        and of rows per step. Width of the embeddings.
+    quantizer, trials, epochs, batch_size, embedding : Quantizer, int, int, int, int
+        Number of settings (the paper: 2,000), of passes over the rows, and of rows per step. Width of the embeddings.
     validation, random_state
-        As in `LogisticOnClusters`.
-
-    Attributes
-    ----------
-    tries_, settings_ : list of dict
-        Weights by name, and settings, of each trial.
-    quantizer_, scores_, best_, encoder_, classes_, sizes_
-        As in `LogisticOnClusters`.
-
-    Raises
-    ------
-    NotAvailable
-        JAX is not installed.
+        As in `LogisticOnClusters`, and so are the attributes `quantizer_`, `scores_`, `best_` and `sizes_`. `tries_`
+        and `settings_` have weights by name, and settings, of each trial.
     """
 
     quantizer: Quantizer

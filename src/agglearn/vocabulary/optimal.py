@@ -1,10 +1,4 @@
-"""The clusters of most information, exactly and at any size.
-
-The paper has only the quadratic dynamic program of Kurkoski and Yagi 2014, for small vocabularies. The loss of a
-cluster satisfies the quadrangle inequality, so that the smallest loss L(m) in m clusters is convex in m (Aggarwal,
-Schieber, Tokuyama 1994). With a penalty λ per cluster in place of the budget, the best clusters are a least-weight
-subsequence, found in O(n log n). One λ for all features divides a global budget optimally, too.
-"""
+"""The clusters of most information, exactly. The smallest loss in m clusters is convex in m (Aggarwal et al. 1994)."""
 
 import itertools
 from dataclasses import dataclass
@@ -28,20 +22,13 @@ class OptimalQuantizer(Quantizer):
     """Clusters of the largest possible information for the budget, over one feature or many.
 
     Where the budget exceeds the number of distinct label rates, as many clusters as these are used: they lose nothing.
-    What is not described here is as in `Quantizer`.
+    `penalty_` is the λ at which the budget is spent (`lagrangian`): about the nats that one more cluster would gain.
 
     Parameters
     ----------
-    budget
-    algorithm : {'lagrangian', 'divide', 'quadratic'}
-        `lagrangian` takes O(n log n) for each λ, `divide`, the dynamic program by divide and conquer, O(n·m·log n),
-        `quadratic`, the one over all starts, O(n²·m). All three find the same loss.
-    min_count, shrinkage, noisy, random_state
-
-    Attributes
-    ----------
-    penalty_ : float
-        λ at which the budget is spent (`lagrangian`): about the nats that one more cluster would gain.
+    budget, algorithm, min_count, shrinkage, noisy, random_state
+        As in `Quantizer`. `lagrangian` takes O(n log n) for each λ, `divide`, a dynamic program, O(n·m·log n), and
+        `quadratic`, that of Kurkoski and Yagi 2014, O(n²·m). All three find the same loss.
     """
 
     algorithm: Literal["lagrangian", "divide", "quadratic"] = "lagrangian"
@@ -57,16 +44,12 @@ class OptimalQuantizer(Quantizer):
 
 @dataclass(frozen=True)
 class Solution:
-    """Cuts of every feature that are best at some penalty, with the clusters and the loss (nats) of all together."""
-
     cuts: list[np.ndarray]
     clusters: int
     loss: float
 
 
 class PenalisedSolver:
-    """The best clusters of one feature for any penalty."""
-
     def __init__(self, ranking: Ranking):
         self.ranking, self.p = ranking, ranking.base_rate
         self.S = kernels.single_information(ranking.N, ranking.C, self.p)
@@ -81,11 +64,7 @@ class PenalisedSolver:
 
 
 def solve_budget(solvers: list[PenalisedSolver], budget: int) -> tuple[list[np.ndarray], float]:
-    """Return cuts of every feature that lose least with exactly `budget` clusters in all, and their penalty.
-
-    Two solutions bracket the penalty. A power law moves it, in the end the slope of the chord between them. Where no
-    solution lies below the chord, both are best at its slope, and so is every mixture of their cuts.
-    """
+    """Return cuts that lose least with exactly `budget` clusters, and their penalty, bracketed by two solutions."""
     everything = sum(s.S[-1] / s.ranking.N[-1] for s in solvers)
     few = Solution([np.empty(0, np.int64)] * len(solvers), len(solvers), everything)
     sizes = [s.ranking.n_ranks for s in solvers]
@@ -127,7 +106,6 @@ def _solve(solvers: list[PenalisedSolver], penalty: float) -> Solution:
 
 
 def combine(few: Solution, many: Solution, budget: int) -> list[np.ndarray]:
-    """Return cuts of exactly `budget` clusters from two solutions that are best at the same penalty."""
     left, out = budget - few.clusters, []
     for a, b in zip(few.cuts, many.cuts, strict=True):
         take = min(left, max(len(b) - len(a), 0))
@@ -137,10 +115,7 @@ def combine(few: Solution, many: Solution, budget: int) -> list[np.ndarray]:
 
 
 def splice(few: np.ndarray, many: np.ndarray, cuts: int) -> np.ndarray:
-    """Return the first cuts of `many` and the last of `few`, joined where a cluster of `many` lies within one of `few`.
-
-    By the quadrangle inequality that costs nothing, and there is such a cluster (Aggarwal, Schieber, Tokuyama 1994).
-    """
+    """Return the first cuts of `many` and the last of `few`, joined at a cluster of `many` within one of `few`."""
     a, b = (np.concatenate([[-1], c, [np.iinfo(np.int64).max]]) for c in (few, many))
     extra = cuts - len(few)
     i = extra + int(np.argmax(b[extra + 1 :][: len(a) - 1] <= a[1:]))
@@ -148,7 +123,7 @@ def splice(few: np.ndarray, many: np.ndarray, cuts: int) -> np.ndarray:
 
 
 def dynamic_program(rankings: list[Ranking], budget: int, algorithm: str) -> list[np.ndarray]:
-    """Return cuts of every feature by a dynamic program. Losses are convex, so that the largest savings win."""
+    """Losses are convex, so that the largest savings win."""
     program = kernels.divided_program if algorithm == "divide" else kernels.quadratic_program
     spare, tables, savings = budget - len(rankings), [], []
     for r in track(rankings, "features"):

@@ -38,19 +38,16 @@ class Quantizer(TransformerMixin, Estimator):
 
     `fit` takes contingency tables, of which only those of single features are used. Noise on them is removed first
     (`shrinkage.remove_noise`), and the information is an estimate. It also takes counts and label sums of the values:
-    two 1-D arrays for one feature, or two dicts {feature: array} for several under one budget, with the values 0, 1, …,
-    or those of the index of a pandas Series. Or it takes records, a data frame or 2-D array of raw values, and binary
-    labels.
+    two 1-D arrays for one feature, or two dicts {feature: array} for several under one budget. Values are 0, 1, …, or
+    those of a Series' index. Or it takes records, a data frame or 2-D array of raw values, and binary labels.
 
     Parameters
     ----------
-    budget : int or float
-        Clusters over all features together, or, below 1, that fraction of the number of values.
-    min_count : float
-        Values of fewer records become one value first.
+    budget, min_count : int or float, float
+        Clusters over all features, or, below 1, a fraction of the number of values. Values of fewer records are joined.
     shrinkage : None, 'beta_binomial' or float
-        None takes raw label rates, as the paper does. `beta_binomial`, or a number of records at the base rate, shrinks
-        rates for ranking and clustering. Attributes are in raw rates.
+        None takes raw label rates, as the paper does. Others shrink those that rank and cluster, by a fitted prior or a
+        number of records at the base rate. Attributes are in raw rates.
     noisy : bool
         Whether counts given as arrays have noise. They may then be fractional, and are clipped, with a warning.
     random_state : int, RandomState, Generator or None
@@ -58,22 +55,15 @@ class Quantizer(TransformerMixin, Estimator):
 
     Attributes
     ----------
-    labels_ : ndarray of shape (V,) or dict
-        Int32 cluster of each value, or {feature: (V,)}. 0 is the cluster of the lowest label rates.
-    unseen_ : int or dict
-        Cluster for unseen values, or {feature: cluster}: that of the rare values where `min_count` makes one, else the
-        one whose label rate is nearest to that of all records.
-    n_clusters_ : int
-        Clusters of all features together.
-    information_, information_loss_, relative_loss_ : float
-        I(Z; C) and I(X; C) − I(Z; C) in nats, added up over features, and the latter divided by Σ I(X; C), as in the
-        paper.
+    labels_, unseen_ : ndarray of shape (V,) or dict, int or dict
+        Int32 cluster of each value, or {feature: (V,)}. 0 is the cluster of the lowest label rates. Cluster for unseen
+        values: that of the rare ones by `min_count`, else the one nearest to the base rate.
+    n_clusters_, information_, information_loss_, relative_loss_ : int, float, float, float
+        Clusters of all features. I(Z; C) and I(X; C) − I(Z; C) in nats, added up, and the latter over Σ I(X; C).
     feature_information_, borders_ : dict
         {feature: I(Z; C) in nats}, {feature: (clusters − 1,) label rates between neighbouring clusters}.
-    encoder_ : FrameEncoder or None
-        Encoder of the raw columns, None after a fit to arrays.
-    features_, values_ : list of str, dict
-        Names of the features, and {feature: names of its values} for arrays whose index names them.
+    encoder_, features_, values_ : FrameEncoder or None, list of str, dict
+        None after a fit to arrays. Names of the features. {feature: names of its values} where an index names them.
 
     Raises
     ------
@@ -141,7 +131,6 @@ class Quantizer(TransformerMixin, Estimator):
         raise NotImplementedError
 
     def _describe(self, rankings: list[Ranking], clusters: list[np.ndarray]) -> None:
-        """Set the learned attributes from the clusters of units."""
         self.features_, self.labels_, self.unseen_, self.borders_ = [r.name for r in rankings], {}, {}, {}
         self.feature_information_, self.n_clusters_, self.information_loss_ = {}, 0, 0.0
         for r, labels in zip(rankings, clusters, strict=True):
@@ -189,10 +178,9 @@ class Quantizer(TransformerMixin, Estimator):
     def fit_transform(  # type: ignore[override]  # also arrays and records
         self, X: Values, y: Values | None = None, folds: Annotated[int, Range(2)] = 5
     ) -> np.ndarray | dict[str, np.ndarray]:
-        """Fit, then return clusters that a learner can be fitted to, or `labels_` after a fit to arrays.
+        """Fit, and return clusters by label rates in other folds of the records (`labels_` after a fit to arrays).
 
-        A record's own label must not choose its cluster. Clusters follow from label rates in the other folds of the
-        records, so that `fit(X, y).transform(X)` gives other ones. scikit-learn's `TargetEncoder` does the same.
+        A record's own label must not choose its cluster, so that `fit(X, y).transform(X)` gives other ones.
 
         Parameters
         ----------
@@ -278,7 +266,6 @@ def single_tables(tables: ContingencyTables) -> dict[str, tuple[np.ndarray, np.n
 def estimate_counts(
     tables: ContingencyTables, table: Table, variance: float, fraction: float = 1.0
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return (V,) counts and label sums of a single feature, with the noise of `variance` removed."""
     counts, sums = table.dense()
     if tables.noise is None:
         return counts, sums
@@ -287,7 +274,6 @@ def estimate_counts(
 
 
 def whole_budget(budget: float, rankings: list[Ranking]) -> int:
-    """Return the budget in clusters."""
     units = sum(r.n_units for r in rankings)
     clusters = round(float(budget) * units) if budget < 1 else budget
     if clusters < len(rankings):
@@ -298,7 +284,6 @@ def whole_budget(budget: float, rankings: list[Ranking]) -> int:
 
 
 def _tables(X: object, y: object) -> ContingencyTables:
-    """Tables of single features of records. Every column is categorical."""
     frame = as_frame(X)
     if frame.empty:
         raise DataError("there are no records")
@@ -311,7 +296,6 @@ def _tables(X: object, y: object) -> ContingencyTables:
 
 
 def _values(name: str, counts: object) -> list:
-    """Names of the values where a Series has them, else an empty list."""
     if not isinstance(counts, pd.Series) or counts.index.equals(pd.RangeIndex(len(counts))):
         return []
     if not counts.index.is_unique:
@@ -321,7 +305,6 @@ def _values(name: str, counts: object) -> list:
 
 
 def _align(name: str, counts: object, sums: object) -> object:
-    """Label sums in the order of the counts, where both are Series."""
     if not (isinstance(counts, pd.Series) and isinstance(sums, pd.Series)):
         return sums
     if len(counts) != len(sums) or not sums.index.isin(counts.index).all():

@@ -1,8 +1,4 @@
-"""The values of one feature in the order of their label rates, equal rates merged.
-
-An optimal cluster has values that are neighbours in that order (Kurkoski and Yagi 2014, lemma 3). Values of equal rates
-stay together, since separating them gains nothing. So n distinct rates stand for any number of values.
-"""
+"""The values of one feature by label rate. Optimal clusters are neighbours (Kurkoski and Yagi 2014, lemma 3)."""
 
 import warnings
 from collections.abc import Callable, Iterable
@@ -23,7 +19,7 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class Ranking:
-    """One feature. Its units are clustered: values, and last all values of fewer records than `min_count` together."""
+    """One feature. Its units are values, and last all values of fewer records than `min_count` together."""
 
     name: str
     units: np.ndarray  # (V,) unit of each value, −1 for values without records
@@ -36,22 +32,18 @@ class Ranking:
 
     @property
     def n_units(self) -> int:
-        """U, the number of units."""
         return len(self.counts)
 
     @property
     def n_ranks(self) -> int:
-        """n, the number of distinct rates."""
         return len(self.N) - 1
 
     @property
     def base_rate(self) -> float:
-        """Label rate of all records."""
         return self.C[-1] / self.N[-1]
 
     @property
     def total_information(self) -> float:
-        """I(X; C) in nats, of the rates that are ranked."""
         return kernels.single_information(self.N, self.C, self.base_rate)[-1] / self.N[-1]
 
     def labels(self, cuts: np.ndarray) -> np.ndarray:
@@ -71,17 +63,13 @@ class Ranking:
     def from_counts(
         cls, name: str, counts: np.ndarray, sums: np.ndarray, min_count: float = 0, shrinkage: str | float | None = None
     ) -> Self:
-        """Return the ranking of one feature. `Quantizer` describes the parameters."""
         units, counts, sums, pooled = pool_rare(counts, sums, min_count)
         ranked = sums if shrinkage is None else shrink_sums(counts, sums, shrinkage)
         return cls(name, units, counts, sums, *rank_rates(counts, ranked), pooled)
 
 
 def rank_rates(counts: np.ndarray, sums: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return `ranks`, `N` and `C` of a `Ranking`.
-
-    Most values have few records, and so one of few pairs of count and label sum. Pairs are sorted, not values.
-    """
+    """Return `ranks`, `N` and `C` of a `Ranking`. Pairs of count and label sum are sorted, since they are few."""
     keys, times = kernels.pair_keys(counts, sums)
     pairs, large = np.flatnonzero(times), np.flatnonzero(keys < 0)
     n = np.floor((np.sqrt(8.0 * pairs + 1) - 1) / 2)
@@ -101,7 +89,6 @@ def rank_rates(counts: np.ndarray, sums: np.ndarray) -> tuple[np.ndarray, np.nda
 def pool_rare(
     counts: np.ndarray, sums: np.ndarray, min_count: float
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, bool]:
-    """Return `units`, `counts`, `label_sums` and `pooled` of a `Ranking`."""
     rare = (counts > 0) & (counts < min_count)
     own = (counts > 0) & ~rare
     others = np.where(rare, own.sum(), -1)
@@ -147,7 +134,6 @@ def validate_counts(name: str, counts: object, label_sums: object, noisy: bool) 
 
 
 def in_threads(function: Callable[..., Result], *items: Iterable[Any]) -> list[Result]:
-    """Return the results of a function for each of the items. It runs in threads, for kernels that hold no lock."""
     threads = numba.config.NUMBA_NUM_THREADS  # type: ignore[attr-defined]
     if threads == 1:
         return list(track(map(function, *items), "features"))

@@ -1,9 +1,4 @@
-"""Empirical Bayes estimates of counts and label rates, from all values of a feature.
-
-The paper takes raw rates and leaves better estimates to future work (section 3). Here c of n records with label 1 give
-the rate (c + a) / (n + a + b), where Beta(a, b) is the distribution of the rates of the feature's values. Noise of
-known variance is removed before that.
-"""
+"""Empirical Bayes: c of n records have the rate (c + a) / (n + a + b), for rates from Beta(a, b) without noise."""
 
 import numpy as np
 from scipy.optimize import minimize
@@ -27,10 +22,8 @@ def remove_noise(
 ) -> tuple[np.ndarray, np.ndarray]:
     """(V,) estimates of true counts and label sums: 0 ≤ label sum ≤ count, and counts add up to the total.
 
-    Counts are the nearest ones (least squares) that are not negative and add up to the total: small ones become 0. The
-    excess of a label sum over the base rate, c̃ − r·ñ, is multiplied by s/(s + σ²). σ² is the variance of its noise,
-    and s = n²τ² + n·r(1 − r) its variance under the variance τ² between rates. τ² is estimated by moments. `variances`
-    are those of the noise on a count and on a label sum.
+    Counts are projected. The excess of a label sum, c̃ − r·ñ, is multiplied by s/(s + σ²), σ² the variance of its noise
+    and s = n²τ² + n·r(1 − r) its own, with τ² between rates by moments.
     """
     rate = float(np.clip(positives / total, 1e-9, 1 - 1e-9))
     excess, noise, v = sums - rate * counts, variances[1] + rate**2 * variances[0], rate * (1 - rate)

@@ -18,19 +18,13 @@ class SubmodularQuantizer(Quantizer):
     """Lazier-than-lazy greedy cuts: each is the best of n·log(1/ε)/m random candidates (theorem 4).
 
     Candidates are the n borders between distinct label rates, and m is the number of cuts. In expectation the clusters
-    of one feature have at least 1 − 1/e − ε of the information of the best ones. O(n log n). The rest is described by
-    `Quantizer`.
+    of one feature have at least 1 − 1/e − ε of the information of the best ones. O(n log n).
 
     Parameters
     ----------
-    budget
-    epsilon : float
-        ε, in (0, 1).
-    allocation : {'merged', 'joint'}
-        Division of the budget over several features. `merged` is the paper's: each feature is cut as if it had the
-        whole budget, then the cuts of largest gain are taken. `joint` is one greedy run with the same guarantee, in
-        which a cut is the best of as many candidates as the runs on each feature draw together.
-    min_count, shrinkage, noisy, random_state
+    budget, epsilon, allocation, min_count, shrinkage, noisy, random_state
+        As in `Quantizer`. ε is in (0, 1). `merged` is the paper's: each feature is cut as if it had the whole budget,
+        then the cuts of largest gain are taken. `joint` is one greedy run over all features with the same guarantee.
     """
 
     epsilon: Part = 0.01
@@ -46,8 +40,6 @@ class SubmodularQuantizer(Quantizer):
         return [r.labels(c) for r, c in zip(rankings, joined.split(chosen), strict=True)]
 
     def _merge(self, rankings: list[Ranking], joined: "ConcatenatedFeatures", cuts: int, state: int) -> np.ndarray:
-        """The `cuts` cuts of largest gain from runs on each feature."""
-
         def run(d: int, ranking: Ranking) -> tuple[np.ndarray, np.ndarray]:
             alone = ConcatenatedFeatures.from_rankings([ranking])
             return self._run_greedy(alone, min(cuts, ranking.n_ranks - 1), state, d)
@@ -60,7 +52,6 @@ class SubmodularQuantizer(Quantizer):
     def _run_greedy(
         self, joined: "ConcatenatedFeatures", cuts: int, state: int, stream: str | int
     ) -> tuple[np.ndarray, np.ndarray]:
-        """(cuts, their gains) of one greedy run."""
         candidates = np.diff(joined.bounds) - 1
         fraction = math.log(1 / self.epsilon) / np.maximum(np.minimum(cuts, candidates), 1)
         sample = int(np.ceil(candidates * fraction).sum())
@@ -79,18 +70,15 @@ class ConcatenatedFeatures:
 
     @classmethod
     def from_rankings(cls, rankings: list[Ranking]) -> Self:
-        """Return the features of these rankings."""
         bounds = np.cumsum([0, *(r.n_ranks for r in rankings)])
         weights = np.array([1 / r.N[-1] for r in rankings])
         return cls(_chain([r.N for r in rankings]), _chain([r.C for r in rankings]), bounds, weights)
 
     @property
     def n_ranks(self) -> int:
-        """Number of ranks of all features together."""
         return int(self.bounds[-1])
 
     def split(self, cuts: np.ndarray) -> list[np.ndarray]:
-        """Return the cuts of each feature, counted from its own first rank."""
         cuts = np.sort(cuts)
         ends = np.searchsorted(cuts, self.bounds)
         return [cuts[a:b] - low for a, b, low in zip(ends[:-1], ends[1:], self.bounds[:-1], strict=True)]

@@ -18,10 +18,8 @@ def first_lines(inputs: Inputs, out: Path, member: str, lines: int) -> None:
 
     Parameters
     ----------
-    inputs, out : Inputs, Path
-        The archive, compressed by gzip, and the text file to write, with the bytes of the lines as they are.
-    member, lines : str, int
-        Path of the text file in the archive, and how many lines. Fewer are a DataError.
+    inputs, out, member, lines : Inputs, Path, str, int
+        The archive, compressed by gzip, the text file to write, the path in the archive. Fewer lines are a DataError.
     """
     source = only(inputs)
     try:
@@ -45,12 +43,11 @@ def _head(text: Iterable[bytes] | None, out: Path, member: str, lines: int) -> N
 
 
 def tar_archive(inputs: Inputs, out: Path) -> None:
-    """Write all inputs into one gzipped tar archive, sorted by name. Equal inputs give equal bytes.
+    """Write all inputs (name in the archive → file) into a gzipped tar archive. Equal inputs give equal bytes.
 
     Parameters
     ----------
     inputs, out : Inputs, Path
-        Name in the archive → file, and the archive to write.
     """
     with (
         open(out, "wb") as raw,

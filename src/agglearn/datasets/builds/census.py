@@ -16,17 +16,14 @@ CODES = {"SERIALNO": 0, "STATE": 2, "PUMA": 5}  # names of things, not numbers, 
 
 
 def person_columns(inputs: Inputs, out: Path, columns: list[str]) -> None:
-    """Write some columns of a person file of the American Community Survey as Parquet, one row per person, in its order.
+    """Write columns of a person file of the American Community Survey as Parquet, one row per person, in its order.
 
-    Numbers become 64-bit integers, empty fields are missing. `SERIALNO`, `STATE` and `PUMA` stay text, the latter two with
-    their leading zeros.
+    Numbers become 64-bit integers, empty fields are missing. `SERIALNO`, `STATE` and `PUMA` stay text.
 
     Parameters
     ----------
-    inputs, out : Inputs, Path
-        `psam_p*.csv` of the public use microdata, and the Parquet file to write.
-    columns : list[str]
-        Names, in the order of the file to write.
+    inputs, out, columns : Inputs, Path, list[str]
+        `psam_p*.csv` of the public use microdata, the Parquet file to write, and its columns in order.
     """
     source = only(inputs)
     types = {c: pa.string() if c in CODES else pa.int64() for c in columns}
@@ -43,22 +40,18 @@ def person_columns(inputs: Inputs, out: Path, columns: list[str]) -> None:
 
 
 class TractsAndCounties(TypedDict):
-    """Files of the Census Bureau: PUMA of each tract, and names of the counties."""
-
     tracts: Source
     counties: Source
 
 
 def puma_counties(inputs: TractsAndCounties, out: Path, puma: str, county: str) -> None:
-    """Write which PUMAs and counties overlap, by sharing a census tract, as `agglearn.datasets.census.read_crosswalk` reads it.
+    """Write which PUMAs and counties share a census tract, as `agglearn.datasets.census.read_crosswalk` reads it.
 
     Parameters
     ----------
-    inputs : TractsAndCounties
-        `tracts`, the Bureau's relation of tracts to PUMAs (`STATEFP,COUNTYFP,TRACTCE,PUMA5CE`). `counties`, its list of
-        counties (`STATE|STATEFP|COUNTYFP|…|COUNTYNAME|…`). A county that it lacks is called by its number.
-    out, puma, county : Path, str, str
-        CSV to write, with two header lines, and the names of these columns.
+    inputs, out, puma, county : TractsAndCounties, Path, str, str
+        `tracts` (`STATEFP,COUNTYFP,TRACTCE,PUMA5CE`) and `counties` (`STATE|STATEFP|COUNTYFP|…|COUNTYNAME|…`) of the
+        Bureau. A county that these lack is called by its number. CSV with two header lines, and names of two columns.
     """
     tracts = _text(inputs["tracts"], ",", ["STATEFP", "COUNTYFP", "PUMA5CE"])
     listed = _text(inputs["counties"], "|", ["STATE", "STATEFP", "COUNTYFP", "COUNTYNAME"])

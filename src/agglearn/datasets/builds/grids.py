@@ -15,16 +15,13 @@ SHRINK = 1e-6  # a side that ends on the border of two voxels takes the inner on
 
 
 def occupancy_grids(inputs: Inputs, out: Path, size: int = 30, padding: int = 3) -> None:
-    """Write the grids of all meshes as `X_train`, `y_train`, `X_test`, `y_test` (uint8 grids, int64 classes) into an NPZ.
-
-    Classes are numbered in alphabetical order. Within a class the shapes are in the order of their names.
+    """Write the grids of all meshes as `X_train`, `y_train`, `X_test`, `y_test` (uint8, int64 classes) into an NPZ.
 
     Parameters
     ----------
-    inputs, out : Inputs, Path
-        A zip with `<name>/<class>/<train|test>/<shape>.off`, as ModelNet's, and the NPZ to write.
-    size, padding : int
-        Voxels along an edge, and free ones at each side.
+    inputs, out, size, padding : Inputs, Path, int, int
+        A zip with `<name>/<class>/<train|test>/<shape>.off`, the NPZ, voxels along an edge, free ones at each side.
+        Classes, and shapes within a class, are in alphabetical order.
     """
     source, arrays = only(inputs), dict[str, np.ndarray]()
     try:
@@ -59,7 +56,6 @@ def occupancy(vertices: np.ndarray, triangles: np.ndarray, size: int, padding: i
 
 @njit(cache=True)
 def mark_triangles(corners, grid):
-    """Set every voxel of a cubic grid that a triangle touches."""
     last = len(grid) - 1
     first, end = np.empty(3, np.int64), np.empty(3, np.int64)
     for f in range(len(corners)):
@@ -77,11 +73,7 @@ def mark_triangles(corners, grid):
 
 @njit(cache=True)
 def touches(triangle, x, y, z):
-    """Whether a triangle and the unit cube around (x, y, z) have a common point, if their bounding boxes have one.
-
-    Two convex bodies are apart exactly when a plane separates them. Candidates are the plane of the triangle and those along
-    one edge of each body (Akenine-Möller 2001).
-    """
+    """Whether no plane separates a triangle and a unit cube (Akenine-Möller 2001), if their bounding boxes meet."""
     a, b, c = triangle[0], triangle[1], triangle[2]
     u0, u1, u2 = b[0] - a[0], b[1] - a[1], b[2] - a[2]
     v0, v1, v2 = c[0] - a[0], c[1] - a[1], c[2] - a[2]
@@ -101,7 +93,6 @@ def touches(triangle, x, y, z):
 
 @njit(cache=True, inline="always")
 def apart(triangle, x, y, z, n0, n1, n2):
-    """Whether the projections of triangle and cube on the direction n do not meet."""
     s = triangle[0, 0] * n0 + triangle[0, 1] * n1 + triangle[0, 2] * n2
     low = high = s
     for k in range(1, 3):

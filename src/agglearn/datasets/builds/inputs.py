@@ -12,17 +12,15 @@ Inputs = Mapping[str, Source]
 
 
 def only(inputs: Inputs) -> Source:
-    """The input of a rule that takes one, whatever its name."""
     if len(inputs) != 1:
         raise DataError(f"the rule takes one input, the route names {len(inputs)}: {', '.join(inputs)}")
     return next(iter(inputs.values()))
 
 
 def open_input(source: Source) -> contextlib.AbstractContextManager[BinaryIO]:
-    """A binary stream of an input. A path is closed afterwards, a stream is left to its owner."""
+    """A path is closed afterwards, a stream is left to its owner."""
     return open(source, "rb") if isinstance(source, Path) else contextlib.nullcontext(source)
 
 
 def name_of(source: Source) -> str:
-    """What messages call an input."""
     return str(source if isinstance(source, Path) else getattr(source, "name", "the stream"))

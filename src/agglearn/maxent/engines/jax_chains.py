@@ -1,9 +1,4 @@
-"""Persistent Gibbs chains in JAX: on an accelerator where JAX has one, else on the processor. This module imports JAX.
-
-Lines 2–7 of Algorithm 1 (Gilotte et al. 2022) run over all chains at once, feature by feature. Streams differ from
-those of `numba_chains`, so weights agree to Monte-Carlo error. On one device a seed gives one result. Numbers are
-32-bit by explicit types.
-"""
+"""Lines 2–7 of Algorithm 1 (Gilotte et al. 2022) in JAX, all chains at once. On one device a seed gives one result."""
 
 import functools
 import math
@@ -29,8 +24,6 @@ MAX_CHAINS = 1 << 18
 
 
 class Shape(NamedTuple):
-    """What a compiled sweep depends on."""
-
     offsets: tuple[int, ...]  # of each feature, as in `WeightIndex`
     sizes: tuple[int, ...]
     wide: tuple[bool, ...]  # whether Metropolis–Hastings moves a feature
@@ -40,8 +33,6 @@ class Shape(NamedTuple):
 
 
 class Weights(NamedTuple):
-    """Arrays on the device."""
-
     theta: "Array"  # (K, K), of pairs with the label, symmetric, and of single features on the diagonal
     leading: "list[Array]"  # per feature (2(K + 1), size): rows of y = 0, its single weights, the same of y = 1
     threshold: "Array"  # (K,), as are the next two, see `numba_chains.proposals`
@@ -50,8 +41,6 @@ class Weights(NamedTuple):
 
 
 class JaxChains:
-    """`agglearn.maxent.engines.numba_chains.Chains` in JAX."""
-
     def __init__(
         self, index: WeightIndex, n: int, intercept: float, seed: int, start: str = "marginals", sampler: str = "gibbs",
         n_proposals: int = 8,
@@ -72,11 +61,9 @@ class JaxChains:
 
     @property
     def positions(self) -> np.ndarray:
-        """(n, D) positions of the chains."""
         return np.concatenate([np.asarray(block) for block in self.blocks])
 
     def set_weights(self, mu: np.ndarray, theta: np.ndarray) -> None:
-        """Use these (w,) weights from now on."""
         index, k = self.index, self.index.n_modalities
         single, rows, columns = index.single, index.rows, index.columns
         mu, theta = index.expand(mu).astype(np.float32), index.expand(theta).astype(np.float32)
@@ -93,7 +80,6 @@ class JaxChains:
         self.weights = Weights(jnp.asarray(with_label), towards, *self.proposals)
 
     def sweep(self, iteration: int, n_sweeps: int = 1, marginalize: bool = True) -> tuple[np.ndarray, np.ndarray]:
-        """Move all chains, and return the sums of `Chains.sweep`."""
         counts, sums = np.zeros((2, len(self.index.rows)))
         for number, block in enumerate(self.blocks):
             words = np.random.SeedSequence([self.seed, iteration, number]).generate_state(2)
@@ -110,7 +96,7 @@ class JaxChains:
 def _sweep(
     shape: Shape, n_sweeps: int, marginalize: bool, x: "Array", weights: Weights, intercept: "Array", key: "Array"
 ) -> "tuple[Array, Array, Array, Array]":
-    """Positions after some sweeps, and per cell the count of chains and the two halves of their sum of P(Y=1|X)."""
+    """Positions, and per cell the count of chains and the two halves of their sum of P(Y=1|X)."""
     for k in range(n_sweeps):
         label, moves = jax.random.split(jax.random.fold_in(key, k))
         y = (_uniform(label, (len(x),)) < _probability(x, weights, intercept)).astype(jnp.int32)
@@ -124,7 +110,6 @@ def _uniform(key: "Array", shape: tuple[int, ...]) -> "Array":
 
 
 def _probability(x: "Array", weights: Weights, intercept: "Array") -> "Array":
-    """P(Y = 1 | x) (eq. 3), (n,) float32."""
     z = jnp.full(len(x), intercept, jnp.float32)
     for d in range(x.shape[1]):
         z += weights.theta[x[:, d, None], x[:, d:]].sum(axis=1)
@@ -132,7 +117,6 @@ def _probability(x: "Array", weights: Weights, intercept: "Array") -> "Array":
 
 
 def _move(shape: Shape, x: "Array", y: "Array", weights: Weights, key: "Array") -> "Array":
-    """One sweep over the features."""
     k = len(weights.theta)
     label = (y * (k + 1))[:, None]
     for d in range(len(shape.sizes)):
@@ -143,7 +127,6 @@ def _move(shape: Shape, x: "Array", y: "Array", weights: Weights, key: "Array") 
 
 
 def _gibbs(shape: Shape, d: int, now: "Array", rows: "Array", weights: Weights, key: "Array") -> "Array":
-    """Positions drawn from the exact conditional distribution of feature d."""
     leading = weights.leading[d]
     zero = jnp.zeros((len(rows), leading.shape[1]), jnp.float32)
     logits = jax.lax.fori_loop(0, rows.shape[1], lambda j, total: total + leading[rows[:, j]], zero)
@@ -153,7 +136,6 @@ def _gibbs(shape: Shape, d: int, now: "Array", rows: "Array", weights: Weights, 
 
 
 def _metropolis(shape: Shape, d: int, now: "Array", rows: "Array", weights: Weights, key: "Array") -> "Array":
-    """Positions after some steps with proposals from the alias table of feature d."""
     leading, offset, size = weights.leading[d], shape.offsets[d], shape.sizes[d]
 
     def log_weight(position: "Array") -> "Array":

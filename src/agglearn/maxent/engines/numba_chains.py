@@ -11,12 +11,7 @@ UNIFORM_SHARE = 0.05  # of proposals, so that every modality is proposed
 
 
 class Chains:
-    """`n` persistent samples of X, and what the sampler needs to move them.
-
-    Every chain has a random stream of its own in every iteration, made from (seed, iteration, chain), and statistics
-    are exact integer sums. Results do not depend on the number of threads. `first` numbers the first chain, for a block
-    of more chains, whose `positions` (n, D) then come in place of `start`. `MaxEntClassifier` describes `sampler`.
-    """
+    """`n` persistent samples of X. Each (seed, iteration, chain) has its own random stream, whatever the threads."""
 
     def __init__(
         self, index: WeightIndex, n: int, intercept: float, seed: int, start: str = "marginals", sampler: str = "gibbs",
@@ -34,7 +29,6 @@ class Chains:
         self.acc = np.zeros((numba.get_num_threads(), len(index.rows)), np.int64)
 
     def set_weights(self, mu: np.ndarray, theta: np.ndarray) -> None:
-        """Use these (w,) weights from now on."""
         cells = self.index.rows, self.index.columns, self.index.padded
         kernels.spread(self.index.expand(mu), self.index.expand(theta), *cells, self.weights, self.theta)
 
@@ -53,7 +47,6 @@ class Chains:
 
 
 def wide_features(index: WeightIndex, sampler: str) -> np.ndarray:
-    """Return (D,) whether Metropolis–Hastings moves a feature."""
     return {"gibbs": index.sizes < 0, "mh": index.sizes > 0, "auto": index.sizes >= WIDE}[sampler]
 
 

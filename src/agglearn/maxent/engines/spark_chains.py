@@ -1,9 +1,4 @@
-"""Persistent Gibbs chains on executors: lines 2–7 of Algorithm 1 of Gilotte et al. 2022 run beside the chains.
-
-In every iteration weights are broadcast, the kernels of one machine move each block, and the sums over chains come
-back. Random streams belong to chains and iterations, and the sums are exact (multiples of 2^-23 below 2^53). So results
-do not depend on the number of blocks, and a block that is lost with its executor is moved again to the same positions.
-"""
+"""Lines 2–7 of Algorithm 1 of Gilotte et al. 2022 on executors. Sums are exact, whatever the blocks and losses."""
 
 import functools
 import itertools
@@ -26,8 +21,6 @@ MovedBlock = tuple[int, np.ndarray, np.ndarray]  # with (2, w) sums
 
 
 class SparkChains:
-    """`agglearn.maxent.engines.numba_chains.Chains` over the active Spark session."""
-
     def __init__(
         self, index: WeightIndex, n: int, intercept: float, seed: int, start: str = "marginals", sampler: str = "gibbs",
         n_proposals: int = 8, partitions: int | None = None,
@@ -40,16 +33,13 @@ class SparkChains:
         self._distribute([(a, positions[a:b]) for a, b in itertools.pairwise(bounds)])
 
     def _distribute(self, blocks: Sequence[Block]) -> None:
-        """Put blocks of chains on executors, without a record of earlier moves."""
         self._blocks, self._moves = self._context.parallelize(blocks, len(blocks)), 0
         self._weights: list[Broadcast] = []
 
     def set_weights(self, mu: np.ndarray, theta: np.ndarray) -> None:
-        """Use these (w,) weights from now on."""
         self._weights.append(self._context.broadcast((mu, theta)))
 
     def sweep(self, iteration: int, n_sweeps: int = 1, marginalize: bool = True) -> tuple[np.ndarray, np.ndarray]:
-        """Move all chains, and return the sums of `Chains.sweep`, to the bit."""
         work = functools.partial(
             move, fixed=self._fixed, weights=self._weights[-1],
             iteration=iteration, n_sweeps=n_sweeps, marginalize=marginalize,
@@ -63,14 +53,12 @@ class SparkChains:
         return sums[0], sums[1]
 
     def positions(self) -> np.ndarray:
-        """Return (n, D) positions of all chains."""
         return np.concatenate([block for _, block in sorted(self._collect(), key=lambda block: block[0])])
 
     def _collect(self) -> list[Block]:
         return self._blocks.map(lambda block: block[:2]).collect()
 
     def _refresh(self) -> None:
-        """Send blocks anew, and free what the earlier moves needed."""
         positions, blocks, (*weights, last) = self._collect(), self._blocks, self._weights
         self._distribute(positions)
         self._weights.append(last)
