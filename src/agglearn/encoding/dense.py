@@ -12,11 +12,7 @@ DENSE = 100_000  # integers between the least and the greatest category up to wh
 
 
 class DenseEncoder:
-    """Vectors of records, as in Sun 2019, sections 3.5.1 and 3.5.2.1.
-
-    A number is standardised. A missing one is 0, and one more column is 1 where any is missing. A category has a column per
-    value that occurs, missing being a value. A value that did not occur has none.
-    """
+    """Vectors of records (Sun 2019, sections 3.5.1, 3.5.2.1). Missing numbers are 0 and flagged."""
 
     def __init__(self, frame: pd.DataFrame, categorical: Iterable[str]) -> None:
         if frame.empty:
