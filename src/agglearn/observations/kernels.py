@@ -1,10 +1,5 @@
-"""Numba kernels that count records into cells. They change arrays in place and have no other effect.
-
-One 64-bit integer per cell holds a count (high half) and a label sum (low half), so that a record touches memory once.
-One call serves one table. It holds no lock of the interpreter, so tables are counted side by side, each by one thread
-at a time: results cannot depend on the number of threads.
-
-Kernels compile when first called, not when imported: a process that imports this may still fork.
+"""Numba kernels that count records into cells, in place. A cell is one int64: count (high half), label sum (low half).
+They compile when first called, so that a process that imports this may fork, and hold no lock of the interpreter.
 """
 
 import numpy as np
@@ -44,11 +39,9 @@ def buckets_of(cells, buckets, out):
 
 @njit(cache=True, nogil=True)
 def count_dense(first, second, stride, buckets, labels, cells):
-    """Add records to a table that is held whole, `cells` (int64, packed counts and label sums).
+    """Add records to `cells`, packed int64, at (n,) int32 codes `first` and `second`, which are equal for one feature.
 
-    `first`, `second`: (n,) int32 codes of both features, a negative one in no cell, twice the same for one feature. `stride`:
-    modalities of the second feature, 0 for one feature. `buckets` into which cells are hashed, 0 for not at all. `labels`:
-    (n,) int8 in {0, 1}.
+    A negative code is in no cell. `stride`: modalities of the second feature, 0 for one feature. `buckets`: 0 for none.
     """
     for r in range(first.size):
         if first[r] >= 0 and second[r] >= 0:
@@ -67,10 +60,9 @@ def find_slot(slots, cell):
 
 @njit(cache=True, nogil=True)
 def count_sparse(first, second, stride, buckets, labels, slots, used, start):
-    """First record not added, after records from `start` on were added to a table of occupied cells only.
+    """First record not added, from `start` on: n, or less when the table is half full and must grow first.
 
-    It is n, or less when the table is half full and must grow first. `slots`: (capacity, 2) int64, capacity a power of two,
-    cell + 1 (0: empty) and packed counts and label sums. `used`: (1,) int64 occupied slots. The others as in `count_dense`.
+    `slots`: (capacity, 2) int64, capacity a power of two, cell + 1 (0: empty) and packed counts. `used`: (1,) int64.
     """
     for r in range(start, first.size):
         if first[r] >= 0 and second[r] >= 0:

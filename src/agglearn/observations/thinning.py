@@ -10,11 +10,10 @@ from agglearn.observations.consistency import noise_variances
 
 
 def thin_tables(tables: ContingencyTables, rng: np.random.Generator) -> tuple[ContingencyTables, ContingencyTables]:
-    """Two sets of tables that add up to the given ones, every cell thinned by itself.
+    """Two sets of tables that add up to the given ones. Tables of the same records are still dependent.
 
-    Exact counts are thinned binomially: halves of a Poisson number are independent. Noisy ones get normal numbers of their
-    own variance, counting error and noise (Neufeld et al. 2024, for normal numbers), and half the variance of the noise
-    each. Tables of the same records are still dependent: information that two tables have in common is not held out.
+    Exact counts are thinned binomially. Noisy ones get normal numbers of their own variance, counting error and noise
+    (Neufeld et al. 2024), and half the variance of the noise each.
     """
     variance = noise_variances(tables)
     halves = {key: thin_table(t, variance[key], tables.noise, rng) for key, t in tables.tables.items()}
