@@ -1,7 +1,5 @@
 """Guarantee of a release by discrete Gaussian noise: an upper bound on δ, exact to within the resolution of a grid.
-
-The privacy loss of one number that neighbours change by v is (2vz + v²)/2σ² with z from the noise distribution (Canonne,
-Kamath, Steinke 2020). Losses of independent numbers add up: the distribution of the sum is a convolution, by FFT on a grid.
+Losses of one number are (2vz + v²)/2σ² (Canonne, Kamath, Steinke 2020), and are summed by FFT.
 """
 
 import math
@@ -20,15 +18,12 @@ def discrete_gaussian_delta(
 ) -> float:
     """An upper bound on the least δ at ε of independent discrete Gaussian noise on several numbers.
 
-    Each loss between two points of the grid is split over both so that its probability under either neighbour stays: the
-    split pair is at least as easy to tell apart (Doroshenko et al. 2022). Distributions are tilted before they are convolved,
-    so that rounding errors are small beside δ itself.
+    A loss between two points of the grid is split over both: at least as easy to tell apart (Doroshenko et al. 2022).
 
     Parameters
     ----------
-    sigmas, changes : Sequence[float] or ndarray of shape (m,)
+    sigmas, changes, epsilon : Sequence[float] or ndarray of shape (m,), Sequence[int] or ndarray of shape (m,), float
         σ of the noise on each number, and its largest change by a neighbour, whole.
-    epsilon : float
     """
     pairs, counts = np.unique(np.stack([sigmas, np.abs(changes)], axis=1), axis=0, return_counts=True)
     groups = [(s, int(v), int(n)) for (s, v), n in zip(pairs.tolist(), counts, strict=True) if v]
@@ -51,7 +46,7 @@ def discrete_gaussian_delta(
 
 
 def _tilt_loss(sigma: float, change: int, step: float, tilt: float) -> tuple[np.ndarray, float]:
-    """(GRID,) probabilities of one number's loss, around the grid, times e^(tilt · loss) and scaled to 1, and the log of their sum."""
+    """(GRID,) probabilities of one number's loss times e^(tilt · loss), scaled to 1, and the log of their sum."""
     support, p = discrete_gaussian(sigma)
     loss = (2 * change * support + change**2) / (2 * sigma**2)
     below = np.floor(loss / step)
