@@ -43,7 +43,6 @@ writes  the folder OUT: model.json and model.npz (parameters and weights, no cod
 
 
 def add_options(command: argparse.ArgumentParser) -> None:
-    """Add the options of the command, without --out and --force."""
     command.add_argument("tables", help="folder written by `agglearn aggregate`")
     command.add_argument("--method", default="maxent", choices=list(METHODS), help="default: maxent")
     command.add_argument("--ignore-noise", action="store_true", help="treat noisy tables as exact")
@@ -60,7 +59,6 @@ def add_options(command: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Learn a model and save it."""
     from agglearn.cli.report import reproduction
     from agglearn.observations import ContingencyTables
 
