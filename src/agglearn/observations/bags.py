@@ -78,8 +78,7 @@ class Bags(Observation):
             Covariates in any order, and the bag of each instance.
         counts, proportions : Values or None
             {bag: number of positives, or of every class}, a Series or a data frame, which gives the order of the bags.
-            Proportions become whole counts by largest remainder, with weights but 0 and 1 fractions of the bag's
-            weight.
+            Proportions become whole counts by largest remainder, but fractions with weights other than 0 and 1.
         weights, names
             As in `Bags`.
         """
@@ -155,7 +154,7 @@ class Bags(Observation):
         )
 
     def drop_zero_weights(self) -> Self:
-        """The bags without instances of weight 0. DataError for weights but 0 and 1, or counts that are not whole."""
+        """The bags without instances of weight 0. DataError for weights other than 0, 1, or for fractional counts."""
         if self.counts is not None and (b := _first(self.counts != np.round(self.counts))) is not None:
             raise DataError(f"bag {self._bag(b)}: counts are not whole; this method needs counts of instances")
         if self.weights is None:
@@ -167,17 +166,15 @@ class Bags(Observation):
         return replace(self, X=self.X[mask], offsets=np.append(0, np.cumsum(sizes)), weights=None)
 
     def columns(self, names: Sequence[str]) -> np.ndarray:
-        """(n, d) covariates in the order of these names. Where either side has no names, they stay as they are.
+        """(n, d) covariates in this order, as they are where either side has no names. DataError for an unknown name.
 
         Parameters
         ----------
         names : Sequence[str]
-            DataError for one that these bags do not have.
         """
         return order_columns(self.X, self.names, names)
 
     def _counts_of(self, proportions: np.ndarray) -> np.ndarray:
-        """(B, C) counts that have these proportions, of positives (B,) or of every class (B, C)."""
         if (b := _first(~((proportions >= 0) & (proportions <= 1)))) is not None:
             shares = proportions[b].tolist()
             raise DataError(f"proportions: bag {self._bag(b)} has {shares}; shares lie between 0 and 1")
@@ -251,7 +248,7 @@ class LabelledBags(Observation):
     Parameters
     ----------
     bags, y : Bags, ndarray of shape (n,)
-        Classes 0 … C − 1 of the instances. They agree with the bags' counts, unless these have noise.
+        Classes 0 … C − 1 of the instances, which agree with the bags' counts, unless these have noise.
     """
 
     bags: Bags

@@ -18,9 +18,9 @@ class NoiseSpec(Saved):
     epsilon, delta, adjacency : float, float, str
         Parameters of the guarantee, and how neighbouring data sets differ: in one `record` or in one `label`.
     private, scales : bool, dict[str, float] or None
-        Whether OpenDP drew it without a seed (else it is not private, whatever ε), and {table or `totals`: scale}.
+        Whether OpenDP drew it without a seed (seeded noise is not private, whatever ε), and {table or `totals`: scale}.
     postprocessing, unprotected : str
-        The step after the noise, which costs no privacy, and why the whole is no private release although OpenDP drew.
+        The step after the noise (`clipped`, `projected`), and why OpenDP's noise does not make the whole private.
     stated_sensitivity : float
         Sensitivity that the publisher stated where no features show it, or 0.
     """

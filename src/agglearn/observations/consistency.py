@@ -21,12 +21,11 @@ Tables = TypeVar("Tables", bound=TableSet)
 
 
 def clip_tables(tables: Tables) -> Tables:
-    """Tables with counts of at least 0, and label sums between 0 and the count. Small counts grow in the mean.
+    """Tables with counts from 0 on and label sums within them. Exact ones stay. Small counts grow in the mean.
 
     Parameters
     ----------
     tables : Tables
-        Exact ones are returned as they are.
     """
     if tables.noise is None:
         return tables
@@ -40,12 +39,11 @@ def clip_tables(tables: Tables) -> Tables:
 def project_tables(tables: Tables) -> Tables:
     """The nearest tables that agree on total and marginals, counts and label sums apart. Weights are inverse variances.
 
-    Where label sums alone have noise, counts stay as they are. Hashed pairs have no marginals and stay.
+    Exact tables, hashed pairs, and counts beside noisy label sums stay as they are.
 
     Parameters
     ----------
     tables : Tables
-        Exact ones are returned as they are.
     """
     if tables.noise is None:
         return tables

@@ -75,5 +75,4 @@ class CountedBags(Observation):
 
 
 def coordinates(encoder: FrameEncoder, frame: pd.DataFrame) -> np.ndarray:
-    """(n, K) float32, one coordinate per modality."""
     return FeatureMap("onehot", encoder, intercept=False).matrix(frame).astype(np.float32).toarray()

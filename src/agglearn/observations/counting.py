@@ -24,8 +24,6 @@ Map = Callable[[Callable, Iterable], Iterable]
 
 
 class Tally:
-    """Running counts of tables over encoded records."""
-
     def __init__(self, sizes: np.ndarray, keys: Sequence[Key], hashed: Mapping[Key, int] | None = None) -> None:
         self.sizes, self.keys, self.hashed = np.asarray(sizes, np.int64), list(keys), dict(hashed or {})
         self.total = self.positives = 0
@@ -95,8 +93,6 @@ def _mapping(work: int) -> Iterator[Map]:
 
 
 class Dense:
-    """A table held whole."""
-
     def __init__(self, cells: int) -> None:
         self.cells = np.zeros(cells, np.int64)
 

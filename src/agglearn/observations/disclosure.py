@@ -35,6 +35,7 @@ def certify(
             "random_state: the halves were drawn by coins of a known seed, so that one record more moves others from half to "
             "half; make them anew, and leave random_state out"
         )
+    # Public features were cut to named ones (`public_features`), and the sensitivity was checked against them.
     if not (facts := observation.exact_facts):
         return replace(spec, private=True)
     if not accept:

@@ -29,10 +29,8 @@ class FlowCounts(Observation):
         node or edge. NaN where an entry was not observed.
     noise, rate, scale : str, float, float
         `exact`, `poisson` (detection rate), `gaussian` (scale σ) or `laplace` (scale b): of a count given the true one.
-    population_size, context : float or None, dict[str, ndarray]
-        M, where it is public, and public arrays by name (covariates, potentials of a known model).
-    privacy : NoiseSpec or None
-        Guarantee of the noise, where it was added for privacy.
+    population_size, context, privacy : float or None, dict[str, ndarray], NoiseSpec or None
+        M, where it is public, public arrays by name, and the guarantee of noise that was added for privacy.
     """
 
     node_counts: np.ndarray | None = None

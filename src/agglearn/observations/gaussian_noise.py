@@ -48,5 +48,5 @@ def with_gaussian_noise(
 
 
 def promised_epsilon(sigma: float, n_tables: int, delta: float) -> float:
-    """ε at δ of σ on counts and label sums of n tables and the totals: a record changes each by 1, Δ² = 2(n + 1)."""
+    """ε at δ of σ on n tables and totals. A record changes one count and ≤ 1 label sum of each by 1: Δ² = 2(n + 1)."""
     return gaussian_epsilon(sigma, math.sqrt(2 * (n_tables + 1)), delta)

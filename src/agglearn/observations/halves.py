@@ -1,5 +1,5 @@
-"""Two releases from disjoint random halves of the records, for model selection without records.
-A coin decides on each record, so both have the ε of one (parallel composition). Halves of fixed size would not.
+"""Two releases from disjoint random halves of the records. A coin of its own puts each record in one of them, so both
+together have the ε of one (parallel composition). Halves of a fixed size would not: one record more moves others.
 """
 
 import functools
@@ -25,12 +25,11 @@ KINDS = ("ContingencyTables", "LabelSums")
 
 @dataclass(frozen=True, eq=False)
 class Halves(Observation):
-    """The same aggregate of two halves of the records, over the same encoder.
+    """The same aggregate of two halves of the records, over the same features, with the same noise.
 
     Parameters
     ----------
     first, second : ContingencyTables or LabelSums
-        Both of one kind, over the same features, with the same noise.
     """
 
     first: Half

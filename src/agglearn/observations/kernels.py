@@ -32,7 +32,6 @@ def bucket(cell, buckets):
 
 @njit(cache=True, nogil=True)
 def buckets_of(cells, buckets, out):
-    """out[k] = bucket of cells[k], int64."""
     for k in range(cells.size):
         out[k] = bucket(cells[k], buckets)
 
@@ -79,7 +78,6 @@ def count_sparse(first, second, stride, buckets, labels, slots, used, start):
 
 @njit(cache=True, nogil=True)
 def move(slots, larger):
-    """Put all occupied slots into a larger, empty table."""
     for k in range(slots.shape[0]):
         if slots[k, 0] != 0:
             slot = find_slot(larger, slots[k, 0] - 1)

@@ -28,7 +28,7 @@ Bounds = tuple[float, float] | Mapping[str, tuple[float, float]]
 class LabelSums(Observation):
     """Public features and their sum over records with label 1. It holds no label of a record.
 
-    DataError for sums of another length or order than the map's, weights that are none, and a label among the features.
+    DataError for sums of another length or order than the map's, wrong weights, and a label among the features.
 
     Parameters
     ----------
@@ -130,9 +130,8 @@ class LabelSums(Observation):
         ----------
         order, of : int, str or float
             Norm 1 or 2, and `declared`, by bounds alone. `features`, the largest norm of the rows, where the caller
-            accepts that the result depends on them (they are public). `coordinates`, the note's √k for features in [0,
-            1]. A number, not below that of the features (else ConfigError). Without features it is the caller's
-            statement.
+            accepts that the result depends on them (they are public). `coordinates`, the note's √k for features from
+            0 to 1. A number, not below that of the features. Without features it is the caller's statement.
         """
         if not isinstance(of, str):
             if not 0 < of < math.inf:
@@ -165,7 +164,6 @@ class LabelSums(Observation):
 
     @functools.cached_property
     def _terms(self) -> sparse.csr_array:
-        """(n, k) absolute terms of the sums of all labels."""
         terms = abs(self.matrix)
         return terms if self.weights is None else sparse.csr_array(terms * np.asarray(self.weights, float)[:, None])
 
@@ -201,9 +199,8 @@ class LabelSums(Observation):
         """The sums with noise that protects every single label, drawn once, through OpenDP.
 
         The features are public: neighbours differ in one label. Training on the result spends no further budget.
-        ConfigError where ε, δ or bounds give no guarantee, DataError for sums with noise. A private release also
-        refuses δ from 1/N on, ε above 20, `classic` from ε = 1 on, and discrete noise for features or weights that are
-        not whole.
+        ConfigError where ε, δ or bounds give no guarantee, DataError for noisy sums. A private release also refuses
+        δ from 1/N on, ε above 20, `classic` from ε = 1 on, and discrete noise for fractional features or weights.
 
         Parameters
         ----------
@@ -211,10 +208,9 @@ class LabelSums(Observation):
             `gaussian`, `laplace` (which takes no delta), or for whole sums `discrete_gaussian`, `discrete_laplace`.
         calibration, sensitivity : str or None, str or float
             See `calibrate` and `sensitivity`. `classic` is the note's, which holds for ε < 1 only.
-        allow_large_epsilon, accept_learned_schema : bool
-            Accept ε above 20, and features that were encoded by labels: with these the release is not called private.
-        draw : Draw
-            `draw_seeded(seed)` for reproducible noise that is not private.
+        allow_large_epsilon, accept_learned_schema, draw : bool, bool, Draw
+            Accept ε above 20. Accept features that were encoded by labels: the release is then not called private.
+            `draw_seeded(seed)` is reproducible and not private.
         """
         if self.noise is not None:
             raise DataError(f"the sums have {self.noise.mechanism} noise already")

@@ -1,4 +1,4 @@
-"""Encodings computed from noisy tables, and tables over them. They failed in Gilotte et al. 2022, section 5.1, too."""
+"""Encodings computed from noisy tables, and tables over them. Gilotte et al. 2022, section 5.1: it failed there."""
 
 from dataclasses import replace
 
@@ -44,7 +44,6 @@ def tables_with_noisy_encoding(
 
 
 def _recode(raw: ContingencyTables, i: int, above: int, modalities: int) -> tuple[FeatureEncoder, np.ndarray]:
-    """The new encoder of a feature, and the (size,) new code of each old one."""
     feature = raw.encoder.features[i]
     if feature.size <= above or not isinstance(feature, CategoricalEncoder):
         return feature, np.arange(feature.size)

@@ -52,10 +52,9 @@ def release_tables(
         `label` exchanged. Then counts are public and exact, and label sums alone have noise.
     postprocessing : str
         `none`, `clip` (label sums within counts from 0 on), or `project` (tables that agree). It costs no privacy.
-    allow_large_epsilon, accept_learned_schema : bool
-        Accept ε above 20, and learned bins and categories, which noise does not hide: these are not called private.
-    draw : Draw
-        `draw_private` draws through OpenDP. `draw_seeded(seed)` is reproducible and not private.
+    allow_large_epsilon, accept_learned_schema, draw : bool, bool, Draw
+        Accept ε above 20. Accept learned bins and categories, which noise does not hide: not called private then.
+        By default OpenDP draws. `draw_seeded(seed)` is reproducible and not private.
     """
     if postprocessing not in POSTPROCESSING:
         raise ConfigError(f"postprocessing: {postprocessing!r} is not known; use {', '.join(POSTPROCESSING)}")
@@ -135,7 +134,8 @@ def release_flow_counts(
 ) -> FlowCounts:  # fmt: skip
     """Flow counts with noise on every entry that was observed.
 
-    Neighbours differ in one person, who is in one cell of every table. All share the budget and have the same scale.
+    Neighbours differ in one person more or less, who is in one cell of every node's and every edge's table. The budget
+    is split over these tables, all with the same scale.
 
     Parameters
     ----------
@@ -144,7 +144,7 @@ def release_flow_counts(
     epsilon, delta, mechanism, allow_large_epsilon
         As in `release_tables`, with its errors.
     accept_exact_facts, draw : bool, Draw
-        Accept that the context, and which counts are missing, stand as they are: this is not called private.
+        Accept that the context, and which counts are missing, stand as they are: not called private then.
     """
     if flows.noise != "exact":
         raise DataError(f"the counts have {flows.noise} noise already")

@@ -94,7 +94,6 @@ class ParquetRecords:
             yield chunk.dictionary_decode() if pa.types.is_dictionary(chunk.type) else chunk
 
     def _distinct(self, name: str) -> pd.Series:
-        """The values that occur, null among them where it does."""
         chunks = self._chunks(name)
         distinct = pc.unique(next(chunks))
         for chunk in chunks:

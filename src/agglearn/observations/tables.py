@@ -68,8 +68,8 @@ class ContingencyTables(TableSet, Observation):
     ) -> Self:
         """Aggregate records.
 
-        DataError for an absent column, too many tables, and without a schema a bad label, text among numbers, or no
-        rows. ConfigError for a setting that the schema declares, given beside it.
+        DataError for an absent column, too many tables, and without a schema a bad label, text among numbers, no rows.
+        ConfigError for a setting that the schema declares, given beside it.
 
         Parameters
         ----------
@@ -78,8 +78,8 @@ class ContingencyTables(TableSet, Observation):
         label, features : str or None, Sequence[str] or None
             Column with the binary label, which a schema names, too, and columns to use: by default all.
         pairs, schema : Pairs, Schema or None
-            `all`, `none`, or a list of pairs of names. Bins, categories and label values declared beforehand, in place
-            of the next five: a private release needs them.
+            `all`, `none`, or a list of pairs of names. What a private release needs: bins, categories and label values
+            declared beforehand, in place of the next five.
         binning, categorical, positive, hashed, hash_above
             See `FrameEncoder.fit`. `positive` is the label value that counts as 1, where the label is not 0/1.
         cross_buckets, before_counting : int or None, Check
@@ -196,7 +196,7 @@ class ContingencyTables(TableSet, Observation):
         return replace(self, encoder=encoder, tables=tables)
 
     def matrices(self) -> tuple[np.ndarray, np.ndarray]:
-        """Symmetric (K, K) float64 counts and label sums over all modalities, single tables on the diagonal, else 0."""
+        """Counts, label sums as symmetric (K, K) float64 matrices: blocks of pair tables, single ones the diagonal."""
         self.refuse_hashed_pairs("matrices over pairs of modalities")
         offsets = self.encoder.offsets
         d, c = np.zeros((2, offsets[-1], offsets[-1]))
@@ -309,7 +309,6 @@ def _pair(first: np.ndarray | int, second: np.ndarray | int) -> np.ndarray:
 
 
 def table_keys(names: Sequence[str], pairs: Pairs) -> list[Key]:
-    """Keys of tables: every single feature, then the pairs."""
     singles: list[Key] = [(i,) for i in range(len(names))]
     if isinstance(pairs, str):
         if pairs not in ("all", "none"):
