@@ -21,7 +21,7 @@ class Quantiles:
     bins: int = 10
 
     def edges(self, values: np.ndarray, counts: np.ndarray | None = None) -> np.ndarray:
-        """Inner edges of the bins. `counts` are the rows of each value where these are distinct.
+        """Inner edges of the bins. `counts` are the rows of each value, where values are distinct.
 
         Parameters
         ----------
@@ -45,12 +45,11 @@ class EqualWidth:
     rounded: bool = True
 
     def edges(self, values: np.ndarray, counts: np.ndarray | None = None) -> np.ndarray:
-        """Inner edges of the bins.
+        """Inner edges of the bins. `counts` are not used.
 
         Parameters
         ----------
         values, counts : ndarray of shape (n,)
-            Counts are not used.
         """
         low, high = values.min(), values.max()
         inner = np.linspace(low, high, self.bins + 1)[1:-1]

@@ -97,7 +97,6 @@ def _sign(column: pd.Series, observed: np.ndarray, counts: np.ndarray | None) ->
 
 
 def hardly_repeats(values: np.ndarray) -> bool:
-    """Whether numbers are whole and hardly ever repeat, as account numbers do."""
     if len(values) < LEAST or (values != np.round(values)).any():
         return False
     return all(len(np.unique(rows)) >= 0.9 * len(rows) for rows in (values[:SAMPLE], values))

@@ -40,7 +40,6 @@ class CSVFormat:
 
     @property
     def options(self) -> dict[str, Any]:
-        """What `pandas.read_csv` takes for header and records alike."""
         return {
             "sep": self.delimiter,
             "skipinitialspace": self.separator.endswith(" "),

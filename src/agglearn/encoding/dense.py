@@ -60,7 +60,6 @@ class DenseEncoder:
         return np.concatenate(blocks, axis=1)
 
     def _numbers(self, frame: pd.DataFrame) -> np.ndarray:
-        """(n, ·) standardised numbers, then indicators of the missing ones."""
         raw = frame[self.numeric].to_numpy(float)
         missing = np.isnan(raw)
         indices = [self.numeric.index(c) for c in self.with_missing]
@@ -106,7 +105,6 @@ class DenseEncoder:
         return float(values[first].sum() / values.sum())
 
     def transform(self, frame: pd.DataFrame) -> np.ndarray:
-        """(n, d) float32 vectors."""
         x = self.sparse(frame)
         if self.components is not None:
             weights = np.zeros((x.shape[1], self.components.shape[1]), np.float32)

@@ -71,7 +71,6 @@ class FeatureMap(Saved):
 
     @property
     def inputs(self) -> list[str]:
-        """Names of the raw columns, in order."""
         return list(self.columns) if self.encoder is None else self.encoder.names
 
     @property

@@ -66,7 +66,6 @@ def _label(frame: pd.DataFrame, label: str | None, positive: object) -> dict:
 
 
 def _draft_feature(column: pd.Series, is_name: bool) -> dict:
-    """`values`, `edges` or `buckets`, and `missing`, of one column."""
     missing = {"missing": bool(is_missing(column).sum() >= LEAST)}
     if not is_name and is_continuous(column) and not is_time(column):  # a declared bin holds numbers alone
         numbers = numbers_or_nan(column)

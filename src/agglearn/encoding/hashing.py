@@ -53,7 +53,6 @@ class HashedEncoder(Levels):
 
 
 def buckets_of(values: Iterable[str], buckets: int) -> np.ndarray:
-    """(n,) int32 bucket of each text."""
     texts = (v.encode(errors="surrogatepass") for v in values)
     digests = (hashlib.blake2b(text, digest_size=8).digest() for text in texts)
     return np.array([int.from_bytes(digest, "little") % buckets for digest in digests], dtype=np.int32)

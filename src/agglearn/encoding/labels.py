@@ -41,7 +41,6 @@ def binary_label(column: pd.Series, positive: object = None) -> np.ndarray:
 
 
 def require_label(label: str | None) -> str:
-    """The label. Without one, ConfigError: a schema would have named it."""
     if label is None:
         raise ConfigError("label: name the column of the label, or give a schema")
     return str(label)

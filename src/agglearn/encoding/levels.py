@@ -37,7 +37,6 @@ class Levels(ColumnEncoder):
         """Their names."""
 
     def _codes(self, texts: pd.Series) -> np.ndarray:
-        """(m,) int32 codes of values as text."""
         raise NotImplementedError
 
     @property

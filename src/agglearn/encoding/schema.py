@@ -119,12 +119,11 @@ class Schema:
             warnings.warn(message, RecordsLeftOut, stacklevel=3)
 
     def refuse(self, label: str | None = None, **declared: object) -> None:
-        """Raise ConfigError for settings that a caller gives beside the schema, which declares them.
+        """Raise ConfigError for another label than the schema's, and for other settings beside it that are not empty.
 
         Parameters
         ----------
         label, **declared : str or None, object
-            Allowed where it is the schema's label, and where they are None or empty.
         """
         if label is not None and str(label) != self.label:
             raise ConfigError(f"label: {label!r} is not that of the schema, {self.label!r}; leave it out")
