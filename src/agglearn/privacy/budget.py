@@ -1,5 +1,5 @@
-"""One budget over all tables. Inside a table records compose in parallel: a record is in one cell. Over tables, where the
-totals are one more, ε adds up (Laplace), or Δ²/σ² does (Gaussian: Balle and Wang 2018).
+"""One budget over all tables. Inside a table records compose in parallel: a record is in one cell. Over tables, and
+the totals as one more, ε adds up (Laplace), or Δ²/σ² does (Gaussian: Balle and Wang 2018).
 """
 
 import math

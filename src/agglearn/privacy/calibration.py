@@ -57,11 +57,10 @@ def calibrate(
     Parameters
     ----------
     mechanism, epsilon, delta, l1, l2 : str, float, float or None, float, float
-        Laplace noise takes no delta, and uses the L1 sensitivity. Gaussian noise uses the L2 sensitivity.
+        One of `MECHANISMS`. Laplace noise takes no delta and uses the L1 sensitivity, Gaussian noise uses that of L2.
     calibration : str or None
-        Of a Gaussian: `analytic` (Balle and Wang 2018, the least noise, the default), `zcdp`, or `classic` (ε < 1
-        only). Of a discrete one: `exact` by `accounting`, the default with `changes`, else `zcdp`. ConfigError for
-        others.
+        Of a Gaussian: `analytic` (Balle and Wang 2018, the least noise, the default), `zcdp`, or `classic` (for ε < 1
+        only). Of a discrete Gaussian: `exact` by `accounting` where `changes` are given, else `zcdp`.
     changes : Sequence[int] or ndarray or None
         Largest change of each number by a neighbour, whole, of norm `l2`.
     """

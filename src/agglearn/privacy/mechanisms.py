@@ -24,7 +24,7 @@ class Mechanism:
     Parameters
     ----------
     kind, scale : str, float or ndarray
-        One of `MECHANISMS`, and its σ or b (Laplace). An array is for continuous, seeded noise only.
+        One of `MECHANISMS`, and its σ or b (Laplace), one for all, or in continuous, seeded noise for every number.
     """
 
     kind: str
@@ -118,7 +118,7 @@ def draw_private(mechanism: Mechanism, values: np.ndarray, *names: object) -> np
     Parameters
     ----------
     mechanism, values, *names : Mechanism, ndarray, object
-        DataError for values that are not finite, or not whole under discrete noise. Names are those of `draw_seeded`.
+        DataError for values that are not finite, or not whole under discrete noise. Names are for `draw_seeded` only.
     """
     dp = require("opendp.prelude", "privacy")
     dp.enable_features("contrib")
