@@ -14,8 +14,6 @@ ALPHA = (1 - LEVEL) / 2  # of each one-sided test: a test rejects where the 95 %
 
 @dataclass(frozen=True)
 class Region:
-    """Values for which a claim is true."""
-
     low: float = -np.inf
     high: float = np.inf
     strict: bool = False
@@ -54,7 +52,6 @@ class Comparison:
 
     @classmethod
     def by_every_value(cls, values: np.ndarray, region: Region) -> Self:
-        """The statement holds where every single value lies in the region, and fails otherwise."""
         outcome = HOLDS if region.contains(values).all() else FAILS
         return cls(float(values.mean()), float(values.min()), float(values.max()), region, outcome)
 
