@@ -91,7 +91,6 @@ def run(args: argparse.Namespace) -> None:
 
 
 def count(args: argparse.Namespace, work: Path) -> "ContingencyTables":
-    """Count the records and write the tables into a folder."""
     from agglearn.cli.tabular_input import csv_columns, is_parquet, parquet_columns, read_records
     from agglearn.encoding import Schema
     from agglearn.encoding.csv_files import about
@@ -139,7 +138,6 @@ def announce(workload: "Workload", args: argparse.Namespace) -> None:
 def feature_names(
     args: argparse.Namespace, columns: list[str], separator: str, schema: "Schema | None" = None
 ) -> list[str]:
-    """Columns that are features. Errors for an absent label or feature."""
     label = schema.label if schema else args.label
     if label not in columns:
         if len(columns) == 1 and (separators := [s for s in ";\t|," if s != separator and s in columns[0]]):

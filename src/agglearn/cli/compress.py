@@ -107,7 +107,6 @@ def _write_clusters(args: argparse.Namespace, tables: "ContingencyTables", path:
 
 
 def _write_curve(args: argparse.Namespace, tables: "ContingencyTables", path: Path) -> list[str]:
-    """Write the information of every budget. Return what to print."""
     import pandas as pd
 
     rows = []
@@ -119,7 +118,6 @@ def _write_curve(args: argparse.Namespace, tables: "ContingencyTables", path: Pa
 
 
 def _fit(args: argparse.Namespace, tables: "ContingencyTables", budget: float) -> tuple["Quantizer", dict[str, float]]:
-    """The fitted quantiser, and the information of its clusters."""
     from agglearn import vocabulary
 
     quantizer = getattr(vocabulary, METHODS[args.method])(

@@ -93,7 +93,6 @@ def learn(args: argparse.Namespace, tables: "ContingencyTables") -> tuple["Estim
 
 
 def strength(model: "Estimator", tuned: bool) -> str:
-    """The strength of L2 on θ as text, for a model that has one."""
     if not hasattr(model, "l2_theta_"):
         return ""
     chosen = "by held-out tables" if tuned else "from the tables" if model.l2_theta == "moments" else "as given"
