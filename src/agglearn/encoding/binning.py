@@ -1,6 +1,4 @@
-"""Bins of continuous features: x is in bin i when e_i < x ≤ e_{i+1}, with inner edges e_1 < … < e_m, e_0 = −∞.
-Bins without a training value are merged into their lower neighbour.
-"""
+"""Bins of continuous features, e_i < x ≤ e_{i+1} with e_0 = −∞. One without a training value joins the one below."""
 
 from dataclasses import dataclass
 

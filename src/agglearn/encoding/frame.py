@@ -1,6 +1,4 @@
-"""From raw columns to codes. A missing value is a modality where training rows have one. Other values are UNSEEN: they
-are counted in no table and add nothing to a prediction. Declared schemas count them as `other`, their last modality.
-"""
+"""From raw columns to codes. What no training row had is UNSEEN (in a declared schema `other`), counted in no table."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass

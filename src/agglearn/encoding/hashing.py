@@ -1,6 +1,4 @@
-"""Hashing: a feature of any number of values becomes a fixed number of modalities, without a vocabulary.
-Weinberger et al. 2009, *Feature hashing for large scale multitask learning*. Gilotte et al. 2022, section 4.3, use it.
-"""
+"""Hashing of values into a fixed number of modalities (Weinberger et al. 2009, Gilotte et al. 2022, section 4.3)."""
 
 import hashlib
 from collections.abc import Iterable
