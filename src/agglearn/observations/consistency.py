@@ -1,6 +1,4 @@
-"""Steps on noisy tables that cost no privacy: clip counts, and project tables on those that agree. Projection averages
-every orthogonal component (mean, main effect, interaction) over the tables that have it, weighted by precision.
-"""
+"""Steps on noisy tables that cost no privacy: clip counts, and average effects over tables, weighted by precision."""
 
 import math
 from collections.abc import Mapping

@@ -1,6 +1,4 @@
-"""Counting records into tables in one pass over batches: exact, the same for any split and any threads.
-Gilotte et al. 2022, section 2 (d = Σ φ(x_i), c = Σ φ(x_i)·y_i), and section 4.3 for hashed crosses.
-"""
+"""Counting records into tables in one pass over batches: exact, the same for any split and any threads."""
 
 import contextlib
 import operator

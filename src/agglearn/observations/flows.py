@@ -1,6 +1,4 @@
-"""Flow counts: noisy tables of the individuals at each place, and of those that move from place to place.
-Sun 2019, section 2.1.2.1: y_i(x_i) and y_ij(x_i, x_j) through independent noise, possibly missing or repeated.
-"""
+"""Flow counts: noisy tables of the individuals at places, and of those that move between them (Sun 2019, 2.1.2.1)."""
 
 import hashlib
 from collections.abc import Sequence

@@ -1,6 +1,4 @@
-"""Seeded Gaussian noise of a given size on tables, for experiments: reproducible, hence not private.
-Gilotte et al. 2022, section 5.1: the AdKDD'21 tables carry σ = 17 on every count and every label sum.
-"""
+"""Seeded Gaussian noise on tables (σ = 17 in the AdKDD'21 data, Gilotte et al. 2022, section 5.1): not private."""
 
 import functools
 import math

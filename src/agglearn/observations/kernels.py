@@ -1,9 +1,7 @@
-"""Numba kernels that count records into cells, in place. A cell is one int64: count (high half), label sum (low half).
-They compile when first called, so that a process that imports this may fork, and hold no lock of the interpreter.
-"""
+"""Numba kernels that count records into cells, in place: int64, a count (high half) and a label sum (low half)."""
 
 import numpy as np
-from numba import njit
+from numba import njit  # compiles at the first call: a process that imports this may fork
 
 SHIFT = 32
 ONE = 1 << SHIFT
@@ -38,11 +36,8 @@ def buckets_of(cells, buckets, out):
 
 @njit(cache=True, nogil=True)
 def count_dense(first, second, stride, buckets, labels, cells):
-    """Add records to `cells`, packed int64, at (n,) int32 codes `first` and `second`, which are equal for one feature.
-
-    A negative code is in no cell. `stride`: modalities of the second feature, 0 for one feature. `buckets`: 0 for none.
-    """
-    for r in range(first.size):
+    """Add records to all cells of a table, at codes `first` and `second` (equal for one feature, with `stride` 0)."""
+    for r in range(first.size):  # stride: modalities of the second feature, buckets: 0 for no hashing
         if first[r] >= 0 and second[r] >= 0:
             cells[bucket(np.int64(first[r]) * stride + second[r], buckets)] += ONE + labels[r]
 
@@ -59,18 +54,15 @@ def find_slot(slots, cell):
 
 @njit(cache=True, nogil=True)
 def count_sparse(first, second, stride, buckets, labels, slots, used, start):
-    """First record not added, from `start` on: n, or less when the table is half full and must grow first.
-
-    `slots`: (capacity, 2) int64, capacity a power of two, cell + 1 (0: empty) and packed counts. `used`: (1,) int64.
-    """
-    for r in range(start, first.size):
+    """First record not added, from `start` on: n, or less when the table is half full and must grow first."""
+    for r in range(start, first.size):  # slots: (capacity, 2), capacity a power of two, used: (1,)
         if first[r] >= 0 and second[r] >= 0:
             cell = bucket(np.int64(first[r]) * stride + second[r], buckets)
             slot = find_slot(slots, cell)
             if slots[slot, 0] == 0:
                 if 2 * used[0] >= slots.shape[0]:
                     return r
-                slots[slot, 0] = cell + 1
+                slots[slot, 0] = cell + 1  # 0: empty
                 used[0] += 1
             slots[slot, 1] += ONE + labels[r]
     return first.size
