@@ -1,6 +1,4 @@
-"""Guarantee of a release by discrete Gaussian noise: an upper bound on δ, exact to within the resolution of a grid.
-Losses of one number are (2vz + v²)/2σ² (Canonne, Kamath, Steinke 2020), and are summed by FFT.
-"""
+"""Guarantee of a release by discrete Gaussian noise: an upper bound on δ, exact to within the resolution of a grid."""
 
 import math
 from collections.abc import Sequence
@@ -29,7 +27,7 @@ def discrete_gaussian_delta(
     groups = [(s, int(v), int(n)) for (s, v), n in zip(pairs.tolist(), counts, strict=True) if v]
     variance = sum(n * (v / s) ** 2 for s, v, n in groups)
     spread = math.sqrt(variance)
-    tilt = max(epsilon / variance - 0.5, 0.0)
+    tilt = max(epsilon / variance - 0.5, 0.0)  # makes rounding errors small beside δ
     step = (2 * REACH * spread + 2 * max(v / s for s, v, _ in groups)) / GRID
     log_total, transform = 0.0, np.ones(GRID // 2 + 1, complex)
     for sigma, change, n in groups:
@@ -48,7 +46,7 @@ def discrete_gaussian_delta(
 def _tilt_loss(sigma: float, change: int, step: float, tilt: float) -> tuple[np.ndarray, float]:
     """(GRID,) probabilities of one number's loss times e^(tilt · loss), scaled to 1, and the log of their sum."""
     support, p = discrete_gaussian(sigma)
-    loss = (2 * change * support + change**2) / (2 * sigma**2)
+    loss = (2 * change * support + change**2) / (2 * sigma**2)  # Canonne, Kamath, Steinke 2020
     below = np.floor(loss / step)
     upper = np.expm1(below * step - loss) / np.expm1(-step)  # fraction at the upper point: e^−loss stays in the mean
     logs = np.concatenate([_log(p * (1 - upper)) + tilt * below * step, _log(p * upper) + tilt * (below + 1) * step])
