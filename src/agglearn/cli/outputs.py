@@ -18,10 +18,7 @@ STANDARD_OUTPUT = "-"
 
 @contextlib.contextmanager
 def output_folder(out: str, force: bool, files: Sequence[str]) -> Iterator[Path]:
-    """An empty folder to write `files` into. They move to `out` when the block ends without an error.
-
-    With `force`, files of these names are replaced. A folder is complete when it holds the first. Others stay.
-    """
+    """A folder to write `files` into. They move to `out` at the end, and the first marks a complete folder."""
     path = folder_to_write(out, force, files)
     with _work_beside(path) as work:
         work.mkdir()
