@@ -1,8 +1,5 @@
-"""The command line: aggregate records, fit a model to the tables, predict for new records.
-
-The exit status is 0 for success, 1 for wrong data, 2 for a wrong command. An error is one line on standard error.
-Each command is a module with HELP, ABOUT, `add_options(command)` and `run(args)`. Its heavy imports are inside `run`. Further
-commands come from the entry points `agglearn.commands`.
+"""The command line. Exit status: 0 for success, 1 for wrong data, 2 for a wrong command. An error is one line.
+A command has HELP, ABOUT, `add_options(command)` without --out and --force, and `run(args)` with its heavy imports.
 """
 
 import argparse
@@ -56,12 +53,11 @@ class Parser(argparse.ArgumentParser):
 
 @cache
 def commands() -> dict[str, ModuleType]:
-    """Name → module of each command."""
+    """Name → module of each command, those of the entry points `agglearn.commands` among them."""
     return COMMANDS | {point.name: point.load() for point in metadata.entry_points(group=GROUP)}
 
 
 def parser() -> Parser:
-    """The commands and their options."""
     top = Parser(prog="agglearn", description=ABOUT)
     top.add_argument("--version", action="version", version=f"agglearn {__version__}")
     subparsers = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
@@ -81,7 +77,6 @@ def _add_output(command: argparse.ArgumentParser, module: ModuleType) -> None:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run a command and return the exit status."""
     words = sys.argv[1:] if arguments is None else list(arguments)
     end = words.index("--") if words[:1] == ["reproduce"] and "--" in words else len(words)
     args = parser().parse_args(words[:end])

@@ -51,7 +51,6 @@ exact, without noise: small cells can reveal something about single persons."""
 
 
 def add_options(command: argparse.ArgumentParser) -> None:
-    """Add the options of the command, without --out and --force."""
     command.add_argument("data", help="CSV or Parquet file, one record per row")
     command.add_argument("--label", metavar="COLUMN", help="column to be predicted; needed without --schema")
     command.add_argument("--schema", metavar="FILE", help="declared bins, categories and label values (YAML)")
@@ -83,7 +82,6 @@ def add_options(command: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Count the records of a file."""
     if args.label is None and args.schema is None:
         raise ConfigError("--label: name the column to be predicted, or give --schema")
     with output_folder(args.out, args.force, TABLES) as work, input_file(args.data) as data:
@@ -93,7 +91,6 @@ def run(args: argparse.Namespace) -> None:
 
 
 def count(args: argparse.Namespace, work: Path) -> "ContingencyTables":
-    """Count the records and write the tables into a folder."""
     from agglearn.cli.tabular_input import csv_columns, is_parquet, parquet_columns, read_records
     from agglearn.encoding import Schema
     from agglearn.encoding.csv_files import about
@@ -130,7 +127,7 @@ def count(args: argparse.Namespace, work: Path) -> "ContingencyTables":
 
 
 def announce(workload: "Workload", args: argparse.Namespace) -> None:
-    """Print memory and time of a long count. DataError for one that needs more than --memory, or than this machine has."""
+    """Print memory and time of a long count. DataError for more than --memory, or than this machine has."""
     from agglearn.machine import memory_bytes
 
     workload.refuse_beyond(memory_bytes() if args.memory is None else int(args.memory * 1e9))
@@ -141,7 +138,6 @@ def announce(workload: "Workload", args: argparse.Namespace) -> None:
 def feature_names(
     args: argparse.Namespace, columns: list[str], separator: str, schema: "Schema | None" = None
 ) -> list[str]:
-    """Columns that are features. Errors for an absent label or feature."""
     label = schema.label if schema else args.label
     if label not in columns:
         if len(columns) == 1 and (separators := [s for s in ";\t|," if s != separator and s in columns[0]]):
@@ -168,7 +164,6 @@ def parse_names(option: str, values: list[str] | None, columns: list[str]) -> li
 
 
 def split_items(values: list[str] | None) -> list[str]:
-    """Items between the commas in the values of an option."""
     return [item for text in values or [] for item in next(csv.reader([text], skipinitialspace=True))]
 
 
@@ -227,7 +222,6 @@ def parse_hash_above(text: str) -> tuple[int, int]:
 
 
 def describe(tables: "ContingencyTables", out: str) -> None:
-    """Print a summary of the tables."""
     from agglearn.cli.report import smallest_cells
     from agglearn.encoding import BinnedEncoder, CategoricalEncoder, HashedEncoder
 

@@ -25,7 +25,6 @@ def add_reading_options(command: argparse.ArgumentParser, missing: str, separato
 
 
 def separator_of(text: str | None) -> str:
-    """The separator of an option. ConfigError for a text that cannot be one."""
     if text is None:
         return ","
     if text not in ("tab", "\\t") and len(text.strip(" ") or text) != 1:
@@ -62,20 +61,17 @@ def reading_of(folder: str) -> dict:
 
 
 def copy_reading(source: str, folder: Path) -> None:
-    """Copy the format of the aggregated records, where it is recorded."""
     if (Path(source) / READING).is_file():
         (folder / READING).write_bytes((Path(source) / READING).read_bytes())
 
 
 def whole_seed(text: str) -> int:
-    """A seed from an option: a whole number from 0 on."""
     if not text.isdecimal():
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 0 on")
     return int(text)
 
 
 def finite(text: str) -> float:
-    """A number from an option, not NaN and not infinite."""
     try:
         value = float(text)
     except ValueError:
@@ -86,14 +82,12 @@ def finite(text: str) -> float:
 
 
 def not_negative(text: str) -> float:
-    """A number from an option, 0 or more."""
     if (value := finite(text)) < 0:
         raise argparse.ArgumentTypeError(f"{text!r} is below 0")
     return value
 
 
 def positive(text: str) -> float:
-    """A number from an option, above 0."""
     if (value := finite(text)) <= 0:
         raise argparse.ArgumentTypeError(f"{text!r} is not above 0")
     return value

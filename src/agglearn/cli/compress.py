@@ -57,7 +57,6 @@ has an apostrophe in front, and so has one that begins with an apostrophe. A pro
 
 
 def add_options(command: argparse.ArgumentParser) -> None:
-    """Add the options of the command, without --out and --force."""
     command.add_argument("tables", help="folder written by `agglearn aggregate`")
     size = command.add_mutually_exclusive_group(required=True)
     size.add_argument("--budget", type=_budget, metavar="N",
@@ -81,7 +80,6 @@ def add_options(command: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Cluster the values of tables, or write the information of several budgets."""
     from agglearn.observations import ContingencyTables
 
     if args.budgets and args.apply:
@@ -109,7 +107,6 @@ def _write_clusters(args: argparse.Namespace, tables: "ContingencyTables", path:
 
 
 def _write_curve(args: argparse.Namespace, tables: "ContingencyTables", path: Path) -> list[str]:
-    """Write the information of every budget. Return what to print."""
     import pandas as pd
 
     rows = []
@@ -121,7 +118,6 @@ def _write_curve(args: argparse.Namespace, tables: "ContingencyTables", path: Pa
 
 
 def _fit(args: argparse.Namespace, tables: "ContingencyTables", budget: float) -> tuple["Quantizer", dict[str, float]]:
-    """The fitted quantiser, and the information of its clusters."""
     from agglearn import vocabulary
 
     quantizer = getattr(vocabulary, METHODS[args.method])(
@@ -143,7 +139,7 @@ def _sentence(information: dict[str, float], tables: "ContingencyTables") -> str
 
 
 def apply_clusters(quantizer: "Quantizer", args: argparse.Namespace) -> tuple["pd.DataFrame", dict[str, int]]:
-    """(rows of a file with clusters in place of values, number of values without a cluster of their own per feature)."""
+    """(rows of a file with clusters in place of values, values without a cluster of their own per feature)."""
     from agglearn.cli.tabular_input import read_records
     from agglearn.encoding import UNSEEN
     from agglearn.encoding.csv_files import about

@@ -43,7 +43,6 @@ writes  the folder OUT: model.json and model.npz (parameters and weights, no cod
 
 
 def add_options(command: argparse.ArgumentParser) -> None:
-    """Add the options of the command, without --out and --force."""
     command.add_argument("tables", help="folder written by `agglearn aggregate`")
     command.add_argument("--method", default="maxent", choices=list(METHODS), help="default: maxent")
     command.add_argument("--ignore-noise", action="store_true", help="treat noisy tables as exact")
@@ -60,7 +59,6 @@ def add_options(command: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Learn a model and save it."""
     from agglearn.cli.report import reproduction
     from agglearn.observations import ContingencyTables
 
@@ -95,7 +93,6 @@ def learn(args: argparse.Namespace, tables: "ContingencyTables") -> tuple["Estim
 
 
 def strength(model: "Estimator", tuned: bool) -> str:
-    """The strength of L2 on θ as text, for a model that has one."""
     if not hasattr(model, "l2_theta_"):
         return ""
     chosen = "by held-out tables" if tuned else "from the tables" if model.l2_theta == "moments" else "as given"

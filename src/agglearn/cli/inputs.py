@@ -14,11 +14,7 @@ COMPRESSED = {b"\x1f\x8b": ".gz", b"BZh": ".bz2", b"\xfd7zXZ\x00": ".xz", b"\x28
 
 @contextlib.contextmanager
 def input_file(path: str) -> Iterator[str]:
-    """Path of a file of records that can be read more than once.
-
-    Standard input (`-`, `/dev/stdin`) and other pipes (`<(…)`) are copied to a temporary file, which is removed at the end.
-    Errors name what was given.
-    """
+    """A path that can be read more than once: `-` and pipes are copied to a file. Errors name what was given."""
     if path != STANDARD_INPUT and not _is_stream(Path(path)):
         yield path
         return

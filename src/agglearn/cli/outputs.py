@@ -18,11 +18,7 @@ STANDARD_OUTPUT = "-"
 
 @contextlib.contextmanager
 def output_folder(out: str, force: bool, files: Sequence[str]) -> Iterator[Path]:
-    """An empty folder to write `files` into. They move to `out` when the block ends without an error.
-
-    With `force`, files of these names are replaced. Other files in the folder stay. A folder is complete when it holds the first.
-    ConfigError for an `out` that must not be replaced, before the block and after it.
-    """
+    """A folder to write `files` into. They move to `out` at the end, and the first marks a complete folder."""
     path = folder_to_write(out, force, files)
     with _work_beside(path) as work:
         work.mkdir()
@@ -43,7 +39,7 @@ def _work_beside(path: Path) -> Iterator[Path]:
 
 
 def _publish(work: Path, path: Path, files: Sequence[str]) -> None:
-    """Move the files to their folder. In an existing folder the first file comes last, since it marks a complete folder."""
+    """Move the files to their folder. In an existing folder the first, which marks a complete folder, comes last."""
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
         work.rename(path)
@@ -79,10 +75,7 @@ def folder_to_write(out: str, force: bool, files: Sequence[str]) -> Path:
 
 @contextlib.contextmanager
 def output_file(out: str, force: bool, *inputs: str) -> Iterator[Path]:
-    """A path to write to. The file moves to `out` when the block ends without an error.
-
-    ConfigError for an `out` that must not be replaced, as it is one of the `inputs`, or is there and there is no `force`.
-    """
+    """A path, moved to `out` at the end. ConfigError where that is one of `inputs`, or there without `force`."""
     path = file_to_write(out, force, *inputs)
     with _work_beside(path) as work:
         yield work
@@ -102,7 +95,6 @@ def text_output(out: str | None, force: bool, *inputs: str) -> Iterator[Callable
 
 
 def file_to_write(out: str, force: bool, *inputs: str) -> Path:
-    """The file of `--out`. ConfigError for one that must not be replaced."""
     if out == STANDARD_OUTPUT:
         raise ConfigError("-: --out names a file")
     path = Path(out).resolve()

@@ -31,14 +31,12 @@ tables is a value like any other. Numbers outside the range of the tables belong
 
 
 def add_options(command: argparse.ArgumentParser) -> None:
-    """Add the options of the command, without --out and --force."""
     command.add_argument("model", help="folder written by `agglearn fit`")
     command.add_argument("data", help="CSV or Parquet file, one record per row")
     add_reading_options(command, *2 * ["as in the file that was aggregated"])
 
 
 def run(args: argparse.Namespace) -> None:
-    """Predict for the rows of a file."""
     with text_output(args.out, args.force, args.data) as write, input_file(args.data) as data:
         p, unseen = predictions(args, data)
         write("probability\n" + "".join(f"{v:.9g}\n" for v in p))

@@ -26,7 +26,6 @@ only label sums have noise."""
 
 
 def add_options(command: argparse.ArgumentParser) -> None:
-    """Add the options of the command, without --out and --force."""
     command.add_argument("tables", help="folder written by `agglearn aggregate`")
     command.add_argument("--epsilon", type=float, required=True, help="privacy loss of all tables together, above 0")
     command.add_argument(
@@ -53,7 +52,6 @@ def add_options(command: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Release tables once."""
     from agglearn.observations import ContingencyTables
 
     if Path(args.tables).resolve() == Path(args.out).resolve():

@@ -18,7 +18,6 @@ class _Codes(FrameEncoder):
 
 
 def predict_codes(model: Estimator, codes: np.ndarray) -> np.ndarray:
-    """(n,) P(Y = 1) of the model for encoded records."""
     model = copy.copy(model)
     model.encoder_ = _Codes(model.encoder_.features)
     return model.predict_proba(pd.DataFrame(codes))[:, 1]

@@ -38,7 +38,6 @@ own, `other`. Records with a label that is neither positive nor negative are lef
 
 
 def add_options(command: argparse.ArgumentParser) -> None:
-    """Add the options of the command, without --out and --force."""
     command.add_argument("action", choices=["draft"], help="draft: write a schema to be reviewed")
     command.add_argument("data", help="CSV or Parquet file, one record per row")
     command.add_argument("--label", metavar="COLUMN", help="column to be predicted (default: left blank)")
@@ -50,14 +49,12 @@ def add_options(command: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Draft the schema of a file."""
     with text_output(args.out, args.force, args.data) as write, input_file(args.data) as data:
         write(draft_schema(args, data))
     print("a draft is made from records: read it, edit it, then set reviewed: true", file=sys.stderr)
 
 
 def draft_schema(args: argparse.Namespace, data: str) -> str:
-    """YAML of a schema for a file."""
     from agglearn.cli.tabular_input import read_records
     from agglearn.encoding.csv_files import about
     from agglearn.encoding.drafting import draft

@@ -1,8 +1,4 @@
-"""Reading of a user's records from CSV or Parquet. It is strict, and an error is one line.
-
-CSV fields stay text, so that the name of a category does not depend on the other rows of the file. Features with numbers only
-become numbers where they are encoded.
-"""
+"""Reading of a user's records from CSV or Parquet, strict. CSV fields stay text: no category depends on other rows."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -51,7 +47,6 @@ def csv_columns(path: str | Path, separator: str) -> list[str]:
 
 
 def read_records(path: str | Path, separator: str = ",", missing: Iterable[str] = ()) -> pd.DataFrame:
-    """All records of a file."""
     if is_parquet(path):
         columns = parquet_columns(path)
         with about(path):

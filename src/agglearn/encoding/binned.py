@@ -16,16 +16,12 @@ from agglearn.errors import ConfigError
 
 @dataclass(frozen=True)
 class BinnedEncoder(Levels):
-    """Bins of one continuous feature, then a missing value, if training had any, and `other`, if declared.
-
-    Where `other` is declared, it holds text that is no number, and infinite numbers are in the first or the last bin.
+    """Bins of one feature, then a missing value, if training had any, and `other`, if declared.
 
     Parameters
     ----------
-    name, edges : str, tuple[float, ...]
-        Its inner edges, ascending.
-    has_missing, has_other : bool
-        Whether a missing value, and everything else, is a modality.
+    name, edges, has_missing, has_other : str, tuple[float, ...], bool, bool
+        Inner edges, ascending. `other` is for text that is no number: the outer bins then hold ±∞.
     """
 
     name: str
@@ -39,10 +35,7 @@ class BinnedEncoder(Levels):
 
     @classmethod
     def fit(cls, column: pd.Series, binning: Binning, counts: np.ndarray | None = None) -> Self:
-        """Bins of a training column of numbers, or of text that spells them.
-
-        `counts` (n,) are the rows with each value, where the column has distinct values.
-        """
+        """Bins of a column of numbers, or of text that spells them. `counts` (n,): rows of each distinct value."""
         values = numbers(column)
         observed = ~np.isnan(values)
         rows = None if counts is None else counts[observed]

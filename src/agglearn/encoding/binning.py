@@ -1,8 +1,4 @@
-"""Bins for continuous features, fitted on training values.
-
-A value x falls in bin i when e_i < x ≤ e_{i+1}, with inner edges e_1 < … < e_m (e_0 = −∞, e_{m+1} = ∞). Bins that hold no
-training value are merged into their lower neighbour, so every bin is a modality that occurs.
-"""
+"""Bins of continuous features, e_i < x ≤ e_{i+1} with e_0 = −∞. One without a training value joins the one below."""
 
 from dataclasses import dataclass
 
@@ -13,7 +9,7 @@ from agglearn.errors import ConfigError
 
 @dataclass(frozen=True)
 class Quantiles:
-    """Bins of about equal counts. The paper's text (Gilotte et al. 2022, section 5.1) uses deciles.
+    """Bins of about equal counts. The text of Gilotte et al. 2022 (section 5.1) uses deciles.
 
     Parameters
     ----------
@@ -23,12 +19,11 @@ class Quantiles:
     bins: int = 10
 
     def edges(self, values: np.ndarray, counts: np.ndarray | None = None) -> np.ndarray:
-        """Inner edges of the bins.
+        """Inner edges of the bins. `counts` are the rows of each value, where values are distinct.
 
         Parameters
         ----------
         values, counts : ndarray of shape (n,)
-            Training values, and rows of each where they are distinct. `counts` None for one row each.
         """
         inner = quantiles(values, counts, np.linspace(0, 1, self.bins + 1)[1:-1])
         return _keep_occupied(np.unique(inner), values)
@@ -40,21 +35,19 @@ class EqualWidth:
 
     Parameters
     ----------
-    bins : int
-    rounded : bool
-        Whether edges are rounded to integers. Features whose range is below 1 keep their unrounded edges.
+    bins, rounded : int, bool
+        Whether edges are rounded to integers, but for features whose range is below 1.
     """
 
     bins: int = 10
     rounded: bool = True
 
     def edges(self, values: np.ndarray, counts: np.ndarray | None = None) -> np.ndarray:
-        """Inner edges of the bins.
+        """Inner edges of the bins. `counts` are not used.
 
         Parameters
         ----------
         values, counts : ndarray of shape (n,)
-            Training values. Counts are not used.
         """
         low, high = values.min(), values.max()
         inner = np.linspace(low, high, self.bins + 1)[1:-1]
@@ -68,7 +61,7 @@ NAMED: dict[str, Binning] = {"deciles": Quantiles(10), "width": EqualWidth(10)}
 
 
 def binning(spec: str | Binning) -> Binning:
-    """A binning by name (`deciles`, `width`; ConfigError for another), or the object itself.
+    """A binning by name (`deciles`, `width`, ConfigError for another), or the object itself.
 
     Parameters
     ----------
@@ -95,6 +88,6 @@ def quantiles(values: np.ndarray, counts: np.ndarray | None, q: np.ndarray) -> n
 
 
 def _keep_occupied(edges: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """The lower edge of every bin that holds a value (but the first such bin's)."""
+    """The lower edge of every bin that holds a value, but the first such bin's."""
     full = np.unique(np.searchsorted(edges, values, side="left"))
     return edges[full[1:] - 1]

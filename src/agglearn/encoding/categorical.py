@@ -12,14 +12,11 @@ from agglearn.encoding.levels import Levels
 
 @dataclass(frozen=True)
 class CategoricalEncoder(Levels):
-    """Categories of one feature, in sorted order, then a missing value, if training had any, and `other`, if declared.
+    """Categories of one feature as sorted text, then a missing value, if training had any, and `other`, if declared.
 
     Parameters
     ----------
-    name, values : str, tuple[str, ...]
-        Its categories as text, sorted.
-    has_missing, has_other : bool
-        Whether a missing value, and everything else, is a modality.
+    name, values, has_missing, has_other : str, tuple[str, ...], bool, bool
     """
 
     name: str
@@ -29,7 +26,6 @@ class CategoricalEncoder(Levels):
 
     @classmethod
     def fit(cls, column: pd.Series) -> Self:
-        """Categories of a training column of raw values."""
         index, values = distinct(column)
         return cls(str(column.name), tuple(sorted(set(as_text(values)))), bool((index < 0).any()))
 

@@ -28,7 +28,6 @@ class CodedEncoder(ColumnEncoder):
 
     @property
     def labels(self) -> list[str]:
-        """Name of each modality."""
         return list(map(str, range(self.size)))
 
     def encode(self, column: pd.Series) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Warnings where the numbers of a column look like names, or its text looks like numbers. One for all columns of a frame."""
+"""Warnings where numbers look like names, or text looks like numbers. One for all columns of a frame."""
 
 import contextlib
 import re
@@ -76,7 +76,6 @@ def _message(kind: str, columns: list[tuple[object, str]]) -> str:
 
 
 def warn_of_codes(column: pd.Series, observed: np.ndarray, counts: np.ndarray | None) -> None:
-    """Warn where the numbers of a column that is to be binned look like names."""
     if not len(observed) or is_time(column) or (observed != np.floor(observed)).any():
         return
     if why := _sign(column, observed, counts):
@@ -98,7 +97,6 @@ def _sign(column: pd.Series, observed: np.ndarray, counts: np.ndarray | None) ->
 
 
 def hardly_repeats(values: np.ndarray) -> bool:
-    """Whether numbers (n,) are whole and hardly ever repeat, as account numbers do."""
     if len(values) < LEAST or (values != np.round(values)).any():
         return False
     return all(len(np.unique(rows)) >= 0.9 * len(rows) for rows in (values[:SAMPLE], values))
@@ -113,7 +111,6 @@ def warn_of_lost_digits(column: pd.Series) -> None:
 
 
 def warn_of_amounts(name: str, values: Collection[str]) -> None:
-    """Warn where the categories of a column look like amounts with units, thousands separators or decimal commas."""
     amounts = [v for v in values if AMOUNT.fullmatch(v.strip(UNITS))]
     marked = [v for v in amounts if not v.removeprefix("-").replace(".", "", 1).isdecimal()]
     if marked and len(amounts) >= LOOKS_NUMERIC * len(values):

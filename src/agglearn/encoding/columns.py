@@ -20,7 +20,7 @@ LONG = 400  # digits, more than floating-point numbers have
 
 
 def as_text(column: pd.Series) -> pd.Series:
-    """Values as text, None where missing. Each is spelt by its own type: neither other rows nor the column's type matter."""
+    """Values as text, None where missing. Each is spelt by its own type: neither other rows nor the column's matter."""
     text = [None if missing else spell(v) for v, missing in zip(column.astype(object), is_missing(column), strict=True)]
     return pd.Series(text, column.index, dtype=object)
 
@@ -34,7 +34,7 @@ def spell(value: object) -> str:
 
 
 def _spell_object(value: Any) -> str:
-    """The same text for numpy's, pandas' and Python's numbers, times and spans: pandas chooses among them by all rows."""
+    """The same text for numpy's, pandas' and Python's values: pandas chooses among these types by all rows."""
     try:
         if isinstance(value, float | np.floating):
             return str(int(value) if float(value).is_integer() else float(value))
@@ -56,7 +56,7 @@ def _real(value: Any) -> Any:
 
 
 def is_missing(column: pd.Series) -> np.ndarray:
-    """(n,) whether a value is missing. NaN is, which pandas' nullable and Arrow types tell from a missing value."""
+    """Whether each value is missing. NaN is, which pandas' nullable and Arrow types tell from a missing value."""
     missing = column.isna().to_numpy(bool)
     if types.is_float_dtype(column.dtype):
         missing |= np.isnan(column.to_numpy(dtype=float, na_value=np.nan))
@@ -64,18 +64,14 @@ def is_missing(column: pd.Series) -> np.ndarray:
 
 
 def distinct(column: pd.Series) -> tuple[np.ndarray, pd.Series]:
-    """The distinct values of a column, as (n,) index of each row's value among them (−1: missing), and the values.
-
-    Python objects other than text are left as they are, one by one: 1, 1.0 and True are equal, but not spelt alike. Texts are
-    told apart by Python: pandas' `factorize` cuts them at a NUL, so that "a\\0x" would take the place of all "a".
-    """
+    """(n,) index of each row's value among the distinct ones (−1: missing), and these."""
     index, observed = np.full(len(column), -1), ~is_missing(column)
     values = column[observed]
     if types.is_string_dtype(column.dtype):
-        if types.infer_dtype(values) not in ("string", "empty"):
+        if types.infer_dtype(values) not in ("string", "empty"):  # 1, 1.0 and True are equal, but not spelt alike
             index[observed] = np.arange(len(values))
             return index, values
-        first: dict[str, int] = {}
+        first: dict[str, int] = {}  # pandas' factorize cuts texts at a NUL
         index[observed] = [first.setdefault(v, len(first)) for v in values]
         return index, pd.Series(list(first), dtype=object)
     index[observed], values = pd.factorize(values)
@@ -111,7 +107,6 @@ def numbers(column: pd.Series) -> np.ndarray:
 
 
 def is_time(column: pd.Series) -> bool:
-    """Whether a column has a type of times or spans."""
     return types.is_datetime64_any_dtype(column.dtype) or types.is_timedelta64_dtype(column.dtype)
 
 
@@ -135,10 +130,7 @@ def _number(value: object) -> float:
 
 
 def is_continuous(column: pd.Series, counts: np.ndarray | None = None) -> bool:
-    """Whether a column is to be binned: numbers, not booleans. Mostly numbers with some text is an error.
-
-    `counts` (n,) are the numbers of rows with each value, where the column has distinct values.
-    """
+    """Whether a column is to be binned. DataError for numbers with some text. `counts`: rows of distinct values."""
     if types.is_bool_dtype(column.dtype) or (column.dtype == object and types.infer_dtype(column) == "boolean"):
         return False
     if types.is_numeric_dtype(column.dtype) or isinstance(column.dtype, pd.CategoricalDtype):
@@ -161,10 +153,7 @@ def is_continuous(column: pd.Series, counts: np.ndarray | None = None) -> bool:
 
 
 def as_frame(X: pd.DataFrame | np.ndarray, names: Sequence[str] | None = None) -> pd.DataFrame:
-    """Records as a frame whose columns are named by text: those of a frame by the text of their names, so that 0 and "0" are one.
-
-    Columns of an array have `names` in order, x0, x1, … where there are none.
-    """
+    """Records as a frame whose columns are named by text. Those of an array have `names`, or x0, x1, …"""
     if isinstance(X, pd.DataFrame):
         frame = X
         if not all(isinstance(c, str) for c in X.columns):
@@ -205,7 +194,6 @@ def present(names: Iterable[str], columns: Collection[str] | pd.Index) -> list[s
 
 
 def first_repeated(names: Iterable[str]) -> str | None:
-    """The first name that stands before already."""
     earlier: set[str] = set()
     for name in names:
         if name in earlier:

@@ -1,8 +1,4 @@
-"""Records in CSV files. Separators, missing marks, text encoding and errors are the same for all who read them.
-
-Where fields stay text, the name of a category does not depend on the other rows of the file. Where types are inferred, a
-column of numbers is numeric.
-"""
+"""Records in CSV files. Where fields stay text, the name of a category does not depend on the other rows."""
 
 import contextlib
 import lzma
@@ -28,8 +24,6 @@ BLOCK = 1 << 26  # bytes read at a time
 
 @dataclass(frozen=True)
 class CSVFormat:
-    """How the records of a file are written."""
-
     separator: str = ","
     missing: Sequence[str] = ()
     columns: Sequence[str] | None = None
@@ -37,18 +31,15 @@ class CSVFormat:
 
     @classmethod
     def from_entry(cls, entry: Mapping) -> Self:
-        """The format of an entry of `config/datasets/`."""
         return cls(**{k: v for k, v in entry.get("format", {}).items() if k in cls.__dataclass_fields__})
 
     @property
     def delimiter(self) -> str:
-        """The character between two fields, without spaces after it."""
         separator = SEPARATORS.get(self.separator, self.separator)
         return separator.strip(" ") or separator
 
     @property
     def options(self) -> dict[str, Any]:
-        """What `pandas.read_csv` takes for header and records alike."""
         return {
             "sep": self.delimiter,
             "skipinitialspace": self.separator.endswith(" "),
@@ -77,7 +68,7 @@ def about(path: str | Path) -> Iterator[None]:
 
 
 def header_of(path: str | Path, form: CSVFormat) -> list[str]:
-    """Names of the columns of a CSV file. DataError for names that are empty or stand twice, and for no text."""
+    """Names of the columns. DataError for names that are empty or stand twice, and for no text."""
     names = form.columns
     if names is None:
         with refuse_unreadable(form):
@@ -87,7 +78,6 @@ def header_of(path: str | Path, form: CSVFormat) -> list[str]:
 
 
 def read_csv(path: str | Path, form: CSVFormat, dtype: type[str] | dict[str, type[str]]) -> pd.DataFrame:
-    """All records of a CSV file, compressed or not."""
     header_of(path, form)
     with refuse_unreadable(form), warnings.catch_warnings():
         warnings.simplefilter("error", pd.errors.ParserWarning)
@@ -102,7 +92,7 @@ def read_csv(path: str | Path, form: CSVFormat, dtype: type[str] | dict[str, typ
 
 
 def read_csv_blocks(path: str | Path, form: CSVFormat, names: Sequence[str]) -> Iterator[pa.Table]:
-    """Records of a CSV file larger than memory, some at a time. Fields stay text, and quotation marks are part of them."""
+    """Records of a file larger than memory, some at a time. Fields stay text, and quotation marks are part of them."""
     read = csv.ReadOptions(column_names=form.columns, block_size=BLOCK)
     parse = csv.ParseOptions(delimiter=form.delimiter, quote_char=False)
     types = {name: pa.string() for name in names}
@@ -114,7 +104,6 @@ def read_csv_blocks(path: str | Path, form: CSVFormat, names: Sequence[str]) -> 
 
 @contextlib.contextmanager
 def refuse_unreadable(form: CSVFormat) -> Iterator[None]:
-    """Turn errors of CSV readers into DataErrors."""
     try:
         yield
     except pd.errors.EmptyDataError:
@@ -130,7 +119,6 @@ def refuse_unreadable(form: CSVFormat) -> Iterator[None]:
 
 
 def refuse_repeated(names: Sequence[str]) -> None:
-    """DataError for columns with the same name or with none."""
     for i, name in enumerate(names):
         if not name:
             raise DataError(f"column {i + 1} has no name; name it in the header")

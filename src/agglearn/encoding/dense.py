@@ -12,11 +12,7 @@ DENSE = 100_000  # integers between the least and the greatest category up to wh
 
 
 class DenseEncoder:
-    """Vectors of records, as in Sun 2019, sections 3.5.1 and 3.5.2.1.
-
-    A number is standardised. A missing one is 0, and one more column is 1 where any is missing. A category has a column per
-    value that occurs, missing being a value. A value that did not occur has none.
-    """
+    """Vectors of records (Sun 2019, sections 3.5.1, 3.5.2.1). Missing numbers are 0 and flagged."""
 
     def __init__(self, frame: pd.DataFrame, categorical: Iterable[str]) -> None:
         if frame.empty:
@@ -64,7 +60,6 @@ class DenseEncoder:
         return np.concatenate(blocks, axis=1)
 
     def _numbers(self, frame: pd.DataFrame) -> np.ndarray:
-        """(n, ·) standardised numbers, then indicators of the missing ones."""
         raw = frame[self.numeric].to_numpy(float)
         missing = np.isnan(raw)
         indices = [self.numeric.index(c) for c in self.with_missing]
@@ -110,7 +105,6 @@ class DenseEncoder:
         return float(values[first].sum() / values.sum())
 
     def transform(self, frame: pd.DataFrame) -> np.ndarray:
-        """(n, d) float32 vectors."""
         x = self.sparse(frame)
         if self.components is not None:
             weights = np.zeros((x.shape[1], self.components.shape[1]), np.float32)

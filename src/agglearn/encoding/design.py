@@ -1,8 +1,4 @@
-"""From raw columns to a matrix of coordinates, for models that are linear in them.
-
-A map states the range of each of its coordinates and how many of them a row can fill. So the largest change of a sum by one
-row follows without the data.
-"""
+"""From raw columns to coordinates of known range: the largest change of a sum by one row follows without the data."""
 
 import itertools
 from collections.abc import Iterator, Mapping
@@ -33,17 +29,14 @@ class FeatureMap(Saved):
     Parameters
     ----------
     kind : str
-        `columns`, numbers as they are. `onehot`, one coordinate per modality. `quadratic`, these and one per pair of
-        modalities that occurred in the rows it was fitted to. `scaled`, numbers scaled to [0, 1] (and clipped there),
-        one more coordinate where one is missing, modalities for the rest.
+        `columns`: numbers as they are. `onehot`: one coordinate per modality. `quadratic`: these, and one per pair of
+        modalities that occurred in the rows it was fitted to. `scaled`: numbers clipped and scaled to [0, 1], one more
+        where one is missing, modalities for the rest.
     encoder, columns : FrameEncoder or None, tuple[str, ...]
         Modalities, or for `columns` the names of these.
-    ranges : dict[str, tuple[float, float]]
-        {column: (low, high)}: of `scaled`, what becomes 0 and 1. Of `columns`, bounds of the values, or empty.
-    cells : tuple[ndarray, ...]
-        Of `quadratic`, one array of flat cells per pair.
-    intercept : bool
-        Whether a last coordinate of ones follows.
+    ranges, cells, intercept : dict[str, tuple[float, float]], tuple[ndarray, ...], bool
+        {column: (low, high)} of `scaled` (what becomes 0 and 1), or bounds of `columns`. Flat cells per pair of
+        `quadratic`. Whether a last coordinate of ones follows.
     """
 
     kind: str
@@ -57,17 +50,10 @@ class FeatureMap(Saved):
     def fit(
         cls, kind: str, encoder: FrameEncoder, frame: pd.DataFrame, ranges: Ranges = None, intercept: bool = True
     ) -> Self:
-        """A map over an encoder's features, of any kind but `columns`.
+        """A map over an encoder's features, of any kind but `columns`, fitted to rows of raw columns.
 
-        Parameters
-        ----------
-        kind, encoder, intercept
-            As in `FeatureMap`.
-        frame : DataFrame
-            Rows of raw columns.
-        ranges : Ranges
-            Of `scaled`, {column: (low, high)} for every binned column, or `features`: the smallest and the largest
-            value in the frame, where these are public. ConfigError for ranges that are missing or empty.
+        `scaled` needs `ranges`: {column: (low, high)} for every binned column (else ConfigError), or `features` for the
+        smallest and the largest value in the frame, where these are public.
         """
         if kind not in KINDS[1:]:
             raise ConfigError(f"features: {kind!r} is not known; use {', '.join(KINDS[1:])}")
@@ -81,12 +67,10 @@ class FeatureMap(Saved):
         return self.encoder.features if self.encoder else ()
 
     def _encode(self, frame: pd.DataFrame) -> np.ndarray:
-        """(n, D) int32 codes. No column for `columns`."""
         return self.encoder.encode(frame) if self.encoder else np.empty((len(frame), 0), np.int32)
 
     @property
     def inputs(self) -> list[str]:
-        """Names of the raw columns, in order."""
         return list(self.columns) if self.encoder is None else self.encoder.names
 
     @property
@@ -110,8 +94,7 @@ class FeatureMap(Saved):
         Parameters
         ----------
         frame : DataFrame or ndarray
-            Columns matched by name, or an array of them in order. DataError where one is missing, or holds text or
-            nothing where numbers are needed.
+            Columns by name, or an array in order. DataError where one is absent, or numbers are needed and not there.
         """
         frame = as_frame(frame, self.inputs)
         if self.kind == "columns":
@@ -165,7 +148,6 @@ class FeatureMap(Saved):
         Parameters
         ----------
         frame : DataFrame
-            Rows of raw columns.
         """
         frame = as_frame(frame, self.inputs)
         for name, (low, high) in self.ranges.items() if self.kind == "columns" else ():
@@ -182,7 +164,6 @@ class FeatureMap(Saved):
         Parameters
         ----------
         order : int
-            Exponent.
         """
         if self.kind == "columns":
             if set(self.ranges) != set(self.columns):

@@ -41,12 +41,7 @@ HEAD = """\
 def draft(
     frame: pd.DataFrame, label: str | None = None, positive: object = None, categorical: Iterable[str] = ()
 ) -> str:
-    """YAML of a schema that a person has to complete.
-
-    A value is listed where at least 20 records have it. Missing values are a level where there are at least 20. Edges are
-    deciles, rounded to the power of ten below a tenth of their spread. Columns that look like identifiers are hashed: those
-    most of whose records have a value that few share, and whole numbers that hardly ever repeat.
-    """
+    """YAML of a schema that a person has to complete. What fewer than 20 records have is left out."""
     frame, label, names = as_frame(frame), None if label is None else str(label), set(map(str, categorical))
     with one_warning():
         features = {c: _draft_feature(frame[c], c in names) for c in frame.columns if c != label}
@@ -71,7 +66,6 @@ def _label(frame: pd.DataFrame, label: str | None, positive: object) -> dict:
 
 
 def _draft_feature(column: pd.Series, is_name: bool) -> dict:
-    """`values`, `edges` or `buckets`, and `missing`, of one column."""
     missing = {"missing": bool(is_missing(column).sum() >= LEAST)}
     if not is_name and is_continuous(column) and not is_time(column):  # a declared bin holds numbers alone
         numbers = numbers_or_nan(column)

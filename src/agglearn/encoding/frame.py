@@ -1,9 +1,4 @@
-"""From raw columns to codes: each feature becomes one of `size` modalities, numbered from 0.
-
-A missing value is a modality of its own where training rows have missing values. Anything that no training row had is
-UNSEEN: it belongs to no modality, is counted in no table, and adds nothing to a prediction. Encoders of a declared schema
-(`agglearn.encoding.schema`) have a last modality, `other`, for all of that.
-"""
+"""From raw columns to codes. What no training row had is UNSEEN (in a declared schema `other`), counted in no table."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -33,8 +28,7 @@ class FrameEncoder(Saved):
 
     Parameters
     ----------
-    features : tuple[FeatureEncoder, ...]
-    schema : str
+    features, schema : tuple[FeatureEncoder, ...], str
         `declared` by a person (`agglearn.encoding.schema`), or `learned` from records, on which they then show facts.
     """
 
@@ -56,23 +50,15 @@ class FrameEncoder(Saved):
     ) -> Self:
         """Learn vocabularies and bins from training rows.
 
+        Warns (`LooksLikeCodes`) of numbers that look like names, lost digits, and text that looks like amounts.
+
         Parameters
         ----------
-        frame : DataFrame or ndarray
-            Features only, one column each. Names of columns are taken as text. Those of an array are x0, x1, …
-        binning_ : str or Binning
-            `deciles`, `width`, or a binning object, for numeric columns.
-        categorical : Iterable[str]
-            Numeric columns whose numbers are names (hashes, codes), not quantities.
-        hashed, hash_above : Mapping[str, int] or None, tuple[int, int] or None
-            {column: buckets}, columns whose values are hashed instead of learnt (`HashedEncoder`), and (values,
-            buckets): columns of categories with more values are hashed into so many buckets.
-
-        Warns
-        -----
-        LooksLikeCodes
-            Numbers that look like names were taken for amounts, or have lost digits, or text that looks like amounts
-            was taken for names. One warning names the first columns.
+        frame, binning_ : DataFrame or ndarray, str or Binning
+            Features, named by text (of an array x0, x1, …), and `deciles`, `width` or an object for numeric ones.
+        categorical, hashed, hash_above : Iterable[str], Mapping[str, int] or None, tuple[int, int] or None
+            Columns whose numbers are names, not quantities. {column: buckets} of hashed columns. (values, buckets):
+            categories with more values are hashed into so many.
         """
         frame, bins, names = as_frame(frame), binning(binning_), set(map(str, categorical))
         hashed = {str(name): buckets for name, buckets in (hashed or {}).items()}
@@ -84,7 +70,6 @@ class FrameEncoder(Saved):
 
     @property
     def names(self) -> list[str]:
-        """Names of the features."""
         return [f.name for f in self.features]
 
     @property
@@ -108,8 +93,7 @@ class FrameEncoder(Saved):
         Parameters
         ----------
         frame : DataFrame or ndarray
-            Has the features as columns, matched by the text of their names, or is an array of them in order. DataError
-            where a column is missing, or holds text where numbers are needed.
+            Columns by the text of their names, or an array in order. DataError for an absent one, or text for numbers.
         """
         frame = as_frame(frame, self.names)
         absent = [n for n in self.names if n not in frame.columns]
@@ -135,7 +119,6 @@ def fit_column(
     column: pd.Series, bins: Binning, is_name: bool, buckets: int | None, hash_above: tuple[int, int] | None,
     counts: np.ndarray | None = None,
 ) -> FeatureEncoder:  # fmt: skip
-    """The encoder of one column."""
     if buckets is None and not is_name and is_continuous(column, counts):
         return BinnedEncoder.fit(column, bins, counts)
     warn_of_lost_digits(column)
@@ -157,13 +140,10 @@ def with_target_encodings(
 
     Parameters
     ----------
-    encoder : FrameEncoder
-    frame, y : DataFrame, ndarray of shape (n,)
+    encoder, frame, y : FrameEncoder, DataFrame, ndarray of shape (n,)
         Records that are used for nothing else, and their labels in {0, 1}.
-    above, modalities : int
-        The second is the exclusive upper bound of the new modalities.
-    fit : Callable[[Series, ndarray, int], FeatureEncoder]
-        Makes the encoder of a column from (column, y, modalities).
+    above, modalities, fit : int, int, Callable[[Series, ndarray, int], FeatureEncoder]
+        The new modalities are fewer than the second. `fit` gets (column, y, modalities).
     """
     frame = as_frame(frame, encoder.names)
     return FrameEncoder(tuple(fit(frame[f.name], y, modalities) if f.size > above else f for f in encoder.features))

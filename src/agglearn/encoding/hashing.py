@@ -1,8 +1,4 @@
-"""Hashing: a feature of any number of values becomes a fixed number of modalities, without a vocabulary.
-
-Weinberger, Dasgupta, Langford, Smola, Attenberg 2009, *Feature hashing for large scale multitask learning*. Gilotte et al.
-2022, section 4.3, use it.
-"""
+"""Hashing of values into a fixed number of modalities (Weinberger et al. 2009, Gilotte et al. 2022, section 4.3)."""
 
 import hashlib
 from collections.abc import Iterable
@@ -19,17 +15,14 @@ from agglearn.errors import ConfigError
 
 @dataclass(frozen=True)
 class HashedEncoder(Levels):
-    """Values of one feature by the bucket of their hash. A missing value, if training had any, comes last.
+    """Values of one feature by the bucket of their hash, then a missing value, if training had any.
 
-    The hash (64 bits of BLAKE2b of the value's spelling in UTF-8, little-endian, modulo `buckets`) is the same on every
-    machine and in every run. No value is unseen, except a missing one where training had none: it is `other`, if
-    declared.
+    The hash is 64 bits of BLAKE2b of the spelling in UTF-8, little-endian, modulo `buckets`: the same on every machine.
+    No value is unseen, except a missing one where training had none: it is `other`, if declared.
 
     Parameters
     ----------
-    name, buckets : str, int
-    has_missing, has_other : bool
-        Whether a missing value, and everything else, is a modality.
+    name, buckets, has_missing, has_other : str, int, bool, bool
     """
 
     name: str
@@ -43,7 +36,6 @@ class HashedEncoder(Levels):
 
     @classmethod
     def fit(cls, column: pd.Series, buckets: int) -> Self:
-        """Buckets for a training column of raw values."""
         return cls(str(column.name), buckets, bool(is_missing(column).any()))
 
     @property
@@ -59,7 +51,6 @@ class HashedEncoder(Levels):
 
 
 def buckets_of(values: Iterable[str], buckets: int) -> np.ndarray:
-    """(n,) int32 bucket of each text."""
     texts = (v.encode(errors="surrogatepass") for v in values)
     digests = (hashlib.blake2b(text, digest_size=8).digest() for text in texts)
     return np.array([int.from_bytes(digest, "little") % buckets for digest in digests], dtype=np.int32)

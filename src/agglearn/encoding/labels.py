@@ -18,7 +18,6 @@ def take_label(frame: pd.DataFrame, label: str, positive: object = None) -> tupl
 
 
 def binary_label(column: pd.Series, positive: object = None) -> np.ndarray:
-    """A column as int8 0/1, see `take_label`."""
     if n := int(is_missing(column).sum()):
         raise DataError(f"label {column.name!r} is missing in {n} rows; drop or mend them")
     codes, raw = distinct(column)
@@ -42,14 +41,13 @@ def binary_label(column: pd.Series, positive: object = None) -> np.ndarray:
 
 
 def require_label(label: str | None) -> str:
-    """The label. Without one, ConfigError: a schema would have named it."""
     if label is None:
         raise ConfigError("label: name the column of the label, or give a schema")
     return str(label)
 
 
 def swapped_label(positive: str, negative: str) -> str | None:
-    """The fault where 0 would count as 1, else None: models predict 0 and 1, which then are not the values of these names."""
+    """The fault where 0 would count as 1, else None: models predict 0 and 1, which are then not these names' values."""
     if (positive, negative) not in (("0", "1"), ("False", "True")):
         return None
     return (

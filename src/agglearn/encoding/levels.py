@@ -15,8 +15,6 @@ OTHER = "other"
 
 
 class ColumnEncoder(ABC, Saved):
-    """Base of encoders of one column."""
-
     @abstractmethod
     def encode(self, column: pd.Series) -> np.ndarray:
         """(n,) int32 codes of raw values."""
@@ -39,17 +37,14 @@ class Levels(ColumnEncoder):
         """Their names."""
 
     def _codes(self, texts: pd.Series) -> np.ndarray:
-        """(m,) int32 codes of values as text."""
         raise NotImplementedError
 
     @property
     def size(self) -> int:
-        """Number of modalities."""
         return self._n_values + self.has_missing + self.has_other
 
     @property
     def labels(self) -> list[str]:
-        """Name of each modality."""
         return [*self._value_labels, *[MISSING] * self.has_missing, *[OTHER] * self.has_other]
 
     def encode(self, column: pd.Series) -> np.ndarray:

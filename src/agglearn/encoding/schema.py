@@ -1,8 +1,5 @@
 """Declared schemas: bins, categories and label values that a person fixed without records.
-
-An encoder that is fitted to records shows facts on them: their categories, the edges of their bins, whether a value is missing.
-Noise on counts does not hide these facts. A declared schema fixes all of it beforehand. Any other value belongs to
-the level `other` of its feature, and records with another label than the two that are declared are left out.
+Fitted encoders show facts on their records (categories, edges, missing values), which noise on counts does not hide.
 """
 
 import itertools
@@ -34,14 +31,12 @@ LOADER: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 
 @dataclass(frozen=True)
 class Schema:
-    """Label and features of records, as a person declared them.
+    """Label and features of records, as a person declared them. Records with any other label are left out.
 
     Parameters
     ----------
-    label, positive, negative : str
-        Column of the label, and its values, as text. Records with any other label are left out.
-    encoder : FrameEncoder
-        Modalities of the features, each with `other` for all other values.
+    label, positive, negative, encoder : str, str, str, FrameEncoder
+        Column of the label, and its values, as text. Features have `other` for values that are not declared.
     """
 
     label: str
@@ -51,11 +46,7 @@ class Schema:
 
     @classmethod
     def read(cls, path: str | Path) -> Self:
-        """A schema from a YAML file, see docs/privacy.md for its form.
-
-        ConfigError where there is no such file, or one that no person has reviewed, or a wrong one. The text is one
-        line with the position.
-        """
+        """A schema from a YAML file (form: docs/privacy.md). ConfigError where it is absent, wrong or not reviewed."""
         try:
             return cls.parse(Path(path).read_text(encoding="utf-8"))
         except OSError as error:
@@ -95,12 +86,11 @@ class Schema:
         return cls(label["column"], label["positive"], label["negative"], encoder)
 
     def labels(self, column: pd.Series) -> tuple[np.ndarray, np.ndarray]:
-        """(m,) int8 labels of the records that have a declared one, and (n,) whether each record has.
+        """(m,) int8 labels of records that have a declared one, and (n,) whether each has. Checks as `check_labels`.
 
         Parameters
         ----------
         column : Series
-            Raw labels. For errors and warnings see `check_labels`.
         """
         index, values = distinct(column)
         spelt = as_text(values)
@@ -115,10 +105,8 @@ class Schema:
 
         Parameters
         ----------
-        positives, labelled, records : int
-            Records with the positive label, with one of the two, and all of them.
-        labels : Iterable[str]
-            Labels that occur, for the message.
+        positives, labelled, records, labels : int, int, int, Iterable[str]
+            Records with the positive label, with either, and all. Labels that occur are for the message.
         """
         if not positives:
             occurring = ", ".join(f"{label!r:.40}" for label in sorted(set(labels))[:5])
@@ -131,14 +119,11 @@ class Schema:
             warnings.warn(message, RecordsLeftOut, stacklevel=3)
 
     def refuse(self, label: str | None = None, **declared: object) -> None:
-        """Raise ConfigError for settings that a caller gives beside the schema, which declares them.
+        """Raise ConfigError for another label than the schema's, and for other settings beside it that are not empty.
 
         Parameters
         ----------
-        label : str or None
-            Allowed where it is that of the schema.
-        **declared : object
-            Other settings by name, allowed where they are None or empty.
+        label, **declared : str or None, object
         """
         if label is not None and str(label) != self.label:
             raise ConfigError(f"label: {label!r} is not that of the schema, {self.label!r}; leave it out")
@@ -157,7 +142,6 @@ class _AsText(LOADER):
 
 
 def _feature(name: str, description: object) -> FeatureEncoder:
-    """The encoder of one feature: `values`, `edges` or `buckets`, and whether `missing` is a level."""
     path = f"features.{name}"
     state = _mapping(path, description, (*KINDS, "missing"))
     kinds = [k for k in KINDS if k in state]
@@ -184,7 +168,6 @@ def _feature(name: str, description: object) -> FeatureEncoder:
 
 
 def _edges(path: str, listed: list[str]) -> tuple[float, ...]:
-    """Bounds between bins, in ascending order."""
     try:
         edges = tuple(map(float, listed))
     except ValueError:

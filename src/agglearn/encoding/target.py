@@ -1,8 +1,4 @@
-"""Target encoding: few modalities in place of many, by count and label rate of each.
-
-Gilotte et al. 2022, section 4.3 (footnote 12): on held-out records, count and label rate of every modality are computed and
-discretised together. These records must not be used for anything else: their labels are in the encoding.
-"""
+"""Target encoding: few modalities in place of many, by count and label rate (Gilotte et al. 2022, section 4.3)."""
 
 from dataclasses import dataclass
 from typing import ClassVar, Self
@@ -20,17 +16,14 @@ MISSING_VALUE = "\0missing"
 
 @dataclass(frozen=True)
 class TargetEncoder(ColumnEncoder):
-    """Modalities of one feature by count and label rate of its values in held-out records.
+    """Modalities of one feature by count and label rate of its values in held-out records, whose labels are then in it.
 
     Modality 0 is for values that no held-out record has, a missing one included. No value is ever unseen.
 
     Parameters
     ----------
-    name : str
-    values, codes : tuple[str, ...], tuple[int, ...]
-        Of the held-out records, and the modality of each.
-    labels : tuple[str, ...]
-        Name of each modality.
+    name, values, codes, labels : str, tuple[str, ...], tuple[int, ...], tuple[str, ...]
+        Values of the held-out records, the modality of each, and the name of each modality.
     """
 
     from_labels: ClassVar[bool] = True  # noise on the encoded records does not hide the labels in it
@@ -45,10 +38,9 @@ class TargetEncoder(ColumnEncoder):
 
     @classmethod
     def fit(cls, column: pd.Series, y: np.ndarray, modalities: int = 1000, prior: float = 20.0) -> Self:
-        """Learn from a feature of held-out records, and their labels y (n,) in {0, 1}.
+        """Learn from a feature of held-out records, used for nothing else, and their labels y (n,) in {0, 1}.
 
-        The encoder has fewer than `modalities` modalities, which are at least 3. `prior` is the number of records at
-        the base rate that are added to each value before its rate is computed.
+        The encoder has fewer than `modalities` (at least 3). Rates count `prior` more records at the base rate.
         """
         table = (
             pd.DataFrame({"value": as_text(column).fillna(MISSING_VALUE), "y": y})
@@ -63,10 +55,9 @@ class TargetEncoder(ColumnEncoder):
         cls, name: str, values: tuple[str, ...], counts: np.ndarray, label_sums: np.ndarray, base_rate: float,
         modalities: int = 1000, prior: float = 20.0,
     ) -> Self:  # fmt: skip
-        """Learn from counts, which may have noise. Counts below 1 become 1, label sums are clipped to their counts.
+        """Learn from the records (m,) of each value and those with label 1.
 
-        `counts` (m,) are the records of each of m values, `label_sums` (m,) those with label 1. `modalities` and
-        `prior` are as in `fit`.
+        Both may have noise: counts below 1 become 1, and label sums are clipped to 0 … count.
         """
         counts = np.maximum(counts, 1)
         rate = (np.clip(label_sums, 0, counts) + prior * base_rate) / (counts + prior)
@@ -83,7 +74,6 @@ class TargetEncoder(ColumnEncoder):
 
     @property
     def size(self) -> int:
-        """Number of modalities."""
         return len(self.labels)
 
     def encode(self, column: pd.Series) -> np.ndarray:

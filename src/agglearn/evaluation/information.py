@@ -18,10 +18,7 @@ def predictive_information(counts: np.ndarray, label_sums: np.ndarray, rates: np
 
 
 def bucketing_bound(buckets: int, base: float) -> float:
-    """Δ_max of Bateni et al. 2019, theorem 6: the largest change of f (eq. 3) within one of k equal intervals.
-
-    f is convex with its minimum, 0, at the base rate of the label.
-    """
+    """Δ_max of Bateni et al. 2019, theorem 6: the largest change of f (eq. 3) within one of k equal intervals."""
     edges = np.linspace(0, 1, buckets + 1)
     f = xlogy(edges, edges / base) + xlogy(1 - edges, (1 - edges) / (1 - base))
     lowest = np.where((edges[:-1] <= base) & (base <= edges[1:]), 0.0, np.minimum(f[:-1], f[1:]))

@@ -1,8 +1,4 @@
-"""Pair interactions of a pairwise model, independent of how it spreads its weights.
-
-A constant that moves from a single weight to a row of a pair table changes no probability. Centred rows and columns of every
-pair table remove that freedom (the interaction term of a two-way analysis of variance).
-"""
+"""Pair interactions of a pairwise model, independent of how it spreads its weights over singles and pairs."""
 
 import itertools
 
@@ -10,7 +6,7 @@ import numpy as np
 
 
 def pair_interactions(weights: np.ndarray, sizes: np.ndarray) -> np.ndarray:
-    """Centred pair blocks of a symmetric (K, K) weight matrix, flattened one after the other."""
+    """Pair blocks of a symmetric (K, K) weight matrix, rows and columns centred, flattened one after the other."""
     bounds = np.concatenate([[0], np.cumsum(sizes)])
     blocks = [np.zeros(0)]
     for i, j in itertools.combinations(range(len(sizes)), 2):

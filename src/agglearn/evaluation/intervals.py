@@ -1,7 +1,4 @@
-"""Estimates of a mean with their uncertainty, for every interval and every verdict of the package.
-
-Arrays may have leading axes: the last one holds the replicates, and every result has the shape of the others.
-"""
+"""Estimates of a mean with their uncertainty. The last axis of an array holds the replicates."""
 
 from dataclasses import dataclass
 from typing import Self
@@ -25,7 +22,6 @@ class Estimate:
 
     @classmethod
     def of_mean(cls, values: ArrayLike, overlap: float | np.ndarray = 0.0) -> Self:
-        """The mean of replicates."""
         values = np.asarray(values, dtype=float)
         n = values.shape[-1]
         mean = values.mean(axis=-1) if n else np.full(values.shape[:-1], np.nan)
@@ -37,7 +33,7 @@ class Estimate:
 
     @classmethod
     def of_difference(cls, first: ArrayLike, second: ArrayLike, overlap: float = 0.0) -> Self:
-        """Mean of the first minus mean of the second, of independent samples with variances of their own (Welch 1947)."""
+        """Mean of the first minus mean of the second, of independent samples with their own variances (Welch 1947)."""
         a, b = cls.of_mean(first, overlap), cls.of_mean(second, overlap)
         u, v = a.error**2, b.error**2
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -54,7 +50,6 @@ class Estimate:
         return self._p(bound - self.value)
 
     def p_at_least(self, bound: float) -> np.ndarray:
-        """P value of the hypothesis that the mean is at least the bound. 1 without a standard error."""
         return self._p(self.value - bound)
 
     def _p(self, distance: np.ndarray) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Metrics of predicted probabilities. All take y (n,) in {0, 1} and p (n,) = P(Y = 1), natural logarithm."""
+"""Metrics of predicted probabilities p (n,) = P(Y = 1), for labels y (n,) in {0, 1}, natural logarithm."""
 
 import numpy as np
 
@@ -38,9 +38,7 @@ def entropy(rate: float) -> float:
 
 
 def normalized_log_likelihood(y: np.ndarray, p: np.ndarray) -> float:
-    """NLLH = 1 − log-loss / H(Y), with H from the base rate of `y` itself: 0 for the base rate, 1 for an oracle.
-
-    Gilotte et al. 2022, section 5.2, with the sign that their numbers have.
+    """NLLH = 1 − log-loss / H(Y): 0 for the base rate of `y`, 1 for an oracle (Gilotte et al. 2022, section 5.2).
 
     Parameters
     ----------
@@ -73,14 +71,11 @@ def brier(y: np.ndarray, p: np.ndarray) -> float:
 
 
 def calibration_error(y: np.ndarray, p: np.ndarray, bins: int = 10) -> float:
-    """Expected calibration error: mean |rate − mean prediction| over `bins` groups of equal size by prediction.
-
-    Equal predictions are in one group, that of the first of them, so that the order of the records does not matter.
+    """Expected calibration error: mean |rate − mean prediction| over groups of equal size by prediction, ties in one.
 
     Parameters
     ----------
-    y, p : ndarray of shape (n,)
-    bins : int
+    y, p, bins : ndarray of shape (n,), ndarray of shape (n,), int
     """
     order = np.argsort(p)
     y, p = np.asarray(y, dtype=float)[order], np.asarray(p, dtype=float)[order]

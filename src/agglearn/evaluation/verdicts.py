@@ -1,4 +1,4 @@
-"""Comparisons of measured numbers with the values for which a statement is true, and tests of a claim on several cases."""
+"""Comparisons of numbers with the values for which a statement is true, and tests of claims on several cases."""
 
 from dataclasses import dataclass
 from typing import Self
@@ -14,24 +14,18 @@ ALPHA = (1 - LEVEL) / 2  # of each one-sided test: a test rejects where the 95 %
 
 @dataclass(frozen=True)
 class Region:
-    """Values for which a claim is true."""
-
     low: float = -np.inf
     high: float = np.inf
     strict: bool = False
 
     def contains(self, values: ArrayLike) -> np.ndarray:
-        """Whether each value lies in the region."""
         values = np.asarray(values, dtype=float)
         if self.strict:
             return (values > self.low) & (values < self.high)
         return (values >= self.low) & (values <= self.high)
 
     def p_values(self, estimate: Estimate) -> tuple[np.ndarray, np.ndarray]:
-        """P values of (the mean is outside, the mean is inside). A small first one supports the claim, a small second one refutes it.
-
-        With two bounds the first is that of two one-sided tests (Schuirmann 1987).
-        """
+        """P values of (the mean is outside, it is inside). Two bounds: two one-sided tests (Schuirmann 1987)."""
         bounds = [
             (estimate.p_at_most(self.low), estimate.p_at_least(self.low), self.low),
             (estimate.p_at_least(self.high), estimate.p_at_most(self.high), self.high),
@@ -42,7 +36,7 @@ class Region:
 
 @dataclass(frozen=True)
 class Comparison:
-    """A measured number against the region where a statement on it (a claim, or nearness to a printed number) is true."""
+    """A measured number against the region where a claim, or nearness to a printed number, is true."""
 
     value: float
     low: float
@@ -58,7 +52,6 @@ class Comparison:
 
     @classmethod
     def by_every_value(cls, values: np.ndarray, region: Region) -> Self:
-        """The statement holds where every single value lies in the region, and fails otherwise."""
         outcome = HOLDS if region.contains(values).all() else FAILS
         return cls(float(values.mean()), float(values.min()), float(values.max()), region, outcome)
 
@@ -73,10 +66,7 @@ def holm(p: ArrayLike) -> np.ndarray:
 
 
 def combine_p_values(outside: ArrayLike, inside: ArrayLike, needed: int) -> tuple[np.ndarray, np.ndarray]:
-    """P values of a claim that is true where at least `needed` of m cases are (Benjamini and Heller 2008, eq. 1).
-
-    Where all are needed, the first is the largest of `outside`, and the second is the smallest of `inside` times m.
-    """
+    """P values of a claim that is true where at least `needed` of m cases are (Benjamini and Heller 2008, eq. 1)."""
     outside, inside = np.sort(outside, axis=-1), np.sort(inside, axis=-1)
     m = outside.shape[-1]
     refuting = m - needed + 1  # false cases that make the claim false

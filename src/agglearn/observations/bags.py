@@ -29,16 +29,11 @@ class Bags(Observation):
     X, offsets : ndarray of shape (n, d), ndarray of shape (B + 1,)
         Covariates, floating point: bag b holds rows offsets[b] to offsets[b + 1] − 1.
     counts : ndarray of shape (B, C) or None
-        Whole numbers of instances of each class, adding up to the bag's size (with weights: any numbers that add up to
-        its weight). (B,) numbers of positives become (size − positives, positives). None where there is a target.
-    weights : ndarray of shape (n,) or None
-        Finite weight of each instance, or None for 1. An instance of weight 0 counts for nothing.
-    target : ndarray or None
-        (B,) or (B, k) target of a bag, or None.
-    names, bag_names : tuple[str, ...]
-        Of columns and of bags, for messages. By default the columns of a data frame, and numbers.
-    noise : NoiseSpec or None
-        How noise was added to the counts, or None.
+        Whole numbers that add up to the bag's size (with weights: any that add up to its weight). (B,) are positives.
+    weights, target : ndarray of shape (n,) or None, ndarray of shape (B,) or (B, k) or None
+        Finite weight of each instance (None for 1, and 0 counts for nothing), and target of a bag in place of counts.
+    names, bag_names, noise : tuple[str, ...], tuple[str, ...], NoiseSpec or None
+        Names of columns and of bags, for messages, and how noise was added to the counts.
     """
 
     X: np.ndarray
@@ -73,27 +68,19 @@ class Bags(Observation):
         counts: Values | None = None, *, proportions: Values | None = None,
         weights: np.ndarray | Sequence[float] | None = None, names: Sequence[str] = (),
     ) -> Self:  # fmt: skip
-        """Bags from the bag that each instance belongs to, and the counts or the proportions of every bag.
+        """Bags from the bag of each instance, and the counts or the proportions of every bag.
+
+        DataError for bags without counts or instances, or proportions that are none or do not add up to 1.
 
         Parameters
         ----------
         X, bags : DataFrame or ndarray of shape (n, d), Sequence[Hashable] or ndarray of shape (n,) or Series
             Covariates in any order, and the bag of each instance.
-        counts : Values or None
-            Bag → number of positives, or → count of every class: a mapping, a Series, or a data frame with a row per
-            bag. Gives the order of the bags.
-        proportions : Values or None
-            In place of counts, bag → proportion of positives, or → proportion of every class. They become whole counts
-            that add up to the bag's size, by largest remainder. Where weights are other than 0 and 1, they become
-            fractions of the bag's weight.
+        counts, proportions : Values or None
+            {bag: number of positives, or of every class}, a Series or a data frame, which gives the order of the bags.
+            Proportions become whole counts by largest remainder, but fractions with weights other than 0 and 1.
         weights, names
             As in `Bags`.
-
-        Raises
-        ------
-        DataError
-            Bags without counts, or counts without instances (they are listed), not one bag for each instance,
-            proportions outside [0, 1], or of all classes that do not add up to 1.
         """
         labels = np.asarray(bags)
         if labels.shape != (len(X),):
@@ -167,10 +154,7 @@ class Bags(Observation):
         )
 
     def drop_zero_weights(self) -> Self:
-        """The bags without instances of weight 0, for methods that need whole instances.
-
-        DataError for weights other than 0 and 1, or counts that are not whole.
-        """
+        """The bags without instances of weight 0. DataError for weights other than 0, 1, or for fractional counts."""
         if self.counts is not None and (b := _first(self.counts != np.round(self.counts))) is not None:
             raise DataError(f"bag {self._bag(b)}: counts are not whole; this method needs counts of instances")
         if self.weights is None:
@@ -182,17 +166,15 @@ class Bags(Observation):
         return replace(self, X=self.X[mask], offsets=np.append(0, np.cumsum(sizes)), weights=None)
 
     def columns(self, names: Sequence[str]) -> np.ndarray:
-        """(n, d) covariates in the order of these names. Where either side has no names, they stay as they are.
+        """(n, d) covariates in this order, as they are where either side has no names. DataError for an unknown name.
 
         Parameters
         ----------
         names : Sequence[str]
-            Of columns. DataError for one that these bags do not have.
         """
         return order_columns(self.X, self.names, names)
 
     def _counts_of(self, proportions: np.ndarray) -> np.ndarray:
-        """(B, C) counts that have these proportions, of positives (B,) or of every class (B, C)."""
         if (b := _first(~((proportions >= 0) & (proportions <= 1)))) is not None:
             values = proportions[b].tolist()
             raise DataError(f"proportions: bag {self._bag(b)} has {values}; shares lie between 0 and 1")
@@ -229,7 +211,6 @@ class Bags(Observation):
                 raise DataError(f"X: column {column} is not a number in bag {bag} (row {i}); fill or drop it")
 
     def _check_counts(self, counts: np.ndarray) -> np.ndarray:
-        """(B, C) counts, from those or from (B,) numbers of positives."""
         weighted, sizes = self.weights is not None, self.totals
         if len(counts) != len(self) or counts.ndim not in (1, 2):
             raise DataError(f"counts: must have one row for each of the {len(self)} bags, got shape {counts.shape}")
@@ -267,7 +248,7 @@ class LabelledBags(Observation):
     Parameters
     ----------
     bags, y : Bags, ndarray of shape (n,)
-        The bags without labels, and classes 0 … C − 1 of their instances. They agree with the bags' counts, unless these have noise.
+        Classes 0 … C − 1 of the instances, which agree with the bags' counts, unless these have noise.
     """
 
     bags: Bags
@@ -289,7 +270,6 @@ class LabelledBags(Observation):
 
 
 def _first(wrong: np.ndarray) -> int | None:
-    """The first of (B, …) bags of which anything is wrong."""
     rows = np.flatnonzero(wrong.any(axis=tuple(range(1, wrong.ndim))))
     return int(rows[0]) if rows.size else None
 
@@ -304,7 +284,7 @@ def _check_weights(weights: np.ndarray | Sequence[float], n: int) -> np.ndarray:
 
 
 def order_columns(x: np.ndarray, names: Sequence[str], expected: Sequence[str]) -> np.ndarray:
-    """(n, d) covariates with columns `names` in the order `expected`. Where either has no names, they stay as they are."""
+    """(n, d) covariates with columns `names` in the order `expected`, as they are where either has no names."""
     names, expected = tuple(map(str, names)), tuple(expected)
     if not names or not expected or names == expected:
         return x
@@ -332,7 +312,6 @@ def _map_bags(values: object, name: str) -> dict[Hashable, object]:
 
 
 def _table(values: list, name: str) -> np.ndarray:
-    """(B,) or (B, C) numbers of the bags."""
     try:
         return np.array(values, dtype=float if name == "proportions" else None)
     except (TypeError, ValueError):

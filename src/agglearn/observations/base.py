@@ -1,4 +1,4 @@
-"""All that a learner may be given. An observation is data in memory: it holds no path and no label it does not declare."""
+"""All that a learner may be given: data in memory, which hold no path and no label that they do not declare."""
 
 import math
 from collections.abc import Callable
@@ -17,14 +17,10 @@ class NoiseSpec(Saved):
         One of `agglearn.privacy.MECHANISMS`, and its scale, the largest where tables have scales of their own.
     epsilon, delta, adjacency : float, float, str
         Parameters of the guarantee, and how neighbouring data sets differ: in one `record` or in one `label`.
-    private : bool
-        Whether OpenDP drew the noise without a seed. Seeded noise of experiments is not private, whatever its epsilon.
-    scales : dict[str, float] or None
-        {name of a table, or `totals`: scale}, where the scales differ.
-    postprocessing : str
-        The step after the noise (`clipped`, `projected`), which costs no privacy.
-    unprotected : str
-        Why noise that OpenDP drew does not make the whole a private release, in words.
+    private, scales : bool, dict[str, float] or None
+        Whether OpenDP drew it without a seed (seeded noise is not private, whatever ε), and {table or `totals`: scale}.
+    postprocessing, unprotected : str
+        The step after the noise (`clipped`, `projected`), and why OpenDP's noise does not make the whole private.
     stated_sensitivity : float
         Sensitivity that the publisher stated where no features show it, or 0.
     """
@@ -63,7 +59,6 @@ class NoiseSpec(Saved):
 
 
 def map_scales(noise: NoiseSpec, change: Callable[[float], float]) -> NoiseSpec:
-    """The noise with other scales."""
     scales = noise.scales and {name: change(scale) for name, scale in noise.scales.items()}
     return replace(noise, scale=change(noise.scale), scales=scales)
 
@@ -75,7 +70,6 @@ class Observation(Saved):
 
     @property
     def noise(self) -> NoiseSpec | str | None:
-        """How noise was added, or None."""
         return None
 
     @property

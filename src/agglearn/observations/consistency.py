@@ -1,9 +1,4 @@
-"""Steps on noisy tables that cost no privacy: clip counts, and project tables on those that agree with one another.
-
-Every table is a sum of orthogonal components (grand mean, main effects, interaction). Tables agree when each component
-is the same wherever it occurs. So the weighted least-squares projection averages each component over the tables, weighted
-by precision. Noise is independent and identically distributed within a table.
-"""
+"""Steps on noisy tables that cost no privacy: clip counts, and average effects over tables, weighted by precision."""
 
 import math
 from collections.abc import Mapping
@@ -24,12 +19,11 @@ Tables = TypeVar("Tables", bound=TableSet)
 
 
 def clip_tables(tables: Tables) -> Tables:
-    """Tables with counts of at least 0, and label sums between 0 and the count. Small counts grow in the mean.
+    """Tables with counts from 0 on and label sums within them. Exact ones stay. Small counts grow in the mean.
 
     Parameters
     ----------
     tables : Tables
-        Exact ones are returned as they are.
     """
     if tables.noise is None:
         return tables
@@ -41,15 +35,13 @@ def clip_tables(tables: Tables) -> Tables:
 
 
 def project_tables(tables: Tables) -> Tables:
-    """The nearest tables that agree, counts and label sums apart.
+    """The nearest tables that agree on total and marginals, counts and label sums apart. Weights are inverse variances.
 
-    All have one total, and pairs have the marginals of their features. Weights are the inverse variances that `noise`
-    states. Where label sums alone have noise, counts stay as they are. Hashed pairs have no marginals and stay.
+    Exact tables, hashed pairs, and counts beside noisy label sums stay as they are.
 
     Parameters
     ----------
     tables : Tables
-        Exact ones agree already and are returned as they are.
     """
     if tables.noise is None:
         return tables
@@ -73,10 +65,7 @@ def possible_totals(total: float, positives: float) -> tuple[float, float]:
 
 
 def noise_variances(tables: TableSet) -> dict[Key, float]:
-    """{table: variance of the noise on one of its cells}, 0 without noise.
-
-    A projected cell has the variance of its table's own interaction, and the rest of the variance of the main effects and the total.
-    """
+    """{table: variance of the noise on one of its cells}, 0 without noise. Projection changes all but interactions."""
     if tables.noise is None:
         return dict.fromkeys(tables.tables, 0.0)
     released = _released_variances(tables, tables.noise)
@@ -99,7 +88,6 @@ def noise_variances(tables: TableSet) -> dict[Key, float]:
 
 
 def _released_variances(tables: TableSet, noise: NoiseSpec) -> dict[Key | str, float]:
-    """{table, …, TOTALS: variance of the noise on each of its numbers} as released."""
     keys: list[Key | str] = [*tables.tables, TOTALS]
     scales = {k: (noise.scales or {}).get(table_name(tables, k), noise.scale) for k in keys}
     return {k: Mechanism(noise.mechanism, scale).variance for k, scale in scales.items()}
@@ -127,7 +115,6 @@ def _main_effects(dense: Mapping[Key, np.ndarray], precision: Mapping[Key, float
 
 
 def _assemble(key: Key, table: np.ndarray, totals: np.ndarray, effects: Mapping[int, np.ndarray]) -> np.ndarray:
-    """A table with its own interaction, and the common mean and main effects."""
     if len(key) == 1:
         return totals[:, None] / table.shape[1] + effects[key[0]]
     rows, columns = table.shape[1:]

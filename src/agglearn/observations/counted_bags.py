@@ -21,13 +21,11 @@ class CountedBags(Observation):
     Parameters
     ----------
     encoder, frame : FrameEncoder, DataFrame
-        Modalities of the features, and (n,) rows of raw features, in any order. Other columns are left out.
+        Modalities, and (n,) rows of raw features, in any order. Other columns are left out.
     rows, offsets : ndarray of shape (n,), ndarray of shape (B + 1,)
         Bag b holds rows[offsets[b]:offsets[b + 1]] of the frame. A record is in one bag at most.
-    counts : ndarray of shape (B, 2)
-        Records with label 0 and with label 1, which add up to the sizes. DataError otherwise.
-    noise : NoiseSpec or None
-        How noise was added to the counts, or None.
+    counts, noise : ndarray of shape (B, 2), NoiseSpec or None
+        Records with label 0 and 1, which add up to the sizes, and how noise was added to them.
     """
 
     encoder: FrameEncoder
@@ -52,11 +50,7 @@ class CountedBags(Observation):
     def from_records(
         cls, encoder: FrameEncoder, frame: pd.DataFrame, y: np.ndarray, size: int, rng: np.random.Generator
     ) -> Self:
-        """Random bags of `size` records. Those that do not fill a bag are left out.
-
-        `encoder` and `frame` are those of the class, `y` (n,) holds labels in {0, 1}, and `rng` draws the bags.
-        DataError for fewer records than a bag takes, other labels, or a feature with the name of `y` (a Series).
-        """
+        """Random bags of `size` records with labels y (n,) in {0, 1}. Those that do not fill a bag are left out."""
         frame, y = public_features(frame, encoder.names, getattr(y, "name", None)), check_labels(y, len(frame))
         n = len(frame) // size * size if size >= 1 else 0
         if n == 0:
@@ -67,7 +61,6 @@ class CountedBags(Observation):
 
     @property
     def exact_facts(self) -> str:
-        """What stands beside the counts and tells of labels, in words."""
         return describe_learned(self.encoder, features_public=True)
 
     @property
@@ -82,5 +75,4 @@ class CountedBags(Observation):
 
 
 def coordinates(encoder: FrameEncoder, frame: pd.DataFrame) -> np.ndarray:
-    """(n, K) float32, one coordinate per modality."""
     return FeatureMap("onehot", encoder, intercept=False).matrix(frame).astype(np.float32).toarray()

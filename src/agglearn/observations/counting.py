@@ -1,8 +1,4 @@
-"""Counting records into contingency tables in one pass over batches: exact, the same for any split and any threads.
-
-Source: Gilotte, Ben Yahmed, Rohde 2022, section 2 (d = Σ φ(x_i), c = Σ φ(x_i)·y_i). Hashed crosses: Weinberger et al.
-2009, section 4.3 there.
-"""
+"""Counting records into tables in one pass over batches: exact, the same for any split and any threads."""
 
 import contextlib
 import operator
@@ -26,8 +22,6 @@ Map = Callable[[Callable, Iterable], Iterable]
 
 
 class Tally:
-    """Running counts of tables over encoded records."""
-
     def __init__(self, sizes: np.ndarray, keys: Sequence[Key], hashed: Mapping[Key, int] | None = None) -> None:
         self.sizes, self.keys, self.hashed = np.asarray(sizes, np.int64), list(keys), dict(hashed or {})
         self.total = self.positives = 0
@@ -44,7 +38,6 @@ class Tally:
                 self._add_block(codes[start : start + BLOCK], y[start : start + BLOCK], each)
 
     def counts(self) -> dict[Key, Counts]:
-        """Occupied cells of every table, with counts and label sums."""
         with _mapping(sum(map(len, self._tables.values()))) as each:  # largest first, as in counting
             counted = each(operator.methodcaller("counts"), reversed(self._tables.values()))
             latest = dict(zip(reversed(self._tables), counted, strict=True))
@@ -86,7 +79,7 @@ class Tally:
 
 @contextlib.contextmanager
 def _mapping(work: int) -> Iterator[Map]:
-    """A `map` on as many threads as numba would use, for work that releases the interpreter's lock. The plain one for little work."""
+    """A `map` on as many threads as numba would use, for work without the interpreter's lock."""
     import numba  # here: code that only reads tables does not load it
 
     threads = numba.config.NUMBA_NUM_THREADS  # type: ignore[attr-defined]
@@ -98,8 +91,6 @@ def _mapping(work: int) -> Iterator[Map]:
 
 
 class Dense:
-    """A table held whole."""
-
     def __init__(self, cells: int) -> None:
         self.cells = np.zeros(cells, np.int64)
 
@@ -107,13 +98,11 @@ class Dense:
         return len(self.cells)
 
     def add(self, first: np.ndarray, second: np.ndarray, stride: int, buckets: int, labels: np.ndarray) -> None:
-        """Count records, see `kernels.count_dense`."""
         from agglearn.observations import kernels
 
         kernels.count_dense(first, second, stride, buckets, labels, self.cells)
 
     def counts(self) -> Counts:
-        """Occupied cells, their counts and label sums."""
         occupied = np.flatnonzero(self.cells)
         return occupied, *unpack(self.cells[occupied])
 
@@ -128,7 +117,6 @@ class Sparse:
         return len(self.slots)
 
     def add(self, first: np.ndarray, second: np.ndarray, stride: int, buckets: int, labels: np.ndarray) -> None:
-        """Count records, see `kernels.count_dense`."""
         from agglearn.observations.kernels import count_sparse, move
 
         done = 0
@@ -138,14 +126,12 @@ class Sparse:
             self.slots = larger
 
     def counts(self) -> Counts:
-        """Occupied cells, their counts and label sums."""
         occupied = self.slots[self.slots[:, 0] > 0]
         occupied = occupied[np.argsort(occupied[:, 0])]
         return occupied[:, 0] - 1, *unpack(occupied[:, 1])
 
 
 def unpack(packed: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Counts and label sums of packed cells, int64."""
     from agglearn.observations.kernels import LOW, SHIFT
 
     return packed >> SHIFT, packed & LOW

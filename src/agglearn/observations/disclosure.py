@@ -16,8 +16,6 @@ from agglearn.privacy.mechanisms import Draw, draw_private
 
 
 class Released(Protocol):
-    """An observation that can be released with noise."""
-
     @property
     def exact_facts(self) -> str:
         """Facts on records that no noise hides, in words. Empty where all else is public."""
@@ -27,11 +25,7 @@ def certify(
     spec: NoiseSpec, observation: Released, draw: Draw, records: float, accept: bool, allow_large_epsilon: bool,
     advice: str,
 ) -> NoiseSpec:  # fmt: skip
-    """The noise of a release, `private` where OpenDP draws it and nothing else tells of records.
-
-    Features that are public were cut to those that a map or encoder names when the observation was made (`public_features`),
-    and the sensitivity that noise is calibrated for was checked against them (`LabelSums.sensitivity`).
-    """
+    """The noise of a release, `private` where OpenDP draws it and nothing else tells of records."""
     if draw is not draw_private:
         return spec
     check_epsilon(spec.epsilon, allow_large_epsilon)
@@ -41,6 +35,7 @@ def certify(
             "random_state: the halves were drawn by coins of a known seed, so that one record more moves others from half to "
             "half; make them anew, and leave random_state out"
         )
+    # Public features were cut to named ones (`public_features`), and the sensitivity was checked against them.
     if not (facts := observation.exact_facts):
         return replace(spec, private=True)
     if not accept:
@@ -51,7 +46,7 @@ def certify(
 
 
 def describe_learned(encoder: FrameEncoder | None, features_public: bool = False) -> str:
-    """What an encoder tells of the records that it was fitted to. `features_public`: these are part of the observation."""
+    """What an encoder tells of the records that it was fitted to. `features_public`: the observation has these."""
     if encoder is None or encoder.schema == "declared" or (features_public and not encoder.from_labels):
         return ""
     if encoder.from_labels:

@@ -1,8 +1,4 @@
-"""Flow counts: noisy tables of the individuals at each place, and of those that move from place to place.
-
-Source: Sun 2019, section 2.1.2.1: y_i(x_i) and y_ij(x_i, x_j) observed through independent noise, entries may be missing
-and may be observed repeatedly.
-"""
+"""Flow counts: noisy tables of the individuals at places, and of those that move between them (Sun 2019, 2.1.2.1)."""
 
 import hashlib
 from collections.abc import Sequence
@@ -22,26 +18,17 @@ KINDS: tuple[Literal["node", "edge"], ...] = ("node", "edge")
 class FlowCounts(Observation):
     """Counts of a population at nodes (places at a time) and along edges (movements between two of them).
 
+    DataError for no counts, negative ones under Poisson or exact noise, and exact totals that differ between nodes.
+
     Parameters
     ----------
     node_counts, edge_counts : ndarray or None
-        (N, L) or repeated (R, N, L), or one array per node. (E, L, L), (R, E, L, L) or one array per edge, in the order
-        of the model's edges. NaN where an entry was not observed. None: none.
-    noise : str
-        Distribution of an observed count given the true one: `exact`, `poisson`, `gaussian`, `laplace`.
-    rate, scale : float
-        Detection rate of Poisson noise, and σ of Gaussian or b of Laplace noise.
-    population_size : float or None
-        M, where it is public.
-    context : dict[str, ndarray]
-        Public arrays by name (covariates, potentials of a known model).
-    privacy : NoiseSpec or None
-        Guarantee of the noise, where it was added for privacy.
-
-    Raises
-    ------
-    DataError
-        No counts, negative counts under Poisson or exact noise, exact totals that differ between nodes.
+        (N, L) or repeated (R, N, L), and (E, L, L) or (R, E, L, L) in the order of the model's edges, or one array per
+        node or edge. NaN where an entry was not observed.
+    noise, rate, scale : str, float, float
+        `exact`, `poisson` (detection rate), `gaussian` (scale σ) or `laplace` (scale b): of a count given the true one.
+    population_size, context, privacy : float or None, dict[str, ndarray], NoiseSpec or None
+        M, where it is public, public arrays by name, and the guarantee of noise that was added for privacy.
     """
 
     node_counts: np.ndarray | None = None
@@ -67,14 +54,13 @@ class FlowCounts(Observation):
 
     @property
     def exact_facts(self) -> str:
-        """What stands beside the counts and may tell of records, in words."""
         counts = [c for c in (self.node_counts, self.edge_counts) if c is not None]
         facts = ["which counts are missing"] * any(np.isnan(c).any() for c in counts)
         facts += [f"the context ({', '.join(self.context)})"] * bool(self.context)
         return " and ".join(facts)
 
     def repeats(self, kind: Literal["node", "edge"]) -> np.ndarray:
-        """(R, N, L) counts of kind `node` or (R, E, L, L) of kind `edge`. R = 0 where there are none.
+        """(R, N, L) counts of nodes or (R, E, L, L) of edges. R = 0 where there are none.
 
         Parameters
         ----------
@@ -116,7 +102,6 @@ class FlowCounts(Observation):
 
     @property
     def digest(self) -> str:
-        """As of any observation. Random starts of learners follow from it, so it has a form of its own, which stays."""
         hasher = hashlib.sha256(type(self).__name__.encode())
         privacy = self.privacy and asdict(self.privacy)
         hasher.update(repr([self.noise, self.rate, self.scale, self.population_size, privacy]).encode())
@@ -158,6 +143,5 @@ class FlowInstances(Observation):
 
     @property
     def digest(self) -> str:
-        """As of any observation. Random starts of learners follow from it, see `FlowCounts.digest`."""
         digests = "".join(counts.digest for counts in self.instances)
         return hashlib.sha256(f"{type(self).__name__}{digests}".encode()).hexdigest()[:16]

@@ -1,8 +1,4 @@
-"""Gaussian noise of a given size on contingency tables, seeded, for experiments: reproducible, hence not private.
-
-Gilotte et al. 2022, section 5.1: the tables of the AdKDD'21 challenge carry Gaussian noise of σ = 17 on every count and
-every label sum. Noise of a given ε is in `agglearn.privacy`. Both draw by the same mechanism.
-"""
+"""Seeded Gaussian noise on tables (σ = 17 in the AdKDD'21 data, Gilotte et al. 2022, section 5.1): not private."""
 
 import functools
 import math
@@ -29,13 +25,10 @@ def with_gaussian_noise(
     ----------
     tables : ContingencyTables
         Without noise. DataError for others, or too many cells to hold.
-    sigma, seed : float, int
-        Standard deviation, in records (0 returns the tables as they are; ConfigError below 0), and seed of the noise.
-    delta : float
-        At which `noise.epsilon` is stated, the guarantee of the same noise if OpenDP had drawn it (`promised_epsilon`).
+    sigma, seed, delta : float, int, float
+        σ in records (0: no noise), and the δ at which `noise.epsilon` is stated, as if OpenDP had drawn the noise.
     merged : Sequence[ndarray] or None
-        Of each feature, (modalities,) number of values in each modality, where the noise was added to tables of these
-        values and their cells then summed. A cell's variance is σ² times the cells in it.
+        Per feature, (modalities,) values whose noisy cells were summed into each: a cell's variance is σ² times these.
     """
     if not 0 <= sigma < math.inf:
         raise ConfigError(f"sigma: must be a number of records from 0 on, got {sigma}")
@@ -53,9 +46,5 @@ def with_gaussian_noise(
 
 
 def promised_epsilon(sigma: float, n_tables: int, delta: float) -> float:
-    """ε of (ε, δ)-differential privacy of σ on counts and label sums of `n_tables` tables and the totals.
-
-    One record more or less changes one count and at most one label sum of each by 1, hence Δ² = 2·(n_tables + 1) of one
-    Gaussian mechanism (Balle and Wang 2018, theorem 8).
-    """
+    """ε at δ of σ on n tables and totals. A record changes one count and ≤ 1 label sum of each by 1: Δ² = 2(n + 1)."""
     return gaussian_epsilon(sigma, math.sqrt(2 * (n_tables + 1)), delta)

@@ -1,7 +1,5 @@
-"""Two releases from disjoint random halves of the records, for model selection without records.
-
-A record is in one half only, and a coin of its own decides in which. So both together have the ε of one
-(parallel composition). Halves of a fixed size would not: one record more moves others from half to half.
+"""Two releases from disjoint random halves of the records. A coin of its own puts each record in one of them, so both
+together have the ε of one (parallel composition). Halves of a fixed size would not: one record more moves others.
 """
 
 import functools
@@ -27,12 +25,11 @@ KINDS = ("ContingencyTables", "LabelSums")
 
 @dataclass(frozen=True, eq=False)
 class Halves(Observation):
-    """The same aggregate of two halves of the records, over the same encoder.
+    """The same aggregate of two halves of the records, over the same features, with the same noise.
 
     Parameters
     ----------
     first, second : ContingencyTables or LabelSums
-        Both of one kind, over the same features, with the same noise.
     """
 
     first: Half
@@ -57,10 +54,9 @@ class Halves(Observation):
         cls, frame: pd.DataFrame, label: str | None = None, features: Iterable[str] | None = None, pairs: Pairs = "all",
         *, random_state: RandomState = None, **options: Any,
     ) -> Self:  # fmt: skip
-        """Tables of two random halves of records, each record in one by a coin of its own, over one encoder.
+        """Tables of two random halves of records over one encoder, as by `ContingencyTables.from_records`.
 
-        `random_state` is the seed of the coins. None is for the system's randomness: a private release refuses any
-        other. The other parameters are as in `ContingencyTables.from_records`.
+        `random_state` seeds the coins. None takes the system's randomness: a private release refuses any other.
         """
         before = functools.partial(check_pairs, pairs, within_memory)
         encoder, x, y, label = encode_records(frame, label, features, before=before, **options)
@@ -83,7 +79,6 @@ class Halves(Observation):
 
     @property
     def noise(self) -> NoiseSpec | None:
-        """How noise was added to each half, or None."""
         return self.first.noise
 
     @property
@@ -100,14 +95,12 @@ def toss_coins(n: int, rng: np.random.Generator) -> np.ndarray:
 
 
 def add_tables(a: ContingencyTables, b: ContingencyTables) -> ContingencyTables:
-    """Tables of the records of both."""
     tables, noise = {key: table + b.tables[key] for key, table in a.tables.items()}, _double(a.noise)
     total, positives = a.total + b.total, a.positives + b.positives
     return replace(a, total=total, positives=positives, tables=tables, noise=noise, seeded_coins=False)
 
 
 def add_sums(a: LabelSums, b: LabelSums) -> LabelSums:
-    """Label sums over the records of both."""
     frame, weights = pd.concat([a.frame, b.frame], ignore_index=True), None
     if a.weights is not None or b.weights is not None:
         weights = np.concatenate([np.ones(len(s.frame)) if s.weights is None else s.weights for s in (a, b)])

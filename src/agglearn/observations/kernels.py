@@ -1,14 +1,7 @@
-"""Numba kernels that count records into cells. They change arrays in place and have no other effect.
-
-One 64-bit integer per cell holds a count (high half) and a label sum (low half), so that a record touches memory once.
-One call serves one table. It holds no lock of the interpreter, so tables are counted side by side, each by one thread
-at a time: results cannot depend on the number of threads.
-
-Kernels compile when first called, not when imported: a process that imports this may still fork.
-"""
+"""Numba kernels that count records into cells, in place: int64, a count (high half) and a label sum (low half)."""
 
 import numpy as np
-from numba import njit
+from numba import njit  # compiles at the first call: a process that imports this may fork
 
 SHIFT = 32
 ONE = 1 << SHIFT
@@ -37,20 +30,14 @@ def bucket(cell, buckets):
 
 @njit(cache=True, nogil=True)
 def buckets_of(cells, buckets, out):
-    """out[k] = bucket of cells[k], int64."""
     for k in range(cells.size):
         out[k] = bucket(cells[k], buckets)
 
 
 @njit(cache=True, nogil=True)
 def count_dense(first, second, stride, buckets, labels, cells):
-    """Add records to a table that is held whole, `cells` (int64, packed counts and label sums).
-
-    `first`, `second`: (n,) int32 codes of both features, a negative one in no cell, twice the same for one feature. `stride`:
-    modalities of the second feature, 0 for one feature. `buckets` into which cells are hashed, 0 for not at all. `labels`:
-    (n,) int8 in {0, 1}.
-    """
-    for r in range(first.size):
+    """Add records to all cells of a table, at codes `first` and `second` (equal for one feature, with `stride` 0)."""
+    for r in range(first.size):  # stride: modalities of the second feature, buckets: 0 for no hashing
         if first[r] >= 0 and second[r] >= 0:
             cells[bucket(np.int64(first[r]) * stride + second[r], buckets)] += ONE + labels[r]
 
@@ -67,19 +54,15 @@ def find_slot(slots, cell):
 
 @njit(cache=True, nogil=True)
 def count_sparse(first, second, stride, buckets, labels, slots, used, start):
-    """First record not added, after records from `start` on were added to a table of occupied cells only.
-
-    It is n, or less when the table is half full and must grow first. `slots`: (capacity, 2) int64, capacity a power of two,
-    cell + 1 (0: empty) and packed counts and label sums. `used`: (1,) int64 occupied slots. The others as in `count_dense`.
-    """
-    for r in range(start, first.size):
+    """First record not added, from `start` on: n, or less when the table is half full and must grow first."""
+    for r in range(start, first.size):  # slots: (capacity, 2), capacity a power of two, used: (1,)
         if first[r] >= 0 and second[r] >= 0:
             cell = bucket(np.int64(first[r]) * stride + second[r], buckets)
             slot = find_slot(slots, cell)
             if slots[slot, 0] == 0:
                 if 2 * used[0] >= slots.shape[0]:
                     return r
-                slots[slot, 0] = cell + 1
+                slots[slot, 0] = cell + 1  # 0: empty
                 used[0] += 1
             slots[slot, 1] += ONE + labels[r]
     return first.size
@@ -87,7 +70,6 @@ def count_sparse(first, second, stride, buckets, labels, slots, used, start):
 
 @njit(cache=True, nogil=True)
 def move(slots, larger):
-    """Put all occupied slots into a larger, empty table."""
     for k in range(slots.shape[0]):
         if slots[k, 0] != 0:
             slot = find_slot(larger, slots[k, 0] - 1)

@@ -1,7 +1,4 @@
-"""Label sums: features without labels, and the one vector Σ y_i X_i.
-
-Source: the note on weighted aggregate logistic regression. Its "dot-product" is the mean, the sum here is N times that.
-"""
+"""Label sums: features without labels, and the one vector Σ y_i X_i, N times the "dot-product" of the note on WALR."""
 
 import functools
 import math
@@ -31,24 +28,16 @@ Bounds = tuple[float, float] | Mapping[str, tuple[float, float]]
 class LabelSums(Observation):
     """Public features and their sum over records with label 1. It holds no label of a record.
 
+    DataError for sums of another length or order than the map's, wrong weights, and a label among the features.
+
     Parameters
     ----------
     map, frame : FeatureMap, DataFrame
-        From raw columns to k coordinates, an intercept of ones last where it has one, and (n,) rows of raw features.
-        Columns that the map does not name are left out.
+        From raw columns to k coordinates, and (n,) rows. Columns that the map does not name are left out.
     names, sums : Sequence[str], ndarray of shape (k,)
         Σ w_i y_i X_i, exact or with noise, and the names of its coordinates: those of the map, in its order.
-    weights : ndarray of shape (n,) or None
-        Public weights of the records, or None for 1.
-    label : str
-        Name of the label.
-    noise : NoiseSpec or None
-        How noise was added, or None.
-
-    Raises
-    ------
-    DataError
-        Sums of another length or order than the map's coordinates, weights that are none, the label among the features.
+    weights, label, noise : ndarray of shape (n,) or None, str, NoiseSpec or None
+        Public weights of the records (None for 1), the name of the label, and how noise was added.
     """
 
     map: FeatureMap
@@ -77,26 +66,18 @@ class LabelSums(Observation):
         cls, X: pd.DataFrame | np.ndarray, y: np.ndarray | Sequence[int], *, bounds: Bounds | None = None,
         weights: np.ndarray | None = None, intercept: bool = True, label: str = "label",
     ) -> Self:  # fmt: skip
-        """Sums over a matrix of numbers.
+        """Sums over a matrix of numbers. DataError for missing values, and values out of bounds.
 
         Parameters
         ----------
         X, y : DataFrame or ndarray of shape (n, k), ndarray of shape (n,) or Sequence[int]
             Numeric columns (those of an array are named x0, x1, …), and labels in {0, 1}.
         bounds : Bounds or None
-            (low, high) of all columns, or {column: (low, high)}: needed for `private`, unless its sensitivity is taken
-            from the features. Values outside are refused.
+            (low, high) of all columns or by column. `private` needs them, or a sensitivity from the features.
         weights : ndarray of shape (n,) or None
-            Weights ≥ 0 of the records, as public as the features. None for 1.
-        intercept : bool
-            Whether the sum of the labels is one more coordinate.
-        label : str
-            Name of the label.
-
-        Raises
-        ------
-        DataError
-            Labels other than 0 and 1, lengths that differ, values out of bounds, missing values.
+            Weights ≥ 0 of the records, as public as the features.
+        intercept, label : bool, str
+            Whether the sum of the labels is one more coordinate, and the name of the label.
         """
         frame = as_frame(X)
         ranges = _bounds(bounds, list(frame.columns))
@@ -108,10 +89,7 @@ class LabelSums(Observation):
         cls, mapped: FeatureMap, frame: pd.DataFrame, y: np.ndarray | Sequence[int], *,
         weights: np.ndarray | None = None, label: str = "label",
     ) -> Self:  # fmt: skip
-        """Sums over the coordinates that a map makes of (n,) rows of raw columns.
-
-        The other parameters are as in `from_records`.
-        """
+        """Sums over the coordinates that a map makes of (n,) rows. Other parameters as in `from_records`."""
         frame, y = public_features(frame, mapped.inputs, getattr(y, "name", None)), np.asarray(y)
         if y.shape != (len(frame),):
             raise DataError(f"labels: {y.shape} for {len(frame)} records")
@@ -129,17 +107,7 @@ class LabelSums(Observation):
         cls, X: pd.DataFrame | np.ndarray, sums: pd.Series | np.ndarray | Sequence[float],
         names: Sequence[str] | None = None, *, noise: NoiseSpec | None, **options: Any,
     ) -> Self:  # fmt: skip
-        """Public features, and sums over them that somebody else released.
-
-        Parameters
-        ----------
-        X, **options
-            As in `from_records`.
-        sums, names : Series or ndarray or Sequence[float], Sequence[str] or None
-            Series by coordinate name, or a vector with its `names`, in the matrix's order.
-        noise : NoiseSpec or None
-            Of the release, None where it is exact.
-        """
+        """Public features, and sums (a Series, or a vector with its `names`) over them that somebody else released."""
         if isinstance(sums, pd.Series):
             sums, names = sums.to_numpy(), list(sums.index)
         if names is None:
@@ -151,27 +119,19 @@ class LabelSums(Observation):
 
     @property
     def exact_facts(self) -> str:
-        """What stands beside the sums and tells of labels, in words."""
         return describe_learned(self.map.encoder, features_public=True)
 
     def sensitivity(self, order: int = 2, of: str | float = "declared") -> float:
         """The largest change of the sums by one label, as an L1 or L2 norm: the largest w‖X‖ of a record.
 
+        ConfigError without bounds or features where they are needed. DataError for a value outside its declared bounds.
+
         Parameters
         ----------
-        order : int
-            1 or 2, of the norm.
-        of : str or float
-            `declared`, from bounds alone. `features`, the largest norm of the rows, where the caller accepts that the
-            result depends on them (features are public here). `coordinates`, the note's √k for features in [0, 1]. A
-            number from that of the features on is returned as it is. Without features it is the caller's statement.
-
-        Raises
-        ------
-        ConfigError
-            No bounds, or wider ones than this needs, a number below that of the features, no features, an unknown `of`.
-        DataError
-            `declared` or `coordinates` where a value lies outside its declared bounds.
+        order, of : int, str or float
+            Norm 1 or 2, and `declared`, by bounds alone. `features`, the largest norm of the rows, where the caller
+            accepts that the result depends on them (they are public). `coordinates`, the note's √k for features from
+            0 to 1. A number, not below that of the features. Without features it is the caller's statement.
         """
         if not isinstance(of, str):
             if not 0 < of < math.inf:
@@ -204,7 +164,6 @@ class LabelSums(Observation):
 
     @functools.cached_property
     def _terms(self) -> sparse.csr_array:
-        """(n, k) absolute terms of the sums of all labels."""
         terms = abs(self.matrix)
         return terms if self.weights is None else sparse.csr_array(terms * np.asarray(self.weights, float)[:, None])
 
@@ -239,32 +198,19 @@ class LabelSums(Observation):
     ) -> Self:  # fmt: skip
         """The sums with noise that protects every single label, drawn once, through OpenDP.
 
-        The features are public, so neighbouring data sets differ in one label (`adjacency` label). Training on the
-        result spends no further budget.
+        The features are public: neighbours differ in one label. Training on the result spends no further budget.
+        ConfigError where ε, δ or bounds give no guarantee, DataError for noisy sums. A private release also refuses
+        δ from 1/N on, ε above 20, `classic` from ε = 1 on, and discrete noise for fractional features or weights.
 
         Parameters
         ----------
         epsilon, delta, mechanism
-            Parameters of the guarantee, and `gaussian`, `laplace`, or where sums are whole `discrete_gaussian`,
-            `discrete_laplace`. Laplace noise takes no delta.
-        calibration : str or None
-            See `calibrate`. `classic` is the note's, which holds for ε < 1 only.
-        sensitivity : str or float
-            See `sensitivity`.
-        allow_large_epsilon, accept_learned_schema : bool
-            Accept ε above 20 in a private release, and features that were encoded by labels. The release is then not
-            called private.
-        draw : Draw
-            `draw_seeded(seed)` for reproducible noise that is not private.
-
-        Raises
-        ------
-        ConfigError
-            ε, δ or bounds that give no guarantee. In a private release also δ from 1/N on, ε above 20, and the classic
-            calibration from ε = 1 on.
-        DataError
-            Sums that have noise already. In a private release also discrete noise where features or weights are not
-            whole.
+            `gaussian`, `laplace` (which takes no delta), or for whole sums `discrete_gaussian`, `discrete_laplace`.
+        calibration, sensitivity : str or None, str or float
+            See `calibrate` and `sensitivity`. `classic` is the note's, which holds for ε < 1 only.
+        allow_large_epsilon, accept_learned_schema, draw : bool, bool, Draw
+            Accept ε above 20. Accept features that were encoded by labels: the release is then not called private.
+            `draw_seeded(seed)` is reproducible and not private.
         """
         if self.noise is not None:
             raise DataError(f"the sums have {self.noise.mechanism} noise already")

@@ -1,8 +1,4 @@
-"""Encodings computed from noisy tables, and tables over them.
-
-Gilotte et al. 2022, section 5.1, tried it on the noisy tables of the AdKDD'21 challenge, and it failed: the same noise is in
-the encoding and in the training data, and a cell of the new tables holds the noise of all cells that it sums.
-"""
+"""Encodings computed from noisy tables, and tables over them. Gilotte et al. 2022, section 5.1: it failed there."""
 
 from dataclasses import replace
 
@@ -23,18 +19,14 @@ def tables_with_noisy_encoding(
 ) -> ContingencyTables:  # fmt: skip
     """Tables over noisy target encodings, summed from noisy tables over the values themselves.
 
-    Single tables are summed from the noisy ones. Those of pairs have the same distribution as such sums: the noise of k
-    cells is N(0, kσ²), drawn at once, since the tables of pairs of large features are too large to hold.
+    Tables of pairs have the distribution of such sums: the noise of k cells is N(0, kσ²), drawn at once.
 
     Parameters
     ----------
     encoder, codes, y : FrameEncoder, ndarray of shape (n, D), ndarray of shape (n,)
         Of the raw values, codes of the records, and labels in {0, 1}.
-    sigma, seed
-        Of the noise, see `with_gaussian_noise`. Single tables have the noise of that function.
-    above, modalities : int
-        Categorical features of more values than `above` are encoded, by count and label rate in their noisy single
-        table, as fewer than `modalities` (`TargetEncoder`).
+    sigma, seed, above, modalities : float, int, int, int
+        Noise as in `with_gaussian_noise`. Features of more values than `above` get fewer than `modalities`.
     label, pairs
         As in `ContingencyTables.from_records`.
     """
@@ -52,7 +44,6 @@ def tables_with_noisy_encoding(
 
 
 def _recode(raw: ContingencyTables, i: int, above: int, modalities: int) -> tuple[FeatureEncoder, np.ndarray]:
-    """The new encoder of a feature, and the (size,) new code of each old one."""
     feature = raw.encoder.features[i]
     if feature.size <= above or not isinstance(feature, CategoricalEncoder):
         return feature, np.arange(feature.size)

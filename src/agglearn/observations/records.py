@@ -22,11 +22,8 @@ class Records(Observation):
     ----------
     encoder, frame, y : FrameEncoder, DataFrame, ndarray of shape (n,)
         The modalities that tables of these records have, (n,) rows of raw features, and int8 labels in {0, 1}.
-    label : str
-        Name of the label.
-    cross_buckets : int or None
-        Learners that cross features hash pairs with more cells than this into so many buckets, as
-        `ContingencyTables.from_records` does. None for no hashing.
+    label, cross_buckets : str, int or None
+        Its name, and the buckets of crosses with more cells than these. None for no hashing.
     """
 
     encoder: FrameEncoder
@@ -43,11 +40,7 @@ class Records(Observation):
     def from_records(
         cls, frame: pd.DataFrame, label: str | None = None, features: Iterable[str] | None = None, **options: Any
     ) -> Self:
-        """Records from raw columns.
-
-        `options` are `schema`, `binning`, `categorical`, `positive`, `hashed` and `hash_above` of
-        `ContingencyTables.from_records`.
-        """
+        """Records from raw columns, with the `options` of `ContingencyTables.from_records` but for tables."""
         encoder, x, y, label = encode_records(frame, label, features, **options)
         return cls(encoder, x.reset_index(drop=True), y, label)
 

@@ -40,32 +40,21 @@ def release_tables(
 ) -> Tables:  # fmt: skip
     """All tables and both totals with noise that guarantees (ε, δ)-differential privacy of the whole release.
 
+    ConfigError where the parameters give no guarantee, and in a private release for ε above 20, δ from 1/N on, and a
+    learned schema. DataError for tables that have noise.
+
     Parameters
     ----------
-    tables : Tables
-        Without noise.
-    epsilon, delta, mechanism
+    tables, epsilon, delta, mechanism
         Parameters of the guarantee, and one of `agglearn.privacy.MECHANISMS`. Laplace noise takes no delta.
     split, adjacency : str
         The budget over tables, see `budget_shares`, and what a neighbour differs in: one `record` more or less, or one
         `label` exchanged. Then counts are public and exact, and label sums alone have noise.
     postprocessing : str
-        `none`, `clip` (counts from 0 on, label sums within them), or `project` (tables that agree). It costs no
-        privacy.
-    allow_large_epsilon, accept_learned_schema : bool
-        Accept ε above 20 in a private release, and bins and categories that were learned from the records. Noise on
-        counts does not hide these, so the release is then not called private.
-    draw : Draw
-        `draw_private` draws through OpenDP. `draw_seeded(seed)` from the same distribution, reproducible and not
-        private.
-
-    Raises
-    ------
-    ConfigError
-        ε ≤ 0, δ outside (0, 1), an unknown mechanism, split or adjacency. In a private release also ε above 20, δ from
-        1/N on, and a learned schema.
-    DataError
-        The tables have noise already.
+        `none`, `clip` (label sums within counts from 0 on), or `project` (tables that agree). It costs no privacy.
+    allow_large_epsilon, accept_learned_schema, draw : bool, bool, Draw
+        Accept ε above 20. Accept learned bins and categories, which noise does not hide: not called private then.
+        By default OpenDP draws. `draw_seeded(seed)` is reproducible and not private.
     """
     if postprocessing not in POSTPROCESSING:
         raise ConfigError(f"postprocessing: {postprocessing!r} is not known; use {', '.join(POSTPROCESSING)}")
@@ -94,10 +83,7 @@ def draw_totals(tables: TableSet, noise: Mechanism, draw: Draw, adjacency: str) 
 def add_noise(
     tables: Tables, noises: Mapping[Key | str, Mechanism], draw: Draw, spec: NoiseSpec, totals: tuple[float, float]
 ) -> Tables:
-    """The tables with noisy totals, and independent noise on count and label sum of every cell, empty ones too.
-
-    The noise of a table depends on the names of its features, not on the other tables.
-    """
+    """The tables with noise on totals and every cell, empty ones too. It depends on the names of features only."""
     cells = sum(math.prod(t.shape) for t in tables.tables.values())
     if cells > MAX_CELLS:
         advice = "use fewer pairs, or hash the largest features"
@@ -148,8 +134,8 @@ def release_flow_counts(
 ) -> FlowCounts:  # fmt: skip
     """Flow counts with noise on every entry that was observed.
 
-    One person more or less is in one cell of every node's and every edge's table. The budget is split over these
-    tables, all with the same scale.
+    Neighbours differ in one person more or less, who is in one cell of every node's and every edge's table. The budget
+    is split over these tables, all with the same scale.
 
     Parameters
     ----------
@@ -157,11 +143,8 @@ def release_flow_counts(
         Exact counts, each once. DataError for others.
     epsilon, delta, mechanism, allow_large_epsilon
         As in `release_tables`, with its errors.
-    accept_exact_facts : bool
-        Accept that which counts are missing, and the context, stand beside the noisy counts as they are. The release is
-        then not called private. What is public can be left out and put beside the release: `replace(noisy, context=…)`.
-    draw : Draw
-        As in `release_tables`.
+    accept_exact_facts, draw : bool, Draw
+        Accept that the context, and which counts are missing, stand as they are: not called private then.
     """
     if flows.noise != "exact":
         raise DataError(f"the counts have {flows.noise} noise already")
@@ -183,6 +166,6 @@ def release_flow_counts(
 
 
 def _largest_population(counts: Iterable[np.ndarray], noise: Mechanism) -> float:
-    """Upper bound of a population's size, from noisy tables of the whole of it: the largest sum and `DEVIATIONS` of its noise."""
+    """Upper bound of a population: the largest sum of noisy tables of all of it, and `DEVIATIONS` of their noise."""
     sums = [(np.nansum(table), np.count_nonzero(~np.isnan(table))) for tables in counts for table in tables]
     return max((total + DEVIATIONS * math.sqrt(n * noise.variance) for total, n in sums), default=0.0)

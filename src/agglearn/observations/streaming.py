@@ -38,8 +38,6 @@ def as_columns(table: pa.Table | pa.RecordBatch) -> pd.DataFrame:
 
 
 class ParquetRecords:
-    """A Parquet file of records."""
-
     def __init__(self, path: str | Path, label: str, features: Iterable[str] | None, missing: list[str]) -> None:
         self.path, self.label, self.missing = path, label, missing
         self.file = pq.ParquetFile(path)
@@ -71,7 +69,6 @@ class ParquetRecords:
         return FrameEncoder(tuple(features))
 
     def batches(self, encoder: FrameEncoder, labels: LabelsOf) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """(codes, y) of some rows at a time, in order."""
         y, labelled = labels(as_columns(self.file.read(columns=[self.label]))[self.label])
         n_before = np.append(0, np.cumsum(labelled))
         file, start = pq.ParquetFile(self.path, read_dictionary=self._repetitive(encoder)), 0
@@ -97,7 +94,6 @@ class ParquetRecords:
             yield chunk.dictionary_decode() if pa.types.is_dictionary(chunk.type) else chunk
 
     def _distinct(self, name: str) -> pd.Series:
-        """The values that occur, null among them where it does."""
         chunks = self._chunks(name)
         distinct = pc.unique(next(chunks))
         for chunk in chunks:

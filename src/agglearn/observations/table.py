@@ -20,7 +20,7 @@ class Table:
     shape : tuple[int, ...]
         Modalities of each feature. (H,) for a pair whose cells are hashed into H buckets.
     cells, counts, label_sums : ndarray of shape (m,)
-        Int64, flat C-order index of the occupied cells, ascending, with their records, and those with label 1.
+        Int64: flat C-order index of the occupied cells, ascending, their records, and those with label 1.
     """
 
     shape: tuple[int, ...]
@@ -40,12 +40,11 @@ class Table:
         Parameters
         ----------
         cells, shape : ndarray of shape (m,), tuple[int, ...]
-            New cell of each occupied cell, and shape of the new table.
+            New cell of each occupied cell, and new shape.
         """
         return Table(shape, *sum_cells(cells, self.counts, self.label_sums))
 
     def __add__(self, other: "Table") -> "Table":
-        """The table of the records of both."""
         columns = ((t.cells, t.counts, t.label_sums) for t in (self, other))
         return Table(self.shape, *sum_cells(*map(np.concatenate, zip(*columns, strict=True))))
 
@@ -64,17 +63,14 @@ class TableSet:
 
     @property
     def names(self) -> list[str]:
-        """Names of the features."""
         return self.encoder.names
 
     @property
     def exact_facts(self) -> str:
-        """What stands beside the counts and tells of records, in words."""
         return describe_learned(self.encoder)
 
     @property
     def pairs(self) -> list[Key]:
-        """Keys of the pair tables, in order."""
         return [k for k in self.tables if len(k) == 2]
 
     @property

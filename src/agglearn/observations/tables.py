@@ -1,7 +1,4 @@
-"""Contingency tables: counts d and label sums c of records projected on single features and pairs of features.
-
-Source: Gilotte, Ben Yahmed, Rohde 2022, section 2 (d = Σ φ(x_i), c = Σ φ(x_i)·y_i).
-"""
+"""Contingency tables: counts d = Σ φ(x_i) and label sums c = Σ φ(x_i)·y_i of single features and of pairs."""
 
 import functools
 import itertools
@@ -29,7 +26,7 @@ Pairs = Literal["all", "none"] | Iterable[tuple[str, str]]
 
 @dataclass(frozen=True)
 class ContingencyTables(TableSet, Observation):
-    """Contingency tables over single features and pairs.
+    """Contingency tables over single features and pairs (Gilotte et al. 2022, section 2).
 
     Parameters
     ----------
@@ -38,12 +35,10 @@ class ContingencyTables(TableSet, Observation):
     total, positives : float
         Records, and records with label 1.
     tables : dict[Key, Table]
-        {(i,): Table, (i, j): Table}, features by position in the encoder, i < j. A pair's table may be hashed
-        (Weinberger et al. 2009): its cells are then buckets, see `hashed_pairs`.
-    noise : NoiseSpec or None
-        How noise was added, or None. Without noise, counts must be whole and consistent.
-    seeded_coins : bool
-        Whether the records are a random half of others, by coins of a known seed. A private release refuses it.
+        {(i,): Table, (i, j): Table}, features by position in the encoder, i < j. A pair may be hashed (`hashed_pairs`).
+    noise, seeded_coins : NoiseSpec or None, bool
+        How noise was added (None: whole, consistent counts), and whether coins of a known seed chose the records as a
+        half of others, which a private release refuses.
     """
 
     def __post_init__(self) -> None:
@@ -73,34 +68,22 @@ class ContingencyTables(TableSet, Observation):
     ) -> Self:
         """Aggregate records.
 
+        DataError for an absent column, too many tables, and without a schema a bad label, text among numbers, no rows.
+        ConfigError for a setting that the schema declares, given beside it.
+
         Parameters
         ----------
         frame : DataFrame or ndarray
-            One row per record, raw columns. Numbers are binned, the rest are categories. Columns are matched by the
-            text of their names, here and wherever a setting names them. Those of an array are x0, x1, …
+            Raw columns, matched by the text of their names (of an array x0, x1, …). Numbers are binned.
         label, features : str or None, Sequence[str] or None
-            Column with the binary label, which a schema names, too, and columns to use: by default all others, or all
-            of the schema.
-        pairs : Pairs
-            `all` pairs of features, `none`, or a list of pairs of names.
-        schema : Schema or None
-            Bins, categories and label values declared beforehand, in place of those that are learned from the records
-            by the next five. A private release needs one.
-        binning, categorical, hashed, hash_above
-            See `FrameEncoder.fit`.
-        positive : object
-            Label value that counts as 1, where the label is not 0/1.
-        cross_buckets : int or None
-            Tables of pairs with more cells than this are hashed into so many. None for none.
-        before_counting : Check
-            Called with the `Workload` before counting. The default refuses what needs more memory than there is.
-
-        Raises
-        ------
-        DataError
-            Absent column, too many tables. Without a schema also bad label, text in a numeric column, no rows.
-        ConfigError
-            A setting that the schema declares is given beside it.
+            Column with the binary label, which a schema names, too, and columns to use: by default all.
+        pairs, schema : Pairs, Schema or None
+            `all`, `none`, or a list of pairs of names. What a private release needs: bins, categories and label values
+            declared beforehand, in place of the next five.
+        binning, categorical, positive, hashed, hash_above
+            See `FrameEncoder.fit`. `positive` is the label value that counts as 1, where the label is not 0/1.
+        cross_buckets, before_counting : int or None, Check
+            Pairs with more cells are hashed into so many. The default check refuses what needs too much memory.
         """
         encoder, x, y, label = encode_records(
             frame, label, features, schema, binning=binning, categorical=categorical, positive=positive, hashed=hashed,
@@ -113,10 +96,7 @@ class ContingencyTables(TableSet, Observation):
         cls, encoder: FrameEncoder, codes: np.ndarray, y: np.ndarray, label: str = "label", pairs: Pairs = "all",
         cross_buckets: int | None = None, before_counting: Check = within_memory,
     ) -> Self:  # fmt: skip
-        """Aggregate encoded records: int32 codes (n, D) of an encoder, and labels y (n,) in {0, 1}.
-
-        The other parameters are as in `from_records`.
-        """
+        """Aggregate int32 codes (n, D), and labels y (n,) in {0, 1}. Other parameters as in `from_records`."""
         return cls.from_batches(encoder, [(codes, y)], label, pairs, cross_buckets, len(y), before_counting)
 
     @classmethod
@@ -124,11 +104,7 @@ class ContingencyTables(TableSet, Observation):
         cls, encoder: FrameEncoder, batches: Iterable[tuple[np.ndarray, np.ndarray]], label: str = "label",
         pairs: Pairs = "all", cross_buckets: int | None = None, records: int = 0, before_counting: Check = within_memory,
     ) -> Self:  # fmt: skip
-        """Add up tables over batches, pairs (codes, y) as in `from_codes`. Memory holds one batch and the tables.
-
-        `records` is their number, 0 where it is unknown, see `workload_of`. The other parameters are as in
-        `from_records`.
-        """
+        """Add up tables over batches (codes, y) as in `from_codes`, of `records` in all. Memory holds one batch."""
         tally = start_tally(encoder, pairs, cross_buckets, records, before_counting)
         for codes, y in batches:
             tally.add(codes, y)
@@ -138,10 +114,7 @@ class ContingencyTables(TableSet, Observation):
     def from_counts(
         cls, encoder: FrameEncoder, counts: Mapping[Key, Counts], tally: Tally, label: str = "label"
     ) -> Self:
-        """Tables of counted cells: cells, counts and label sums of each, over codes of the encoder.
-
-        The tally holds the totals, and the buckets of hashed tables.
-        """
+        """Tables of counted cells. The tally holds the totals, and the buckets of hashed tables."""
         sizes, hashed = encoder.sizes, tally.hashed
         shapes = {k: (hashed[k],) if k in hashed else tuple(int(sizes[i]) for i in k) for k in counts}
         tables = {k: Table(shapes[k], *columns) for k, columns in counts.items()}
@@ -165,9 +138,9 @@ class ContingencyTables(TableSet, Observation):
         cross_buckets: int | None = None,
         before_counting: Check = within_memory,
     ) -> Self:
-        """Aggregate a Parquet file too large for memory: column by column to fit the encoder, batch by batch to count.
+        """Aggregate a file too large for memory. `missing` are spellings of a missing value besides null.
 
-        `missing` are spellings of a missing value besides null. The other parameters are as in `from_records`.
+        Columns are read one by one to fit the encoder, then batches to count. Other parameters as in `from_records`.
         """
         learned = {"binning": binning, "categorical": categorical, "hashed": hashed, "hash_above": hash_above}
         encoder, label = _read_schema(schema, label, features, positive=positive, **learned)
@@ -184,12 +157,11 @@ class ContingencyTables(TableSet, Observation):
     # -- using --------------------------------------------------------------------------------------------------
 
     def dense(self, *key: int) -> tuple[np.ndarray, np.ndarray]:
-        """Counts and label sums of one table as float64 arrays.
+        """Counts and label sums of the table of features at positions `key`, as float64 arrays.
 
         Parameters
         ----------
         *key : int
-            Positions of its features.
         """
         return self.tables[key].dense()
 
@@ -224,10 +196,7 @@ class ContingencyTables(TableSet, Observation):
         return replace(self, encoder=encoder, tables=tables)
 
     def matrices(self) -> tuple[np.ndarray, np.ndarray]:
-        """All tables in two symmetric (K, K) float64 matrices, K = all modalities in the encoder's order.
-
-        Blocks (i, j) hold the pair tables, the diagonal the single tables. The rest is zero.
-        """
+        """Counts, label sums as symmetric (K, K) float64 matrices: blocks of pair tables, single ones the diagonal."""
         self.refuse_hashed_pairs("matrices over pairs of modalities")
         offsets = self.encoder.offsets
         d, c = np.zeros((2, offsets[-1], offsets[-1]))
@@ -242,12 +211,11 @@ class ContingencyTables(TableSet, Observation):
         return d, c
 
     def refuse_hashed_pairs(self, use: str) -> None:
-        """Raise DataError where a pair's table is hashed.
+        """Raise DataError where a pair's table is hashed, for a `use` that needs the cells themselves.
 
         Parameters
         ----------
         use : str
-            The computation that needs the cells themselves.
         """
         for i, j in self.hashed_pairs:
             raise DataError(
@@ -262,7 +230,6 @@ class ContingencyTables(TableSet, Observation):
     _advice = "; make them with `agglearn aggregate`"
 
     def _parameters(self) -> dict[str, Any]:
-        """The fields. `tables` is one data frame (feature_a, feature_b, code_a, code_b, count, label_sum)."""
         keys, hashed = [list(key) for key in self.tables], [[*key, n] for key, n in self.hashed_pairs.items()]
         return {**super()._parameters(), "keys": keys, "hashed": hashed, "tables": self._rows()}
 
@@ -302,10 +269,7 @@ def encode_records(
     hashed: Mapping[str, int] | None = None, hash_above: tuple[int, int] | None = None,
     before: Callable[[int], object] = lambda features: None,
 ) -> tuple[FrameEncoder, pd.DataFrame, np.ndarray, str]:  # fmt: skip
-    """(encoder, features, labels, name of the label) of records: by a declared schema, or learned from them.
-
-    `before` is called with the number of features before the work on their values.
-    """
+    """(encoder, features, labels, label's name) of records. `before` gets the number of features before the work."""
     learned = {"binning": binning, "categorical": categorical, "hashed": hashed, "hash_above": hash_above}
     encoder, label = _read_schema(schema, label, features, positive=positive, **learned)
     if schema is not None and encoder is not None:
@@ -333,7 +297,6 @@ def _read_schema(
 
 
 def select_features(encoder: FrameEncoder, features: Iterable[str] | None) -> FrameEncoder:
-    """The encoder of some features, all where none are named."""
     return encoder if features is None else encoder.select(present(features, encoder.names))
 
 
@@ -346,7 +309,6 @@ def _pair(first: np.ndarray | int, second: np.ndarray | int) -> np.ndarray:
 
 
 def table_keys(names: Sequence[str], pairs: Pairs) -> list[Key]:
-    """Keys of tables: every single feature, then the pairs."""
     singles: list[Key] = [(i,) for i in range(len(names))]
     if isinstance(pairs, str):
         if pairs not in ("all", "none"):

@@ -10,12 +10,7 @@ from agglearn.observations.consistency import noise_variances
 
 
 def thin_tables(tables: ContingencyTables, rng: np.random.Generator) -> tuple[ContingencyTables, ContingencyTables]:
-    """Two sets of tables that add up to the given ones, every cell thinned by itself.
-
-    Exact counts are thinned binomially: halves of a Poisson number are independent. Noisy ones get normal numbers of their
-    own variance, counting error and noise (Neufeld et al. 2024, for normal numbers), and half the variance of the noise
-    each. Tables of the same records are still dependent: information that two tables have in common is not held out.
-    """
+    """Two sets of tables that add up to the given ones. Tables of the same records are still dependent."""
     variance = noise_variances(tables)
     halves = {key: thin_table(t, variance[key], tables.noise, rng) for key, t in tables.tables.items()}
     noise = tables.noise or NoiseSpec("gaussian", np.sqrt(2), np.inf)  # equal weights of the tables in a projection
@@ -29,10 +24,10 @@ def thin_table(
     t: Table, variance: float, noise: NoiseSpec | None, rng: np.random.Generator, fraction: float = 0.5
 ) -> tuple[Table, Table]:
     """Two tables that add up to a table. The first has a fraction of its records and of the variance of its noise."""
-    if noise is None:
+    if noise is None:  # halves of Poisson numbers are independent
         c, zeros = (rng.binomial(v.astype(np.int64), fraction) for v in (t.label_sums, t.counts - t.label_sums))
         d, c = (c + zeros).astype(t.counts.dtype), c.astype(t.label_sums.dtype)
-    else:
+    else:  # normal numbers, Neufeld et al. 2024
         ones, zeros = np.maximum(t.label_sums, 0), np.maximum(t.counts - t.label_sums, 0)
         own_d, own_c, ones, zeros = (  # noise on counts and on label sums, counting errors of label 1 and 0
             rng.normal(size=t.counts.shape) * np.sqrt(v * (1 - fraction) / fraction)

@@ -17,8 +17,6 @@ RECORD_SECONDS = 2e-9  # of a record in a table
 
 
 class Workload(NamedTuple):
-    """Memory and time of counting."""
-
     tables: int
     records: int
     bytes: int
@@ -29,7 +27,6 @@ class Workload(NamedTuple):
         return f"{self.tables:,} tables take about {bytes_text(self.bytes)} of memory and {time}"
 
     def refuse_beyond(self, limit: int) -> None:
-        """DataError where the memory is beyond a limit in bytes."""
         if self.bytes > limit:
             advice = "use fewer features, fewer pairs, fewer or hashed values"
             raise DataError(f"{self}, more than the {bytes_text(limit)} that are allowed; {advice}")
@@ -39,14 +36,12 @@ Check = Callable[[Workload], None]
 
 
 def within_memory(workload: Workload) -> None:
-    """Refuse work that needs more than this machine's memory."""
     workload.refuse_beyond(memory_bytes())
 
 
 def workload_of(
     sizes: np.ndarray, pairs: str | Iterable[Key], records: int = 0, cross_buckets: int | None = None
 ) -> Workload:
-    """The work of counting tables."""
     sizes = np.asarray(sizes, dtype=float)
     n_tables, dense, occupied = 0, 0.0, 0.0
     for cells in _cells(sizes, pairs, cross_buckets or np.inf):
@@ -61,13 +56,12 @@ def workload_of(
 
 
 def check_pairs(pairs: str | Iterable, before_counting: Check, features: int) -> None:
-    """Let `before_counting` refuse the tables of so many features, before their values are known: one cell each at least."""
+    """Let `before_counting` refuse the tables of so many features, before their values are known."""
     if isinstance(pairs, str):
         before_counting(workload_of(np.ones(features), pairs))
 
 
 def _cells(sizes: np.ndarray, pairs: str | Iterable[Key], max_cells: float) -> Iterator[np.ndarray]:
-    """Cells of the tables, some tables at a time."""
     yield sizes
     if pairs == "all":
         yield from (np.minimum(sizes[i] * sizes[i + 1 :], max_cells) for i in range(len(sizes)))

@@ -1,4 +1,4 @@
-"""Privacy noise: mechanisms, their accounting, and the split of a budget. `agglearn.observations.release` adds it to aggregates."""
+"""Privacy noise: mechanisms, their accounting, and the split of a budget. `agglearn.observations.release` adds it."""
 
 from agglearn.privacy.accounting import discrete_gaussian_delta
 from agglearn.privacy.calibration import (

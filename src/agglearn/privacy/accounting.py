@@ -1,8 +1,4 @@
-"""Guarantee of a release by discrete Gaussian noise: an upper bound on δ, exact to within the resolution of a grid.
-
-The privacy loss of one number that neighbours change by v is (2vz + v²)/2σ² with z from the noise distribution (Canonne,
-Kamath, Steinke 2020). Losses of independent numbers add up: the distribution of the sum is a convolution, by FFT on a grid.
-"""
+"""Guarantee of a release by discrete Gaussian noise: an upper bound on δ, exact to within the resolution of a grid."""
 
 import math
 from collections.abc import Sequence
@@ -20,21 +16,18 @@ def discrete_gaussian_delta(
 ) -> float:
     """An upper bound on the least δ at ε of independent discrete Gaussian noise on several numbers.
 
-    Each loss between two points of the grid is split over both so that its probability under either neighbour stays: the
-    split pair is at least as easy to tell apart (Doroshenko et al. 2022). Distributions are tilted before they are convolved,
-    so that rounding errors are small beside δ itself.
+    A loss between two points of the grid is split over both: at least as easy to tell apart (Doroshenko et al. 2022).
 
     Parameters
     ----------
-    sigmas, changes : Sequence[float] or ndarray of shape (m,)
+    sigmas, changes, epsilon : Sequence[float] or ndarray of shape (m,), Sequence[int] or ndarray of shape (m,), float
         σ of the noise on each number, and its largest change by a neighbour, whole.
-    epsilon : float
     """
     pairs, counts = np.unique(np.stack([sigmas, np.abs(changes)], axis=1), axis=0, return_counts=True)
     groups = [(s, int(v), int(n)) for (s, v), n in zip(pairs.tolist(), counts, strict=True) if v]
     variance = sum(n * (v / s) ** 2 for s, v, n in groups)
     spread = math.sqrt(variance)
-    tilt = max(epsilon / variance - 0.5, 0.0)
+    tilt = max(epsilon / variance - 0.5, 0.0)  # makes rounding errors small beside δ
     step = (2 * REACH * spread + 2 * max(v / s for s, v, _ in groups)) / GRID
     log_total, transform = 0.0, np.ones(GRID // 2 + 1, complex)
     for sigma, change, n in groups:
@@ -51,9 +44,9 @@ def discrete_gaussian_delta(
 
 
 def _tilt_loss(sigma: float, change: int, step: float, tilt: float) -> tuple[np.ndarray, float]:
-    """(GRID,) probabilities of one number's loss, around the grid, times e^(tilt · loss) and scaled to 1, and the log of their sum."""
+    """(GRID,) probabilities of one number's loss times e^(tilt · loss), scaled to 1, and the log of their sum."""
     support, p = discrete_gaussian(sigma)
-    loss = (2 * change * support + change**2) / (2 * sigma**2)
+    loss = (2 * change * support + change**2) / (2 * sigma**2)  # Canonne, Kamath, Steinke 2020
     below = np.floor(loss / step)
     upper = np.expm1(below * step - loss) / np.expm1(-step)  # fraction at the upper point: e^−loss stays in the mean
     logs = np.concatenate([_log(p * (1 - upper)) + tilt * below * step, _log(p * upper) + tilt * (below + 1) * step])

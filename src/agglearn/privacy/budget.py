@@ -1,8 +1,5 @@
-"""One budget over all tables: the fraction of each table, and the scale of its noise.
-
-Inside a table records compose in parallel: a record is in one cell. Over tables they compose one after the other: ε adds
-up (Laplace), or Δ²/σ² does (Gaussian: independent normal numbers of any variances are one Gaussian mechanism, Balle and Wang
-2018). `accounting` is for whole numbers. The two totals count as one more table.
+"""One budget over all tables. Inside a table records compose in parallel: a record is in one cell. Over tables, and
+the totals as one more, ε adds up (Laplace), or Δ²/σ² does (Gaussian: Balle and Wang 2018).
 """
 
 import math

@@ -1,7 +1,5 @@
-"""Calibration of noise: scales from ε, δ and sensitivities, and back.
-
-Neighbours are two data sets that differ in one record (or in one label). The sensitivities are the largest L1 and L2
-distances between their exact releases.
+"""Calibration of noise: scales from ε, δ and the sensitivities, which are the largest L1 and L2 distances between exact
+releases of neighbours, data sets that differ in one record (or in one label).
 """
 
 import math
@@ -58,14 +56,11 @@ def calibrate(
 
     Parameters
     ----------
-    mechanism, epsilon, delta
-        One of `MECHANISMS`, and parameters of the guarantee. Laplace noise takes no delta.
-    l1, l2 : float
-        Sensitivities, of which Laplace noise uses the first and Gaussian noise the second.
+    mechanism, epsilon, delta, l1, l2 : str, float, float or None, float, float
+        One of `MECHANISMS`. Laplace noise takes no delta and uses the L1 sensitivity, Gaussian noise uses that of L2.
     calibration : str or None
         Of a Gaussian: `analytic` (Balle and Wang 2018, the least noise, the default), `zcdp`, or `classic` (for ε < 1
-        only). Of a discrete Gaussian: `exact`, the least noise by `accounting`, where `changes` are given, else `zcdp`.
-        ConfigError for a calibration that the mechanism does not have.
+        only). Of a discrete Gaussian: `exact` by `accounting` where `changes` are given, else `zcdp`.
     changes : Sequence[int] or ndarray or None
         Largest change of each number by a neighbour, whole, of norm `l2`.
     """
@@ -90,9 +85,9 @@ def calibrate(
 
 
 def classic_gaussian_scale(sensitivity: float, epsilon: float, delta: float) -> float:
-    """The σ = s·√(2 ln(1.25/δ))/ε of the note on WALR.
+    """The σ = s·√(2 ln(1.25/δ))/ε of the note on WALR, proven for ε < 1 only (Dwork and Roth 2014, theorem A.1).
 
-    It is proven for ε < 1 only (Dwork and Roth 2014, theorem A.1) and wrong from some ε on: `gaussian_delta` is its true δ.
+    From some ε on it is wrong: `gaussian_delta` is its true δ.
 
     Parameters
     ----------
@@ -108,7 +103,6 @@ def gaussian_delta(sigma: float, sensitivity: float, epsilon: float) -> float:
     Parameters
     ----------
     sigma, sensitivity, epsilon : float
-        The first is the standard deviation of the noise.
     """
     half, far = sensitivity / (2 * sigma), epsilon * sigma / sensitivity
     first, second = log_ndtr(half - far), epsilon + log_ndtr(-half - far)
@@ -146,9 +140,8 @@ def discrete_gaussian_scales(
 
     Parameters
     ----------
-    ratios, changes : Sequence[float] or ndarray of shape (m,)
+    ratios, changes, epsilon, delta : Sequence[float] or ndarray of shape (m,), Sequence[int] or ndarray, float, float
         σ of each number up to a common factor, and its largest change by a neighbour, whole.
-    epsilon, delta : float
     """
     ratios, changes = np.asarray(ratios, float), np.asarray(changes)
     start = analytic_gaussian_scale(math.sqrt(np.sum((changes / ratios) ** 2)), epsilon, delta)
@@ -161,7 +154,7 @@ def discrete_gaussian_scales(
 def _least_factor(
     delta_of: Callable[[float], float], delta: float, ends: Sequence[float], tolerance: float, growth: float
 ) -> float:
-    """The least factor of a scale that gives δ, from above. `ends` of an interval around 0 are tried for its logarithm."""
+    """The least factor of a scale that gives δ, from above. `ends` around 0 are tried for its logarithm."""
 
     def excess(log_factor: float) -> float:
         return math.log(max(delta_of(math.exp(log_factor)), 1e-300) / delta)

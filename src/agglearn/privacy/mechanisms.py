@@ -1,7 +1,5 @@
-"""Noise mechanisms, and two ways to draw from them: seeded (experiments, not private) and private (OpenDP, releases).
-
-Mechanisms: Laplace and Gaussian (Dwork and Roth 2014, sections 3.3 and A), discrete Laplace (Ghosh et al. 2009), discrete
-Gaussian (Canonne, Kamath, Steinke 2020).
+"""Noise by seed (experiments, not private) or OpenDP (releases): Laplace, Gaussian (Dwork and Roth 2014), discrete
+Laplace (Ghosh et al. 2009), discrete Gaussian (Canonne, Kamath, Steinke 2020).
 """
 
 import math
@@ -26,8 +24,7 @@ class Mechanism:
     Parameters
     ----------
     kind, scale : str, float or ndarray
-        One of `MECHANISMS`, and σ of a Gaussian, b of a Laplace distribution. An array gives every number its own (continuous, seeded noise
-        only).
+        One of `MECHANISMS`, and its σ or b (Laplace), one for all, or in continuous, seeded noise for every number.
     """
 
     kind: str
@@ -50,7 +47,7 @@ class Mechanism:
 
     @property
     def variance(self) -> float:
-        """Variance of the noise, where all numbers have one scale. A discrete Gaussian's is below σ², hardly so from σ = 1 on."""
+        """Variance, where all numbers have one scale. A discrete Gaussian's is below σ², hardly so from σ = 1 on."""
         scale = float(self.scale)
         if self.kind == "discrete_laplace":
             return 1 / (2 * math.sinh(1 / (2 * scale)) ** 2)
@@ -88,7 +85,7 @@ def known_mechanism(kind: str) -> str:
 
 
 def discrete_gaussian(sigma: float) -> tuple[np.ndarray, np.ndarray]:
-    """Support and probabilities of the discrete Gaussian, p(k) ∝ exp(−k²/2σ²), within `TAIL` σ. ConfigError above `LARGEST_SIGMA`."""
+    """Support and probabilities, p(k) ∝ exp(−k²/2σ²), within `TAIL` σ. ConfigError above `LARGEST_SIGMA`."""
     if sigma > LARGEST_SIGMA:
         raise ConfigError(
             f"discrete_gaussian noise of scale {sigma:.3g} takes too long to compute (up to {LARGEST_SIGMA:,}); use gaussian "
@@ -116,15 +113,12 @@ def draw_seeded(seed: int) -> Draw:
 
 
 def draw_private(mechanism: Mechanism, values: np.ndarray, *names: object) -> np.ndarray:
-    """The values with noise that OpenDP draws from the system's secret randomness, which satisfies the stated
-    guarantee.
+    """The values with OpenDP's noise from the system's secret randomness, which satisfies the stated guarantee.
 
     Parameters
     ----------
-    mechanism, values : Mechanism, ndarray
-        DataError for values that are not finite, or not whole under discrete noise.
-    *names : object
-        Unused here. They name the streams of `draw_seeded`.
+    mechanism, values, *names : Mechanism, ndarray, object
+        DataError for values that are not finite, or not whole under discrete noise. Names are for `draw_seeded` only.
     """
     dp = require("opendp.prelude", "privacy")
     dp.enable_features("contrib")
