@@ -25,6 +25,13 @@ class SklearnLogistic(LinearModel):
     ----------
     features, ranges, l2, max_iter, tol, random_state : str, dict, float, int, float, any
         `onehot`, `quadratic` or `scaled`, ranges of the last (`FeatureMap.fit`), λ, when Newton-CG ends, and no seed.
+
+    Attributes
+    ----------
+    map_, coef_, intercept_, coef_names_ : FeatureMap, ndarray of shape (D − 1,), float, list of str
+        Coordinates, their weights, the intercept, and names of the weights.
+    trace_, gradient_errors_ : list, ndarray of shape (0, 2)
+        Empty.
     """
 
     observes = Records
@@ -57,6 +64,13 @@ class LabelledGradientDescent(LinearModel):
         As in `SklearnLogistic` and `WALRClassifier`, with the variance of one release under the same budget.
     random_state : int, RandomState, Generator or None
         Seed of the mini-batches and the noise, or None for a fresh one.
+
+    Attributes
+    ----------
+    map_, coef_, intercept_, coef_names_ : FeatureMap, ndarray of shape (D − 1,), float, list of str
+        Coordinates, their weights, the intercept, and names of the weights.
+    trace_, gradient_errors_ : list
+        As in `WALRClassifier`.
     """
 
     observes = Records

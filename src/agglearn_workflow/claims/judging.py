@@ -74,7 +74,7 @@ def _judge_every_value(claim: dict, sample: Sample) -> dict:
     numbers += f" to {predicate.text(comparison.high)}" if comparison.high > comparison.low else ""
     detail = f"{name} {numbers}{_bound(claim)}, {count(len(sample.single), 'value')}, each judged by itself"
     true = float(comparison.outcome == HOLDS)
-    return _entry(predicate, comparison, comparison.outcome, (1 - true, true), [detail, *sample.notes])
+    return _case(predicate, comparison, comparison.outcome, (1 - true, true), [detail, *sample.notes])
 
 
 def _judge_by_interval(claim: dict, sample: Sample) -> dict:
@@ -92,14 +92,14 @@ def _judge_by_interval(claim: dict, sample: Sample) -> dict:
     elif not np.isfinite(estimate.error):
         same = "all the same" if np.isfinite(estimate.value) else "not all finite"
         verdict, p, detail = TOO_FEW, (1.0, 1.0), f"{detail}, {same}, so that they have no interval"
-    case = _entry(predicate, comparison, verdict, p, [detail, *sample.notes])
+    case = _case(predicate, comparison, verdict, p, [detail, *sample.notes])
     if verdict == UNDECIDED:
         distance = min(abs(comparison.value - region.low), abs(comparison.value - region.high))
         case |= {"replicates": estimate.n, "deciding": sample.deciding(distance)}
     return case
 
 
-def _entry(predicate: Predicate, comparison: Comparison, verdict: str, p: tuple, details: list[str]) -> dict:
+def _case(predicate: Predicate, comparison: Comparison, verdict: str, p: tuple, details: list[str]) -> dict:
     """A case for `claims.json`: the comparison in numbers for readers, None where infinite, and its two P values."""
     ends = {"value": comparison.value, "low": comparison.low, "high": comparison.high}
     ends |= {"from": comparison.region.low, "to": comparison.region.high}

@@ -19,7 +19,7 @@ SLOW = (
     "agglearn_workflow.tracking.models",
     "agglearn.networks.training",
     "agglearn.observations.kernels",
-    "agglearn.vocabulary.encoder",
+    "agglearn.vocabulary",
 )
 LATE = ("agglearn.cli", "agglearn_workflow.commands", "agglearn_workflow.project", "agglearn_workflow.jobs")
 SLOW_IN_THEIR_PACKAGE = ("cluster_network", "jax_chains", "set_network", "spark_chains")

@@ -13,7 +13,7 @@ from choices.base import CLASSES, CLOUDS, LABELS, TARGET, Choice, Try, X
 def plant_losses(patch, rows: list):
     """The next regressions have these losses, one row for each."""
     left = iter(rows)
-    patch.setattr(distribution.ridge._Factors, "left_out", lambda self, penalties: next(left))
+    patch.setattr(distribution.ridge.Factors, "left_out", lambda self, penalties: next(left))
 
 
 class Ridge(Choice):
@@ -65,19 +65,20 @@ class Multinomial(Choice):
 
     def choose(self, patch, planted=None):
         logistic = distribution.logistic
-        problem, loss, model = logistic._problem, logistic._loss, distribution.MultinomialLogistic(list(self.grid))
+        loss, model = logistic._loss, distribution.MultinomialLogistic(list(self.grid))
+        solver = model._solver
         names = lambda z: tuple(np.round((z[:, 0] * model.scale_ + model.centre_[0]) * 160).astype(int).tolist())  # noqa: E731
 
-        def fitted(z):
+        def fitted(z, y):
             self.last = names(z)
-            return problem(z)
+            return solver(z, y)
 
         def judged(theta, z, y):
             value = self.grid[len(self.tries)]
             self.tries.append(Try(value, self.last, names(z)))
             return loss(theta, z, y) if planted is None else -planted(value)
 
-        patch.setattr(logistic, "_problem", fitted)
+        patch.setattr(model, "_solver", fitted)
         patch.setattr(logistic, "_loss", judged)
         return model.set_params(random_state=1).fit(X[:60], LABELS[:60])
 
