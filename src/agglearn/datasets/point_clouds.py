@@ -93,15 +93,15 @@ def _voxels(path: Path, subset: str) -> Shapes:
 
 
 def _meshes(path: Path, subset: str, points: int) -> Shapes:
-    with zipfile.ZipFile(path) as archive:
-        for member, label, _ in mesh_members(archive, subset):
-            mesh = read_off(archive.read(member).decode(), member)
+    with zipfile.ZipFile(path) as pack:
+        for member, label, _ in mesh_members(pack, subset):
+            mesh = read_off(pack.read(member).decode(), member)
             yield points_on(*mesh, points, derive_generator("mesh", member)), label
 
 
-def mesh_members(archive: zipfile.ZipFile, subset: str) -> list[tuple[str, str, str]]:
+def mesh_members(pack: zipfile.ZipFile, subset: str) -> list[tuple[str, str, str]]:
     """(member, class, shape) of the meshes of one subset, sorted by member, without hidden files."""
-    names = sorted(n for n in archive.namelist() if not n.startswith("__MACOSX/"))
+    names = sorted(n for n in pack.namelist() if not n.startswith("__MACOSX/"))
     matches = [(n, re.search(rf"([^/]+)/{subset}/([^/.][^/]*)\.off$", n)) for n in names]
     return [(n, match[1], match[2]) for n, match in matches if match]
 

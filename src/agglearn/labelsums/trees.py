@@ -27,8 +27,8 @@ def to_bytes(trees: HistGradientBoostingClassifier) -> np.ndarray:
 def from_bytes(content: np.ndarray, n_features: int) -> HistGradientBoostingClassifier:
     data, skops = content.tobytes(), require("skops.io", "workflow")
     try:
-        with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            if sum(member.file_size for member in archive.infolist()) > ARRAY_BYTES:
+        with zipfile.ZipFile(io.BytesIO(data)) as pack:
+            if sum(member.file_size for member in pack.infolist()) > ARRAY_BYTES:
                 raise ValueError("the trees are larger than allowed")
         trees = skops.loads(data, trusted=list(TRUSTED))
         valid = type(trees) is HistGradientBoostingClassifier and trees.n_features_in_ == n_features

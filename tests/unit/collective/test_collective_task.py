@@ -20,7 +20,7 @@ from agglearn_workflow.figures.panels import Chart
 HEADER = "geoid_o,geoid_d,lng_o,lat_o,lng_d,lat_d,date_range,visitor_flows,pop_flows\n"
 
 
-def archive(path, weeks, header=HEADER):
+def pack(path, weeks, header=HEADER):
     with tarfile.open(path, "w:gz") as out:
         for week, lines in weeks.items():
             text = (header + "".join(lines)).encode()
@@ -38,7 +38,7 @@ def lines(a, b):
 
 
 def stored(tmp_path, **weeks):
-    path = archive(tmp_path / "flows.tar.gz", {k.removeprefix("w"): v for k, v in weeks.items()})
+    path = pack(tmp_path / "flows.tar.gz", {k.removeprefix("w"): v for k, v in weeks.items()})
     (tmp_path / "records").mkdir()
     said = StateFlows.from_entry({"title": "t"}).parse({"flows.tar.gz": path}, tmp_path / "records")
     return said, RecordStore.open(tmp_path / "records")
@@ -56,10 +56,10 @@ def test_published_flows_become_tables_by_week(tmp_path):
     assert len(seen.instances[0].context) == 0
 
 
-def test_an_archive_without_flows_is_named(tmp_path):
+def test_a_packed_file_without_flows_is_named(tmp_path):
     with pytest.raises(DataError, match="holds no file named weekly_state2state"):
-        StateFlows.from_entry({}).parse({"f.tar.gz": archive(tmp_path / "f.tar.gz", {})}, tmp_path)
-    path = archive(tmp_path / "g.tar.gz", {"2020_07_06": ["1\n"]}, "geoid_o\n")
+        StateFlows.from_entry({}).parse({"f.tar.gz": pack(tmp_path / "f.tar.gz", {})}, tmp_path)
+    path = pack(tmp_path / "g.tar.gz", {"2020_07_06": ["1\n"]}, "geoid_o\n")
     with pytest.raises(DataError, match="no column"):
         StateFlows.from_entry({}).parse({"g.tar.gz": path}, tmp_path)
 

@@ -1,4 +1,4 @@
-"""What the tests of fetching share: contents, archives, and a project folder with a mirror in it."""
+"""What the tests of fetching share: contents, packed files, and a project folder with a mirror in it."""
 
 import hashlib
 import io
@@ -22,18 +22,18 @@ SHA = sha(GOOD)
 def zipped(**members: bytes) -> bytes:
     """A zip; `__` in a name stands for a slash, `_D_` for a dot."""
     out = io.BytesIO()
-    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as pack:
         for name, data in members.items():
-            archive.writestr(name.replace("__", "/").replace("_D_", "."), data)
+            pack.writestr(name.replace("__", "/").replace("_D_", "."), data)
     return out.getvalue()
 
 
 def tarred(mode: str, *members: tuple[tarfile.TarInfo, bytes]) -> bytes:
     out = io.BytesIO()
-    with tarfile.open(fileobj=out, mode=mode) as archive:
+    with tarfile.open(fileobj=out, mode=mode) as pack:
         for member, data in members:
             member.size = len(data)
-            archive.addfile(member, io.BytesIO(data))
+            pack.addfile(member, io.BytesIO(data))
     return out.getvalue()
 
 

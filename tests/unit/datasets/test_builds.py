@@ -13,7 +13,7 @@ import pytest
 from scipy.optimize import linprog
 
 from agglearn.datasets import StateFlows
-from agglearn.datasets.builds import first_lines, occupancy_grids, person_columns, puma_counties, tar_archive
+from agglearn.datasets.builds import first_lines, occupancy_grids, pack_tar, person_columns, puma_counties
 from agglearn.datasets.builds.grids import mark_triangles, occupancy
 from agglearn.datasets.census import read_crosswalk, regions_of
 from agglearn.datasets.content import content_digest
@@ -122,22 +122,22 @@ class Stream(io.RawIOBase):
         return n
 
 
-def log_archive(lines: int) -> tuple[bytes, bytes]:
-    """(archive, text) of a log of lines that do not compress."""
+def packed_log(lines: int) -> tuple[bytes, bytes]:
+    """(packed file, text) of a log of lines that do not compress."""
     text = b"".join(
         b"0\t%s\t\n" % word.hex().encode() for word in np.random.default_rng(0).bytes(60 * lines).split(b"\n")
     )
     packed = io.BytesIO()
-    with tarfile.open(fileobj=packed, mode="w:gz") as archive:
+    with tarfile.open(fileobj=packed, mode="w:gz") as pack:
         for name, data in (("./readme.txt", b"columns"), ("./train.txt", text)):
             entry = tarfile.TarInfo(name)
             entry.size = len(data)
-            archive.addfile(entry, io.BytesIO(data))
+            pack.addfile(entry, io.BytesIO(data))
     return packed.getvalue(), text
 
 
 def test_the_head_of_a_log_is_read_no_further_than_needed(tmp_path):
-    packed, text = log_archive(100_000)
+    packed, text = packed_log(100_000)
     stream = Stream(packed)
     first_lines({"log": stream}, tmp_path / "head.txt", member="train.txt", lines=100)
     assert (tmp_path / "head.txt").read_bytes() == b"\n".join(text.split(b"\n")[:100]) + b"\n"
@@ -145,13 +145,13 @@ def test_the_head_of_a_log_is_read_no_further_than_needed(tmp_path):
 
 
 def test_a_log_that_is_short_missing_or_cut_is_refused(tmp_path):
-    packed, text = log_archive(50)
+    packed, text = packed_log(50)
     n = text.count(b"\n")
     for source, member, lines, told in (
         (Stream(packed), "train.txt", n + 1, f"ends after {n} of {n + 1} lines"),
         (Stream(packed), "test.txt", 1, "no file 'test.txt'"),
-        (Stream(packed[: len(packed) // 2]), "train.txt", n, "archive is damaged"),
-        (Stream(b"<!doctype html>" * 100), "train.txt", n, "archive is damaged"),
+        (Stream(packed[: len(packed) // 2]), "train.txt", n, "packed file is damaged"),
+        (Stream(b"<!doctype html>" * 100), "train.txt", n, "packed file is damaged"),
     ):
         with pytest.raises(DataError, match=told):
             first_lines({"log": source}, tmp_path / "head.txt", member=member, lines=lines)
@@ -173,19 +173,19 @@ def weeks(folder: Path) -> dict[str, Path]:
     return found
 
 
-def test_weeks_become_an_archive_that_the_loader_reads(tmp_path):
+def test_weeks_become_a_packed_file_that_the_loader_reads(tmp_path):
     found = weeks(tmp_path / "weeks")
     out = tmp_path / "weekly_state2state_2019_2021.tar.gz"
-    tar_archive(found, out)
+    pack_tar(found, out)
     before = out.read_bytes()
     (tmp_path / "records").mkdir()
     assert StateFlows().parse({out.name: out}, tmp_path / "records") == {"weeks": 2, "flows": 2}
     assert pq.read_table(tmp_path / "records/features.parquet")["flow"].to_pylist() == [5, 7]
-    tar_archive(dict(reversed(found.items())), out)
+    pack_tar(dict(reversed(found.items())), out)
     assert out.read_bytes() == before
     digest = content_digest(out)
     next(iter(found.values())).write_text("changed")
-    tar_archive(found, out)
+    pack_tar(found, out)
     assert content_digest(out) != digest
 
 
@@ -250,7 +250,7 @@ def test_a_ball_is_filled_up_to_its_surface():
 
 def modelnet(tmp_path: Path) -> Path:
     path = tmp_path / "ModelNet10.zip"
-    with zipfile.ZipFile(path, "w") as archive:
+    with zipfile.ZipFile(path, "w") as pack:
         for name, sides, head in (
             ("sofa/train/sofa_0002", (1, 1, 2), "OFF"),
             ("sofa/train/sofa_0001", (1, 2, 1), "OFF\n"),
@@ -258,9 +258,9 @@ def modelnet(tmp_path: Path) -> Path:
             ("sofa/test/sofa_0681", (1, 1, 1), "OFF\n"),
             ("bed/test/bed_0516", (4, 2, 1), "OFF\n"),
         ):
-            archive.writestr(f"ModelNet10/{name}.off", off(*box(sides), head))
-        archive.writestr("__MACOSX/ModelNet10/bed/train/._bed_0001.off", b"\x00\x05\x16\x07")
-        archive.writestr("ModelNet10/bed/train/.DS_Store", b"")
+            pack.writestr(f"ModelNet10/{name}.off", off(*box(sides), head))
+        pack.writestr("__MACOSX/ModelNet10/bed/train/._bed_0001.off", b"\x00\x05\x16\x07")
+        pack.writestr("ModelNet10/bed/train/.DS_Store", b"")
     return path
 
 
@@ -282,11 +282,11 @@ def test_meshes_are_found_beside_hidden_files(tmp_path):
     assert read_json(tmp_path / "records/records.json")["parts"] == {"train": [0, 3], "test": [3, 5]}
 
 
-def test_archives_without_meshes_are_refused(tmp_path):
+def test_packed_files_without_meshes_are_refused(tmp_path):
     (tmp_path / "page.zip").write_text("<!doctype html>")
-    with pytest.raises(DataError, match=r"page\.zip: the archive is damaged"):
+    with pytest.raises(DataError, match=r"page\.zip: the packed file is damaged"):
         occupancy_grids({"meshes": tmp_path / "page.zip"}, tmp_path / "vox.npz")
-    with zipfile.ZipFile(tmp_path / "empty.zip", "w") as archive:
-        archive.writestr("readme.txt", "")
+    with zipfile.ZipFile(tmp_path / "empty.zip", "w") as pack:
+        pack.writestr("readme.txt", "")
     with pytest.raises(DataError, match=r"has no meshes <class>/train/<shape>\.off"):
         occupancy_grids({"meshes": tmp_path / "empty.zip"}, tmp_path / "vox.npz")

@@ -78,13 +78,13 @@ def test_npz_is_compared_by_arrays(tmp_path):
 
 
 def tar(path, files: dict[str, bytes], order=1, level=9, kind=None):
-    with gzip.open(path, "wb", level) as packed, tarfile.open(fileobj=packed, mode="w") as archive:
+    with gzip.open(path, "wb", level) as packed, tarfile.open(fileobj=packed, mode="w") as pack:
         for name, data in list(files.items())[::order]:
             entry = tarfile.TarInfo(name)
             entry.size, entry.mtime = len(data), order + 5
             if kind:
                 entry.type, entry.size = kind, 0
-            archive.addfile(entry, io.BytesIO(data))
+            pack.addfile(entry, io.BytesIO(data))
     return content_digest(path)
 
 

@@ -31,9 +31,9 @@ def index(tmp_path, monkeypatch):
         f"{info}/RECORD": "",
     }
     wheel = folder / "carrier-1.0-py3-none-any.whl"
-    with zipfile.ZipFile(wheel, "w") as archive:
+    with zipfile.ZipFile(wheel, "w") as pack:
         for name, data in files.items():
-            archive.writestr(name, data)
+            pack.writestr(name, data)
     monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_FIND_LINKS", str(folder))

@@ -1,4 +1,4 @@
-"""Files out of archives, and the archives that are refused."""
+"""Files out of packed files, and the packed files that are refused."""
 
 import contextlib
 import io
@@ -15,26 +15,26 @@ from agglearn.datasets import unpacking
 from agglearn.errors import DataError, NotAvailable
 
 
-def test_a_member_of_an_archive(place, host):
+def test_a_member_of_a_packed_file(place, host):
     host.serve("/a.zip", zipped(deep__f=GOOD, other=BAD))
     assert place.get(place.url("/a.zip", member="deep/f")) == ("primary", f"{host.url}/a.zip", GOOD)
     assert place.cached() == ["f"]
 
 
 @pytest.mark.parametrize("mode", ["w", "w:gz", "w:bz2", "w:xz"])
-def test_a_member_of_a_tar_archive(place, host, mode):
+def test_a_member_of_a_tar(place, host, mode):
     host.serve("/a", tarred(mode, (tarfile.TarInfo("./x"), BAD), (tarfile.TarInfo("./deep/f"), GOOD)))
     assert place.get(place.url("/a", member="deep/f"))[2] == GOOD
 
 
-def test_an_archive_in_an_archive(place, host):
+def test_a_packed_file_in_a_packed_file(place, host):
     inner = tarred("w:gz", (tarfile.TarInfo("deep/f"), GOOD))
     host.serve("/a.zip", zipped(inner_D_tar=inner, other=BAD))
     assert place.get(place.url("/a.zip", member=["inner.tar", "deep/f"]))[2] == GOOD
     assert place.cached() == ["f"]
 
 
-def test_an_archive_is_downloaded_once_for_all_its_files(place, host):
+def test_a_packed_file_is_downloaded_once_for_all_its_files(place, host):
     host.serve("/a.zip", zipped(f=GOOD, g=BAD))
     files = {n: {"sha256": "unknown", "routes": [place.url("/a.zip", member=n)]} for n in "fg"}
     assert set(place.fetch(files)) == {"f", "g"}
@@ -42,12 +42,12 @@ def test_an_archive_is_downloaded_once_for_all_its_files(place, host):
     assert place.cached() == ["f", "g"]
 
 
-def test_the_digest_of_an_archive(place, host):
-    archive = zipped(f=GOOD)
-    host.serve("/a.zip", archive)
-    with pytest.raises(DataError, match=rf"a\.zip: sha256 is {sha(archive)[:12]}"):
+def test_the_digest_of_a_packed_file(place, host):
+    pack = zipped(f=GOOD)
+    host.serve("/a.zip", pack)
+    with pytest.raises(DataError, match=rf"a\.zip: sha256 is {sha(pack)[:12]}"):
         place.get(place.url("/a.zip", member="f", sha256=sha(BAD)))
-    assert place.get(place.url("/a.zip", member="f", sha256=sha(archive)))[2] == GOOD
+    assert place.get(place.url("/a.zip", member="f", sha256=sha(pack)))[2] == GOOD
 
 
 def link(name: str, kind: bytes) -> tarfile.TarInfo:
@@ -58,10 +58,10 @@ def link(name: str, kind: bytes) -> tarfile.TarInfo:
 
 def zip_link() -> bytes:
     out = io.BytesIO()
-    with zipfile.ZipFile(out, "w") as archive:
+    with zipfile.ZipFile(out, "w") as pack:
         member = zipfile.ZipInfo("f")
         member.external_attr = (stat.S_IFLNK | 0o777) << 16
-        archive.writestr(member, "/etc/passwd")
+        pack.writestr(member, "/etc/passwd")
     return out.getvalue()
 
 
@@ -74,8 +74,8 @@ def encrypted() -> bytes:
 
 
 REFUSED = {
-    "no archive": (BAD, "not a zip or tar archive"),
-    "cut zip": (zipped(f=GOOD)[:-30], "not a zip or tar archive"),
+    "no packed file": (BAD, "not a zip or tar"),
+    "cut zip": (zipped(f=GOOD)[:-30], "not a zip or tar"),
     "no such member": (zipped(other=BAD), "has no member 'f'"),
     "no such member of a tar": (tarred("w", (tarfile.TarInfo("g"), BAD)), "has no member 'f'"),
     "folder of a tar": (tarred("w", (link("f", tarfile.DIRTYPE), b"")), "'f' is no file"),
@@ -89,7 +89,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_archives_that_are_refused(place, host, name):
+def test_packed_files_that_are_refused(place, host, name):
     data, reason = REFUSED[name]
     host.serve("/a", data)
     with pytest.raises(NotAvailable, match=reason):
@@ -109,10 +109,10 @@ def test_a_damaged_zip(place, host):
 
 @pytest.mark.parametrize("method", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
 def test_a_zip_with_any_wrong_byte(tmp_path, method):
-    """Each byte in turn. The member is written, or the archive is unreadable: no other error leaves."""
+    """Each byte in turn. The member is written, or the packed file is unreadable: no other error leaves."""
     out = io.BytesIO()
-    with zipfile.ZipFile(out, "w", method) as archive:
-        archive.writestr("é", b"text" * 5)
+    with zipfile.ZipFile(out, "w", method) as pack:
+        pack.writestr("é", b"text" * 5)
     for i in range(len(out.getvalue())):
         data = bytearray(out.getvalue())
         data[i] ^= 255
@@ -122,18 +122,18 @@ def test_a_zip_with_any_wrong_byte(tmp_path, method):
 
 
 @pytest.mark.parametrize("mode", ["zip", "tar"])
-def test_an_archive_of_zeros_is_bounded(place, host, monkeypatch, mode):
+def test_a_packed_file_of_zeros_is_bounded(place, host, monkeypatch, mode):
     monkeypatch.setattr(unpacking, "SMALL", 1 << 20)
     zeros = bytes(1 << 25)
     host.serve("/a", zipped(f=zeros) if mode == "zip" else tarred("w:gz", (tarfile.TarInfo("f"), zeros)))
-    with pytest.raises(NotAvailable, match="too many for an archive of its size"):
+    with pytest.raises(NotAvailable, match="too many for a packed file of its size"):
         place.get(place.url("/a", member="f"), sha256="unknown")
     assert place.cached() == []
     assert place.get(place.url("/a", member="f"), sha256="unknown", bytes=len(zeros))[2] == zeros
 
 
 @pytest.mark.parametrize("evil", ["../evil", "/evil"])
-def test_names_in_an_archive_are_never_written_to(place, host, evil):
+def test_names_in_a_packed_file_are_never_written_to(place, host, evil):
     host.serve("/a", tarred("w", (tarfile.TarInfo(f"{place.base}{evil}" if evil[0] == "/" else evil), GOOD)))
     member = f"{place.base}{evil}" if evil[0] == "/" else evil
     assert place.get(place.url("/a", member=member))[2] == GOOD

@@ -192,9 +192,9 @@ CUBE = """OFF
 
 
 def test_clouds_from_meshes(tmp_path):
-    with zipfile.ZipFile(tmp_path / "shapes.zip", "w") as archive:
+    with zipfile.ZipFile(tmp_path / "shapes.zip", "w") as pack:
         for kind, part, k in (("chair", "train", 1), ("bed", "train", 1), ("bed", "test", 2), ("chair", "test", 2)):
-            archive.writestr(
+            pack.writestr(
                 f"Shapes/{kind}/{part}/{kind}_{k}.off", CUBE.replace("OFF\n8", "OFF8" if k == 2 else "OFF\n8")
             )
     store = stored(tmp_path, "shapes.zip")

@@ -173,13 +173,13 @@ WRONG = {
     ),
     "digest of a stream": (
         "datasets/criteo_dac_head",
-        put("files", "train_first10k.txt", "routes", 1, "inputs", "archive", "sha256", 64 * "a"),
-        ["routes.1.inputs.archive", "a stream comes", "sha256: unknown"],
+        put("files", "train_first10k.txt", "routes", 1, "inputs", "packed", "sha256", 64 * "a"),
+        ["routes.1.inputs.packed", "a stream comes", "sha256: unknown"],
     ),
     "member of a stream": (
         "datasets/criteo_dac_head",
-        put("files", "train_first10k.txt", "routes", 1, "inputs", "archive", "routes", 0, "member", "x"),
-        ["routes.1.inputs.archive", "routes without member"],
+        put("files", "train_first10k.txt", "routes", 1, "inputs", "packed", "routes", 0, "member", "x"),
+        ["routes.1.inputs.packed", "routes without member"],
     ),
     "parameter of a build": (
         "datasets/criteo_dac_head",

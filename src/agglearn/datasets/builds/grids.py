@@ -25,17 +25,17 @@ def occupancy_grids(inputs: Inputs, out: Path, size: int = 30, padding: int = 3)
     """
     source, arrays = only(inputs), dict[str, np.ndarray]()
     try:
-        with open_input(source) as stream, zipfile.ZipFile(stream) as archive:
-            members = {subset: mesh_members(archive, subset) for subset in ("train", "test")}
+        with open_input(source) as stream, zipfile.ZipFile(stream) as pack:
+            members = {subset: mesh_members(pack, subset) for subset in ("train", "test")}
             classes = sorted({label for meshes in members.values() for _, label, _ in meshes})
             for subset, listed in members.items():
                 if not listed:
                     raise DataError(f"{name_of(source)}: has no meshes <class>/{subset}/<shape>.off")
-                meshes = (read_off(archive.read(member).decode(), member) for member, _, _ in listed)
+                meshes = (read_off(pack.read(member).decode(), member) for member, _, _ in listed)
                 arrays[f"X_{subset}"] = np.stack([occupancy(*mesh, size, padding) for mesh in meshes]).astype(np.uint8)
                 arrays[f"y_{subset}"] = np.array([classes.index(label) for _, label, _ in listed], np.int64)
     except zipfile.BadZipFile as error:
-        raise DataError(f"{name_of(source)}: the archive is damaged: {error}") from None
+        raise DataError(f"{name_of(source)}: the packed file is damaged: {error}") from None
     with open(out, "wb") as stream:  # a path would get the suffix .npz
         np.savez_compressed(stream, **arrays)  # type: ignore[arg-type]
 
