@@ -149,7 +149,7 @@ def test_a_log_that_is_short_missing_or_cut_is_refused(tmp_path):
     n = text.count(b"\n")
     for source, member, lines, told in (
         (Stream(packed), "train.txt", n + 1, f"ends after {n} of {n + 1} lines"),
-        (Stream(packed), "test.txt", 1, "no file 'test.txt'"),
+        (Stream(packed), "test.txt", 1, "no member 'test.txt'"),
         (Stream(packed[: len(packed) // 2]), "train.txt", n, "packed file is damaged"),
         (Stream(b"<!doctype html>" * 100), "train.txt", n, "packed file is damaged"),
     ):
