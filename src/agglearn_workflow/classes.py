@@ -19,7 +19,6 @@ def find(dotted: str) -> Any:
 
 
 def name_of(kind: type) -> str:
-    """Dotted name of a class where it is defined."""
     return f"{kind.__module__}.{kind.__qualname__}"
 
 

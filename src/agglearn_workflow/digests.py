@@ -1,8 +1,5 @@
-"""Digests of code: what a class or a module depends on, read from the text of modules.
-
-Nothing is imported, and nobody maintains a list. Followed are modules of this package and of the folders named under `code:` in
-the configuration. Comments, docstrings and layout are no part of a digest. The versions of the packages that the modules import are.
-"""
+"""Digests of code: what a class or a module depends on, read from the text of followed modules (ours, and those of
+`code:`). Nothing is imported. Versions of imported packages count. Comments, docstrings and layout do not."""
 
 import ast
 import contextlib
@@ -26,14 +23,12 @@ Result = TypeVar("Result")
 
 
 def cache_by_roots(function: Callable[..., Result]) -> Callable[..., Result]:
-    """The function with its results kept for as long as the roots are the same."""
     cache = functools.cache(function)
     CACHED.append(cache)
     return cache
 
 
 def add_root(folder: Path | str) -> None:
-    """Follow modules in this folder too."""
     folder = Path(folder).resolve()
     if folder not in ROOTS:
         ROOTS.append(folder)
@@ -43,14 +38,12 @@ def add_root(folder: Path | str) -> None:
 
 @cache_by_roots
 def find_file(module: str) -> Path | None:
-    """File of a followed module, or None."""
     paths = [root.joinpath(*module.split(".")) for root in ROOTS]
     files = (file for path in paths for file in (path.with_suffix(".py"), path / "__init__.py"))
     return next((file for file in files if file.is_file()), None)
 
 
 def is_followed(dotted: str) -> bool:
-    """Whether a class or module lies in followed code."""
     return find_file(dotted.partition(".")[0]) is not None
 
 
@@ -58,15 +51,13 @@ Import = tuple[str, str | None, str]  # module, name in it or None, local name
 
 
 class Module(NamedTuple):
-    """What a module is to what depends on it."""
-
     digest: str = ""
     imports: Sequence[Import] = ()
 
 
 @cache_by_roots
 def read(module: str) -> Module:
-    """A followed module, from its text or from what a process kept of the same text. To parse all modules takes seconds."""
+    """A followed module, from its text or from what a process kept of this text. To parse all takes seconds."""
     path = find_file(module)
     if path is None:
         return Module()
@@ -145,7 +136,6 @@ def versions(*dotted: str) -> dict[str, str]:
 
 @cache_by_roots
 def _version(package: str) -> str | None:
-    """Version of the distribution that a package belongs to, or None."""
     try:
         return metadata.version(DISTRIBUTIONS.get(package, package))
     except metadata.PackageNotFoundError:

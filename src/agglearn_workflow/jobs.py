@@ -18,11 +18,8 @@ from agglearn_workflow.runs.circumstances import UNIT, cpu_seconds
 
 @contextlib.contextmanager
 def job_log(job: Any, threads: int = 1) -> Iterator[TextIO]:
-    """Write what a job prints into its log, and yield the terminal.
-
-    `job` is what Snakemake hands to its script, and `threads` the number of threads of the numerical libraries, which are to be
-    imported in the block. An error is one line on the terminal and the end of the process. The log has the traceback, too.
-    """
+    """Write what a job prints into its log, and yield the terminal. An error is one line there, and ends the process.
+    In the block import numerical libraries, which then have `threads` threads."""
     os.environ |= {f"{name}_NUM_THREADS": str(threads) for name in ("OMP", "OPENBLAS", "MKL", "NUMBA")}
     for folder in job.config["code"]:
         digests.add_root(folder)
@@ -40,7 +37,6 @@ def job_log(job: Any, threads: int = 1) -> Iterator[TextIO]:
 
 @contextlib.contextmanager
 def _messages_to(log: TextIO) -> Iterator[None]:
-    """Write the messages of the package's loggers to the log of a job."""
     logger, handler = logging.getLogger("agglearn"), logging.StreamHandler(log)
     level = logger.level
     logger.addHandler(handler)
@@ -53,7 +49,7 @@ def _messages_to(log: TextIO) -> Iterator[None]:
 
 
 def error_line(job: Any, error: Exception, log: TextIO) -> str:
-    """The line of an error for the terminal, which the log has too. Of an error that is not ours, the log has the traceback."""
+    """The line of an error for the terminal and the log, which has the traceback of an error that is not ours."""
     is_ours = isinstance(error, AgglearnError)
     if not is_ours:
         traceback.print_exception(error, file=log)

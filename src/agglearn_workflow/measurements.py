@@ -35,7 +35,7 @@ def table_of(rows: list[dict]) -> pa.Table:
 
 
 def write_batch(tables: Mapping[Run, pa.Table], out: str | Path, **metadata: str) -> None:
-    """Write the measurements of a batch's runs into one Parquet file, whose metadata hold the recipe of every run."""
+    """Write the measurements of a batch into one Parquet file, whose metadata hold the recipe of every run."""
     metadata = {"recipes": json.dumps({run.key: run.recipe for run in tables}), **metadata}
     with storage.atomic_file(out) as work:
         table = pa.concat_tables(tables.values()).replace_schema_metadata(metadata)

@@ -1,8 +1,5 @@
-"""How much memory a job is likely to take. The workflow asks while it plans, so nothing heavy is imported.
-
-A job's estimate is a floor, for the libraries, and a multiple of what its data take in memory. The multiples were
-measured: each job's log ends with the peak of its largest process ("took … MiB").
-"""
+"""How much memory a job takes: a floor for libraries, and a multiple of its data. The multiples were measured, by the
+peaks in the logs of jobs ("took … MiB"). The workflow asks while it plans, so nothing heavy is imported."""
 
 import math
 import zipfile

@@ -66,7 +66,7 @@ class Run:
 
     @cached_property
     def slot(self) -> str:
-        """Name of the folder with what the run learns from and is measured on: an observation of a data set under a seed, with its truth."""
+        """Name of the folder with what the run learns from (an observation) and is measured on (its truth)."""
         return digest([self.dataset, self.dataset_params, self.observation, self.observation_params, self.seed])
 
     @cached_property
@@ -126,7 +126,7 @@ def classes_in(value: object) -> list[str]:
 
 
 def value_of(run: Run, field: str) -> Any:
-    """A run's value of a field: of `dataset`, `method`, … or of a parameter, such as `params.budget`. None without the parameter."""
+    """A run's `dataset`, `method`, … or a parameter, such as `params.budget`. None without the parameter."""
     column, *path = field.split(".")
     value = getattr(run, column)
     for key in path:
@@ -136,7 +136,6 @@ def value_of(run: Run, field: str) -> Any:
 
 
 def _has(run: Run, values: Mapping[str, object]) -> bool:
-    """Whether a run has all values of an entry of `exclude`."""
     return all(canonical(value_of(run, field)) == canonical(value) for field, value in values.items())
 
 
@@ -154,10 +153,7 @@ class Plan:
             self._batches[run.experiment].setdefault(self.batch_of(run), []).append(run)
 
     def _included(self, name: str, e: dict) -> list[Run]:
-        """The runs of an experiment without those that it excludes.
-
-        An entry that excludes no run at any scale is refused, but for one on a data set that the experiment does not have here.
-        """
+        """Runs that are not excluded. An entry that excludes none at any scale is refused, if its data set is here."""
         entries = e.get("exclude", [])
         if entries:
             scaled = (select_scale(self.config["experiments"][name], scale) for scale in SCALES)
@@ -192,7 +188,6 @@ class Plan:
         return runs
 
     def runs(self, experiment: str, batch: str | None = None) -> list[Run]:
-        """Runs of an experiment, or of one of its batches."""
         return list(self._runs[experiment] if batch is None else self._batches[experiment].get(batch, ()))
 
     def code(self, experiment: str, batch: str) -> list[str]:
@@ -202,20 +197,16 @@ class Plan:
         return sorted(data.union(*(run.code for run in runs)))
 
     def batch_of(self, run: Run) -> str:
-        """Name of a run's batch: the values that the experiment's `batch_by` names, or `all`."""
         values = [value_of(run, field) for field in self.experiments[run.experiment]["batch_by"]]
         return re.sub(r"[^A-Za-z0-9_.-]", "_", "-".join(map(str, values)) or "all")
 
     def batches(self, experiment: str) -> list[str]:
-        """Names of the batches, one job each."""
         return sorted(self._batches[experiment])
 
     def datasets(self, experiment: str, batch: str | None = None) -> list[str]:
-        """Data sets of an experiment, or of one of its batches."""
         return sorted({r.dataset for r in self.runs(experiment, batch)})
 
     def varied(self, experiment: str, dataset: str) -> list[dict]:
-        """Parameters of a data set in an experiment."""
         return [json.loads(text) for text in {r.dataset_params for r in self._runs[experiment] if r.dataset == dataset}]
 
     def named(self, target: str) -> list[str]:
@@ -223,7 +214,6 @@ class Plan:
         return [n for n, e in self.experiments.items() if target in ("all", n, e["source"])]
 
     def sources(self) -> list[str]:
-        """Short names of the papers in the plan: in the order of `config/references.yaml`, then others by name."""
         names = {e["source"] for e in self.experiments.values()}
         papers = self.config["references"].get("papers", {})
         return [n for n in papers if n in names] + sorted(names - set(papers))

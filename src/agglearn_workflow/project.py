@@ -12,30 +12,22 @@ SCHEMAS = "workflow/schemas"  # what every copy of the project has
 
 
 def project_files() -> Path:
-    """Folder with the files of the project besides the packages: Snakefile, `rules/`, `workflow/`, `config/`, `profiles/`, `docs/`.
-
-    It is the root of a checkout, or a folder inside the installed package. Nothing is written there: relative folders of the
-    configuration (`results`, `cache`, `mirrors`, `code`) and its own `config/` belong to the current folder.
-    """
+    """Folder with `Snakefile`, `config/`, …: a checkout, or a part of the package. Nothing is written there."""
     checkout = PACKAGE.parents[1]
     return checkout if (checkout / "Snakefile").is_file() else SHIPPED
 
 
 def add_project_options(command: argparse.ArgumentParser) -> None:
-    """Add the options of the commands that read the configuration."""
     command.add_argument("--configfile", metavar="FILE", help="YAML laid over config/config.yaml, as with Snakemake")
 
 
 def project_base() -> Path:
-    """The current folder if it is a copy of the project, else the files of the project that this package belongs to."""
+    """The current folder if it is a copy of the project, else the files that this package belongs to."""
     return Path.cwd() if (Path.cwd() / SCHEMAS).is_dir() else project_files()
 
 
 def project_config(configfile: str | None, overrides: dict | None = None, targets: Collection[str] = ("all",)) -> dict:
-    """The effective configuration in the current folder, with its own `config/`, a file and overrides laid over it.
-
-    An entry that is wrong and that no target needs is left out, with a warning.
-    """
+    """The effective configuration here. A wrong entry that no target needs is left out, with a warning."""
     from agglearn_workflow.config.loading import load, read_mapping, stack
 
     laid_over = read_mapping(Path(configfile)) if configfile else {}

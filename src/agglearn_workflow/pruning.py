@@ -1,7 +1,6 @@
-"""`make prune` and `make clean`: what the configuration no longer names, and everything that was generated.
-
-The configuration names what a plan has at any scale: all experiments, whatever `run` says. Downloads and MLflow's runs stay.
-"""
+"""`make prune` and `make clean`: what the configuration no longer names, and everything that was generated. The
+configuration names what a plan has at any scale: all experiments, whatever `run` says. Downloads and MLflow's runs
+stay."""
 
 import argparse
 import itertools
@@ -26,7 +25,6 @@ PAGES = ("docs/api", "docs/gallery")  # sources of pages that `make docs` writes
 
 
 def surplus(config: dict) -> dict[str, list[Path]]:
-    """What no plan of the configuration names, by kind."""
     results, plans = Path(config["results"]), [Plan(config | {"run": "all", "scale": scale}) for scale in SCALES]
     keys = {run.key for plan in plans for name in plan.experiments for run in plan.runs(name)}
     observed = [path for scale in ("", *SCALES) for path in (results / scale / "observations").glob("*")]
@@ -50,7 +48,6 @@ def size_of(paths: list[Path]) -> int:
 
 
 def main(argv: list[str] | None = None) -> None:
-    """`python -m agglearn_workflow.pruning prune|clean`, in the project's folder."""
     parser = argparse.ArgumentParser(prog="agglearn_workflow.pruning", description=__doc__)
     parser.add_argument("command", choices=("prune", "clean"))
     parser.add_argument("--yes", action="store_true", help="prune: delete; without it, only list")

@@ -16,10 +16,7 @@ from agglearn_workflow.tables.numbers import measure_name
 
 
 def render(plan: Plan, name: str, paths: Iterable[str | Path], results: str | Path) -> None:
-    """Write `tables/<name>.csv .md .tex .html`, `figures/<name>.svg` and, last, `tables/<name>.json`.
-
-    A table or figure that fails has the reason in its place, and the JSON file lists it under `failed`. The file also has the number of `rows`.
-    """
+    """Write an experiment's files. The last is `tables/<name>.json`, with the number of `rows` and what `failed`."""
     experiment = plan.experiments[name]
     titles = {d: plan.config["datasets"][d]["title"] for d in experiment["datasets"]}
     tables, figure = Path(results) / "tables", Path(results) / f"figures/{name}.svg"
@@ -49,7 +46,7 @@ def render(plan: Plan, name: str, paths: Iterable[str | Path], results: str | Pa
 
 
 def _agreement(experiment: dict, table: pd.DataFrame) -> list[str]:
-    """Numbers of cells that agree with the printed numbers, the margins, and the number of cells that would miss them by chance."""
+    """Sentences on cells that agree with the printed numbers, the margins, and the misses expected by chance."""
     margins, reason = experiment["agreement"]["margins"], experiment["agreement"]["reason"]
     outcomes = table["outcome"].dropna()
     counts = {
@@ -72,7 +69,6 @@ def _agreement(experiment: dict, table: pd.DataFrame) -> list[str]:
 
 
 def caption_of(experiment: dict, table: pd.DataFrame) -> str:
-    """The experiment's caption, and how to read the numbers."""
     sentences = [experiment.get("caption", "").strip()]
     if not (table["status"] == "ok").any():
         sentences.append(printed_table.NO_RESULT)

@@ -21,7 +21,6 @@ STARTED = time.time()
 def summary_lines(
     results: str | Path, folder: str | Path, experiments: Container[str] | None = None, failed: bool = False
 ) -> list[str]:
-    """The last lines of a run."""
     folder = Path(folder)
     names, without = _rendered(folder, experiments), problems(results, folder, experiments)
     lines = problem_lines(folder, without) + (errors(results, folder) if failed else [])
@@ -38,7 +37,6 @@ def summary_lines(
 
 
 def problem_lines(folder: Path, without: dict[str, list[str]]) -> list[str]:
-    """Lines on what has no result, as `problems` returns them, at most ten of them on failures, and on what was not tracked."""
     lines = without["failed"][:10]
     if len(without["failed"]) > 10:
         lines.append(f"… and {len(without['failed']) - 10} more")
@@ -48,10 +46,7 @@ def problem_lines(folder: Path, without: dict[str, list[str]]) -> list[str]:
 def problems(
     results: str | Path, folder: str | Path, experiments: Container[str] | None = None
 ) -> dict[str, list[str]]:
-    """Lines on cells without a result: `failed`, `unavailable`, `not archived`, or `stopped` at the limit of a solver.
-
-    Stale cells count as failed. A line on unavailable data has their size and the command that gets them.
-    """
+    """Lines on cells: `failed` (or stale), `unavailable`, `not archived`, or `stopped` at the limit of a solver."""
     folder, failed = Path(folder), []
     users: dict[tuple[str, str], set[str]] = {}  # (data set, reason) → experiments
     stopped: Counter[str] = Counter()
@@ -89,7 +84,6 @@ def _cells(n: int) -> str:
 
 
 def _unavailable(results: Path, dataset: str, reason: str, users: set[str]) -> str:
-    """One line on a data set or package that is not available."""
     source = _read(results / f"records/{dataset}/manifest.json", {"status": "ok"})
     absent = source["status"] != "ok" and source["reason"] in reason
     size = f" ({bytes_text(source['bytes'])})" if absent and source.get("bytes") else ""
@@ -120,7 +114,6 @@ def _claims(folder: Path) -> list[dict]:
 
 
 def _not_tracked(folder: Path) -> list[str]:
-    """A line for each experiment that could not be sent, by the latest receipt that has it."""
     receipts = _newest((folder / "tracking").glob("*.json"))
     states = {name: state for path in receipts for name, state in _read(path, {}).get("experiments", {}).items()}
     pending = {name: state for name, state in sorted(states.items()) if state["status"] != "ok"}
@@ -133,7 +126,6 @@ def _newest(paths: Iterable[Path]) -> list[Path]:
 
 
 def _read(path: Path, default: Any) -> Any:
-    """Content of a JSON file, or the default where there is none."""
     return json.loads(path.read_text()) if path.exists() else default
 
 
@@ -163,7 +155,6 @@ def conclude(results: str | Path, folder: str | Path, names: list[str], out: str
 
 
 def as_text(markdown: str) -> str:
-    """A Markdown table as text with aligned columns: its title and its rows."""
     title, *rest = markdown.splitlines()
     rows = [[cell.strip().replace("**", "") for cell in row[1:-1].split(" | ")] for row in rest if row.startswith("|")]
     head, *body = [row for row in rows if not row[0].startswith("---")]

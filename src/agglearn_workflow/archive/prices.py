@@ -32,11 +32,7 @@ def price_runs(plan: Plan, folder: Path | str) -> pd.DataFrame:
 
 
 def price_plan(plan: Plan, folder: Path | str) -> pd.DataFrame:
-    """A row for each experiment, the cheapest first, those with runs without a price last.
-
-    Columns are `runs`, `cpu_seconds` of the priced ones, `lacking` and `lacking_seconds` for those that the archive lacks, `unpriced`
-    (number of runs without a price) and `peak_memory` of the largest run (bytes).
-    """
+    """Sums by experiment, the cheapest first, unpriced ones last. `peak_memory` (bytes) is that of the largest run."""
     runs = price_runs(plan, folder)
     runs = runs.assign(
         runs=1, lacking_seconds=runs["cpu_seconds"].where(runs["lacking"], 0), unpriced=runs["cpu_seconds"].isna()

@@ -1,11 +1,5 @@
-"""The archive: results of finished runs that the repository keeps.
-
-It is a folder with a folder for each experiment. The Parquet files there hold one table together: the measurements of its runs
-in the columns of `measurements.SCHEMA`, and beside them the facts of the run (`FACTS`): with what code, on which observation,
-by which machine, when and at what cost it was computed. Equal content has equal bytes.
-
-A run is in the archive when it has a result: it is `ok`, or `stopped` at its solver's own limit.
-"""
+"""The archive: results of runs that are `ok`, or `stopped` at their solver's own limit. An experiment is a folder of
+Parquet files, one table: the columns of `SCHEMA`, and the facts of the run (`FACTS`). Equal content has equal bytes."""
 
 import contextlib
 import datetime
@@ -44,8 +38,6 @@ NOT_ARCHIVED = "not archived"
 
 @dataclass(frozen=True)
 class ArchivedRun:
-    """A finished run."""
-
     facts: dict[str, Any]
     rows: pa.Table
 
@@ -58,11 +50,7 @@ class ArchivedRun:
 Archived = dict[str, ArchivedRun]  # by the keys of runs
 
 
-# -- files ------------------------------------------------------------------------------------------------------------
-
-
 def experiments(folder: Path | str) -> list[str]:
-    """Names of the experiments that an archive has."""
     return sorted(path.name for path in Path(folder).glob("[!.]*") if path.is_dir())
 
 
@@ -124,18 +112,14 @@ def _pieces(table: pa.Table) -> list[bytes]:
 
 @contextlib.contextmanager
 def lock(folder: Path | str) -> Iterator[None]:
-    """Let one process at a time change an archive."""
     Path(folder).mkdir(parents=True, exist_ok=True)
     with open(Path(folder) / ".lock", "w") as handle:
         fcntl.flock(handle, fcntl.LOCK_EX)
         yield
 
 
-# -- what goes into it ------------------------------------------------------------------------------------------------
-
-
 def of_results(results: Path | str, runs: Collection[Run]) -> Archived:
-    """The finished runs that a results folder holds of some runs, if they were computed with today's code and settings."""
+    """The finished runs that a results folder holds of some runs, if today's code and settings computed them."""
     computed = {run.key: read_finished(Path(results) / "runs" / run.key) for run in runs}
     recipes = {run.key: run.recipe for run in runs}
     return {
@@ -146,7 +130,7 @@ def of_results(results: Path | str, runs: Collection[Run]) -> Archived:
 
 
 def read_finished(folder: Path) -> ArchivedRun | None:
-    """The run in a folder of the results, with all that its `run.json` says. None where it is not whole or has no result."""
+    """The run in a folder of results, with all of its `run.json`. None where it is not whole or has no result."""
     try:
         facts = storage.read_json(folder / "run.json")
         rows = pq.read_table(folder / "measurements.parquet", schema=SCHEMA)
@@ -176,9 +160,6 @@ def add(folder: Path | str, experiment: str, runs: Archived, recipes: Mapping[st
     return len(new)
 
 
-# -- what comes out of it ---------------------------------------------------------------------------------------------
-
-
 def outdated(run: Run, archived: ArchivedRun) -> str | None:
     """A sentence on an archived run that would be computed with another recipe today. None where it would not."""
     if archived.facts["recipe"] == run.recipe:
@@ -188,10 +169,7 @@ def outdated(run: Run, archived: ArchivedRun) -> str | None:
 
 
 def write_batch(runs: Iterable[Run], archived: Archived, out: str | Path) -> None:
-    """Write the archived measurements of a batch into one Parquet file, in the place of `measurements.write_batch`.
-
-    A run that the archive lacks is `not archived`. The file's metadata state the runs that are `outdated`.
-    """
+    """Write a batch from the archive. Runs that it lacks are `not archived`. The metadata name the `outdated` ones."""
     tables, marks = {}, {}
     for run in runs:
         if run.key in archived:
@@ -205,11 +183,7 @@ def write_batch(runs: Iterable[Run], archived: Archived, out: str | Path) -> Non
 
 
 def summarise(plan: Plan, folder: Path | str, names: Collection[str]) -> dict[str, dict]:
-    """Experiment → what the archive has of it, in numbers and as lists of texts.
-
-    `planned`, `archived` and `outdated` are numbers of runs. `commits`, `machines` and `days` are sorted, and of days there is the
-    first and the last. `cpu_seconds` is the sum over the archived runs.
-    """
+    """Experiment → numbers of runs, sorted commits and machines, first and last day, CPU seconds of archived runs."""
     facts = {}
     for name in names:
         archived, runs = read(folder, name), plan.runs(name)

@@ -1,4 +1,4 @@
-"""The verdicts of a run. Each claim is judged once, from the measurements of its experiment, and then read from a file."""
+"""The verdicts of a run. Each claim is judged once, from measurements, and its verdict is then read from a file."""
 
 import tempfile
 import traceback
@@ -115,7 +115,7 @@ def _bound(claim: dict) -> str:
 
 
 def judge(claim: dict, rows: Rows) -> dict:
-    """Verdict on one claim from the rows of its experiment. It is `weak` where the rival of every case is below the base rate."""
+    """Verdict on a claim from its experiment's rows. It is `weak` if the rival of every case is below the base rate."""
     cases: list[dict] = []
     drawn: list[Sample] = []
     for label, case in _cases(claim, rows):
@@ -159,7 +159,6 @@ def _cases(claim: dict, rows: Rows) -> Iterator[tuple[str, dict]]:
 
 
 def describe_level(field: str, value: object) -> str:
-    """A value of a field as text, with the name of its parameter."""
     if "." not in field:
         return str(value)
     return setting(field, value) or f"without {parameter_name(field.rpartition('.')[2])}"
@@ -204,7 +203,7 @@ COPIED = ("source", "claim", "place", "experiment", "predicate", "note", "why", 
 
 
 def judge_all(claims: dict, plan: Plan, results: str | Path) -> list[dict]:
-    """One entry per claim: name, source, claim, place, verdict, detail, cases. It is `failed` where judging itself fails."""
+    """One entry per claim: name, `COPIED`, verdict, detail, cases. The verdict is `failed` where judging fails."""
     rows: dict[str, Rows] = {}
     verdicts = []
     for name, claim in claims.items():
@@ -238,10 +237,7 @@ def judge_archive(claims: dict, plan: Plan, folder: str | Path) -> dict[str, str
 
 
 def judge_target(plan: Plan, names: list[str], folder: Path | str) -> list[dict]:
-    """One entry per claim on some experiments of a plan. The verdict of the archive stands beside that of a smaller scale.
-
-    A claim on an experiment that the plan lacks is not judged.
-    """
+    """One entry per claim. The verdict of the archive, as `archived`, stands beside that of a smaller scale."""
     claims = plan.config["claims"]
     planned = {name: claim for name, claim in claims.items() if claim["experiment"] in names}
     computes = plan.config["scale"] != "paper" and plan.config["from"] != "archive"
@@ -254,7 +250,6 @@ def judge_target(plan: Plan, names: list[str], folder: Path | str) -> list[dict]
 
 
 def _with_mark(outcome: dict, frame: pd.DataFrame) -> dict:
-    """The outcome, with a sentence where runs of the experiment have a mark."""
     if "mark" not in frame or outcome["verdict"] == NOT_JUDGED:
         return outcome
     marks = frame.drop_duplicates("run")["mark"]

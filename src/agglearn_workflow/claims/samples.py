@@ -1,8 +1,5 @@
-"""Samples that claims are judged by: one number per replicate, from the rows of an experiment.
-
-A replicate is a seed. All values of one seed (data sets, items, years) are averaged first, since they share a split or a draw.
-With `replicates: part` a replicate is a part of the tested units. A pair is a replicate's value on both sides, on the same units.
-"""
+"""Samples that claims are judged by: one number per replicate. A replicate is a seed, whose values are averaged, or
+with `replicates: part` a part of the tested units. A pair is a replicate's value on both sides, on the same units."""
 
 import json
 from collections.abc import Callable
@@ -49,7 +46,7 @@ class Rows:
         return self._once(("mask", name, json.dumps(expected)), compare)
 
     def field(self, name: str) -> tuple[np.ndarray, list]:
-        """(n,) codes of a column or of a parameter in one, and the value of each code. Two codes may have the same value."""
+        """(n,) codes of a column or of a parameter in one, and each code's value. Two codes may have the same one."""
         return self._once(("field", name), lambda: self._read(*name.split(".")))
 
     def _read(self, column: str, *keys: str) -> tuple[np.ndarray, list]:
@@ -60,7 +57,6 @@ class Rows:
         return codes, [None if pd.isna(value) else value for value in values.tolist()]
 
     def number(self, name: str) -> np.ndarray:
-        """(n,) a column of numbers, NaN where there is none."""
         return self.frame[name].to_numpy(float)
 
     @property
@@ -69,7 +65,6 @@ class Rows:
         return self._mask("status", "ok")
 
     def replicates(self, by_part: bool) -> np.ndarray:
-        """Seed, or seed and keys."""
         return self._group("seed", *["keys"] * by_part)
 
     def kinds(self, by_part: bool) -> np.ndarray:
@@ -108,7 +103,7 @@ def _together(*columns: np.ndarray | pd.Series) -> np.ndarray:
 
 
 class RowsMissing(Exception):
-    """Rows of a claim are missing. With `absent` no run of this scale has such rows, else runs lack results or pairs."""
+    """Rows of a claim are missing. With `absent` no run of the scale has such rows, else results or pairs lack."""
 
     def __init__(self, message: str, absent: bool = False) -> None:
         super().__init__(message)
@@ -116,7 +111,7 @@ class RowsMissing(Exception):
 
 
 class Cells(NamedTuple):
-    """(m,) arrays by cell and replicate, in the order of `pairs`, the codes of both. `tested` has sets of digests of units."""
+    """(m,) arrays by cell and replicate, in the order of `pairs`. `tested` has sets of digests of units."""
 
     pairs: np.ndarray
     cells: np.ndarray
@@ -135,12 +130,10 @@ class Side:
 
     @property
     def overlap(self) -> float:
-        """Test units per training unit of the splits behind the rows, 0 where seeds do not split one pool anew."""
         return overlap_of(self.rows.frame.iloc[self.index])
 
     @property
     def replicates(self) -> np.ndarray:
-        """(n,) codes of the replicates."""
         return self.rows.replicates(self.by_part)[self.index]
 
     def per_replicate(self) -> pd.Series:
@@ -204,7 +197,6 @@ class Sample:
     notes: list[str] = field(default_factory=list)
 
     def estimate(self) -> Estimate:
-        """Mean, or difference of means, with its standard error."""
         if self.against is None:
             return Estimate.of_mean(self.values.to_numpy(), self.overlap)
         return Estimate.of_difference(self.values.to_numpy(), self.against.to_numpy(), self.overlap)
@@ -237,7 +229,6 @@ def _common(series: list[pd.Series]) -> pd.Series:
 
 
 def values(claim: dict, rows: Rows) -> Sample:
-    """The value's mean per replicate."""
     side = select_side(claim, rows, "value")
     return Sample(side.per_replicate(), None, side.values, side.overlap, side.notes)
 
@@ -249,7 +240,6 @@ def differences(claim: dict, rows: Rows, scale: Callable = lambda x: x) -> Sampl
 
 
 def log_ratios(claim: dict, rows: Rows) -> Sample:
-    """log value − log reference, with the pairs of `differences`."""
     return differences(claim, rows, _log)
 
 
@@ -266,7 +256,7 @@ def slopes(claim: dict, rows: Rows) -> Sample:
 
 
 def delays(claim: dict, rows: Rows) -> Sample:
-    """Steps by which the curve of `value` reaches the reference's final level (less tolerance) later than the reference."""
+    """Steps by which `value` reaches the reference's final level (less tolerance) later than the reference."""
     a, b = (select_side(claim, rows, name, curve=True) for name in ("value", "reference"))
     order = np.argsort(rows.number("step")[b.index])
     final = pd.Series(b.values[order]).groupby(rows.curves()[b.index][order]).last()

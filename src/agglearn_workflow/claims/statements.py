@@ -18,7 +18,6 @@ LONGEST = 40  # letters of a case's label
 
 
 def count_verdicts(claims: list[dict]) -> list[tuple[str, int]]:
-    """(verdict, number of claims) for the verdicts that occur."""
     counts = [(verdict, sum(c["verdict"] == verdict for c in claims)) for verdict in VERDICTS]
     return [(verdict, n) for verdict, n in counts if n]
 
@@ -26,7 +25,6 @@ def count_verdicts(claims: list[dict]) -> list[tuple[str, int]]:
 def describe_claim(
     claim: dict, entry: dict, seeds: int, names: dict[str, str] | None = None, spent: float = 0.0
 ) -> dict:
-    """Texts of a claim for the pages."""
     names, measure = names or {}, entry.get("value", {}).get("measure", "")
     of_time = "seconds" in measure.split("_") or measure.startswith("time_")
     cases = [c | {"case": ", ".join(names.get(text, text) for text in c["case"].split(", "))} for c in claim["cases"]]
@@ -114,7 +112,6 @@ LEVEL, TIME = Words("higher", "lower", "as large", ""), Words("longer", "shorter
 
 
 def in_words(claim: dict, case: dict) -> str:
-    """The measured value of a case, with its interval and the bound of the claim."""
     numbers = case.get("numbers")
     if not numbers or numbers["value"] is None:
         return case["detail"]
@@ -151,7 +148,6 @@ def _apart(difference: float, words: Words) -> str:
 
 
 def _slack(low: float | None, high: float | None, words: Words) -> str:
-    """Tolerance or margin of a claim of less or more."""
     bound = high if low is None else -low
     if not bound:
         return ""
@@ -187,7 +183,7 @@ def forest(claim: dict) -> str:
 
 
 def _axis(numbers: list[dict], scale: Callable[[float], float]) -> tuple[Callable[[float], float], float, float]:
-    """(position of a number, left end, right end) of an axis with all estimates, bounds and, as far as they fit, intervals."""
+    """(position of a number, left end, right end) of an axis with estimates, bounds, and intervals that fit."""
     values = [scale(n[k]) for n in numbers for k in ("value", "from", "to") if n[k] is not None]
     spread = max(values) - min(values) or abs(values[0]) or 1.0
     ends = [scale(n[k]) for n in numbers for k in ("low", "high") if n[k] is not None]

@@ -29,7 +29,6 @@ STOPPED = "the archive is as it was, or has all of an experiment"
 
 
 def add_options(command: argparse.ArgumentParser) -> None:
-    """Add the options of the command."""
     actions = command.add_subparsers(dest="action", metavar="ACTION")
     actions.add_parser("list", help="what the archive has of each experiment (the default)")
     actions.add_parser("add", help="add the finished runs of results/")
@@ -47,7 +46,6 @@ def add_options(command: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Do what the action names."""
     from agglearn.optional import require
 
     require("pydantic", "workflow")
@@ -75,7 +73,6 @@ def run(args: argparse.Namespace) -> None:
 
 
 def listing(plan: "Plan", folder: Path) -> list[str]:
-    """A line for each experiment, and one for all."""
     from agglearn.text import bytes_text
     from agglearn_workflow.archive import store
 

@@ -17,13 +17,11 @@ writes  one line per reference to standard output. Versions are those that the r
 
 
 def add_options(command: argparse.ArgumentParser) -> None:
-    """Add the options of the command."""
     command.add_argument("results", nargs="?", metavar="RESULTS", help="results folder of the workflow")
     add_project_options(command)
 
 
 def run(args: argparse.Namespace) -> None:
-    """Print the references."""
     from agglearn.optional import require
 
     require("pydantic", "workflow")

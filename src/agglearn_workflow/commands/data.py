@@ -31,14 +31,12 @@ publisher's files. In parentheses: not here, could come from there."""
 
 
 def add_options(command: argparse.ArgumentParser) -> None:
-    """Add the options of the command."""
     command.add_argument("action", nargs="?", choices=["list", "show", "get"], default="list", help="default: list")
     command.add_argument("name", nargs="?", metavar="NAME", help="data set, for `show` and `get`")
     add_project_options(command)
 
 
 def run(args: argparse.Namespace) -> None:
-    """List data sets, show one, or fetch one."""
     from agglearn.errors import ConfigError
     from agglearn.optional import require
 
@@ -57,14 +55,12 @@ def run(args: argparse.Namespace) -> None:
 
 
 def rows(config: dict) -> list[dict]:
-    """Inventory of all data sets, for all experiments."""
     from agglearn_workflow.site.inventory import inventory
 
     return inventory(config, config["experiments"], Path.cwd())
 
 
 def table(datasets: list[dict]) -> list[str]:
-    """Aligned lines, one per data set under a line of headings."""
     cells = [["data set", "here", "from", "size", "licence", "needed by"]]
     for row in datasets:
         size = "" if row["kind"] != "files" else bytes_text(row["bytes"])
@@ -75,7 +71,6 @@ def table(datasets: list[dict]) -> list[str]:
 
 
 def details(config: dict, name: str) -> list[str]:
-    """All about one data set."""
     from agglearn.local_files import local_copies, routes
     from agglearn_workflow.site.inventory import citation_lines
 
@@ -100,15 +95,11 @@ def details(config: dict, name: str) -> list[str]:
 
 
 def _route(route: dict) -> str:
-    """Kind of a route, and what it names."""
     return " ".join([route["kind"], *(route[k] for k in ("url", "package", "function") if k in route)])
 
 
 def get(config: dict, name: str) -> None:
-    """Fetch the files of one data set into the cache. The next run of the workflow then has it.
-
-    NotAvailable and DataError as in `agglearn.datasets.fetching.obtain`.
-    """
+    """Fetch the files of a data set into the cache. It raises the errors of `agglearn.datasets.fetching.obtain`."""
     from agglearn.datasets.fetching import obtain
     from agglearn_workflow.runs import products, results_lock
     from agglearn_workflow.site.inventory import entry_package, kind_of

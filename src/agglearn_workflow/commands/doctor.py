@@ -24,13 +24,11 @@ HOST = re.compile(r"\burl: *['\"]?(https?://[^/\s'\"]+)")
 
 
 def add_options(command: argparse.ArgumentParser) -> None:
-    """Add the options of the command."""
     command.add_argument("--offline", action="store_true", help="do not ask any host")
     command.add_argument("--timeout", type=float, default=3.0, metavar="S", help="seconds per host (default: 3)")
 
 
 def run(args: argparse.Namespace) -> None:
-    """Print the report."""
     from agglearn import __version__
 
     system = f"{platform.system()} {platform.release()}, {platform.machine()}"
@@ -67,13 +65,11 @@ def _version(package: str) -> str:
 
 
 def describe(extra: str, packages: list[str]) -> str:
-    """The packages of an extra, and how to install what is missing."""
     is_complete = not any(" missing " in package for package in packages)
     return f"{extra}: {', '.join(packages)}" + ("" if is_complete else f"; pip install 'agglearn[{extra}]'")
 
 
 def resources() -> list[str]:
-    """Cores, threads and memory."""
     from agglearn import machine
 
     limit, variables = machine.cgroup_limit(), [f"{n}={os.environ[n]}" for n in THREADS if n in os.environ]
@@ -86,7 +82,6 @@ def resources() -> list[str]:
 
 
 def sources(base: Path, timeout: float) -> list[str]:
-    """Lines on the package index, the mirrors and the hosts that the data sets below `base` name."""
     from concurrent.futures import ThreadPoolExecutor
 
     import yaml

@@ -26,7 +26,6 @@ A run of which the archive has none of these has no price. `≥` stands before a
 
 
 def add_options(command: argparse.ArgumentParser) -> None:
-    """Add the options of the command."""
     command.add_argument("experiments", nargs="*", metavar="EXPERIMENT", help="experiments or sources (default: all)")
     command.add_argument(
         "--scale", default="paper", metavar="SCALE", help="smoke, quick, default or paper (the default)"
@@ -36,7 +35,6 @@ def add_options(command: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Print the table."""
     from agglearn.optional import require
 
     require("pydantic", "workflow")
@@ -58,7 +56,6 @@ def run(args: argparse.Namespace) -> None:
 
 
 def listing(table: "pd.DataFrame") -> str:
-    """A line for each experiment, and one for all."""
     import pandas as pd
 
     total = table.sum()

@@ -25,10 +25,7 @@ NOT_COMPARED = ("s", "B")  # units of times and of memory
 def draw_sample(
     plan: Plan, folder: Path, n: int, seconds: float, seed: int | None = None
 ) -> list[tuple[Run, ArchivedRun]]:
-    """At most `n` archived runs of today's recipes that can be computed here, each in at most `seconds` of CPU time.
-
-    The data of a run are here where they are simulated, or where `results` has the records.
-    """
+    """At most `n` archived runs of today's recipes, of at most `seconds` of CPU, whose data are simulated or here."""
     candidates = []
     for name in plan.experiments:
         archived = store.read(folder, name)
@@ -58,7 +55,6 @@ def recompute(run: Run, plan: Plan) -> tuple[Outcome, str]:
 
 
 def compare(archived: ArchivedRun, outcome: Outcome, observed: str) -> list[str]:
-    """A line for each difference between an archived run and the same run computed again."""
     lines = []
     if archived.facts["observed"] != observed:
         lines.append(f"its observation has the digest {observed}, and {archived.facts['observed']} in the archive")
@@ -69,7 +65,6 @@ def compare(archived: ArchivedRun, outcome: Outcome, observed: str) -> list[str]
 
 
 def _differing_values(before: pd.DataFrame, now: pa.Table) -> list[str]:
-    """A line for each value that differs by more than its tolerance, and for each that only one side has."""
     keys = [name for name in SCHEMA.names if name not in ("run", *IDENTITY, "status", "reason", "value", "unit")]
     sides = []
     for frame in (before, now.to_pandas()):

@@ -28,7 +28,6 @@ STOPPED = "the same command goes on where it stopped"
 
 
 def add_options(command: argparse.ArgumentParser) -> None:
-    """Add the options of the command."""
     command.add_argument(
         "targets", nargs="*", metavar="NAME", help="experiments, or a source for all of its experiments (default: all)"
     )
@@ -47,7 +46,6 @@ def add_options(command: argparse.ArgumentParser) -> None:
 
 
 def count(text: str) -> int:
-    """A number of cores from an option."""
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 on")
     return int(text)
@@ -78,7 +76,6 @@ def run(args: argparse.Namespace) -> None:
 
 
 def check_targets(targets: list[str], names: set[str]) -> None:
-    """ConfigError at a target that is neither an experiment nor a source."""
     from agglearn.errors import ConfigError
     from agglearn.settings import meant
 
@@ -90,7 +87,7 @@ def check_targets(targets: list[str], names: set[str]) -> None:
 
 
 def unlock(results: str) -> None:
-    """Remove Snakemake's lock of this folder, which a killed run has left there. A run that works holds the lock of the results."""
+    """Remove the lock that a killed run of Snakemake has left here. A run that works holds the lock of the results."""
     from agglearn_workflow.runs import results_lock
 
     results_lock.acquire(f"{results}/.lock").close()
@@ -99,7 +96,7 @@ def unlock(results: str) -> None:
 
 
 def arguments(args: argparse.Namespace) -> list[str]:
-    """Arguments of Snakemake. An option that takes several values stands before another one, so names come last, or first."""
+    """Arguments of Snakemake. An option with several values would take the names that follow it, so they come last."""
     settings = [f"scale={args.scale}"] * bool(args.scale) + [f"set={list(args.set)}"] * bool(args.set)
     memory = [] if "--resources" in args.snakemake else ["--resources", f"mem_mb={machine.memory_bytes() // 10**6}"]
     return [
@@ -115,7 +112,6 @@ def arguments(args: argparse.Namespace) -> list[str]:
 
 
 def experiments_by_source(config: dict) -> dict[str, list[str]]:
-    """Source → names of its experiments that the configuration runs."""
     names = config["experiments"] if config["run"] == "all" else config["run"]
     sources: dict[str, list[str]] = {}
     for name in names:
@@ -124,7 +120,6 @@ def experiments_by_source(config: dict) -> dict[str, list[str]]:
 
 
 def listing(config: dict, sources: dict[str, list[str]]) -> list[str]:
-    """A line per experiment with its title, under its source."""
     width = max(len(name) for names in sources.values() for name in names)
     lines = []
     for source, names in sources.items():

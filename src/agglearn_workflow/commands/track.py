@@ -22,13 +22,11 @@ STOPPED = "the same command goes on where it stopped"
 
 
 def add_options(command: argparse.ArgumentParser) -> None:
-    """Add the options of the command."""
     command.add_argument("--from", dest="folder", required=True, metavar="DIR", help="results folder of the workflow")
     command.add_argument("--to", dest="uri", required=True, metavar="URI", help="sqlite:///FILE or http(s)://SERVER")
 
 
 def run(args: argparse.Namespace) -> None:
-    """Send the runs, experiment by experiment."""
     from agglearn.optional import require
 
     require("mlflow", "workflow")

@@ -73,7 +73,6 @@ def _grids(value: object, path: str = "") -> Iterator[str]:
 
 
 def assign(mapping: dict, keys: list[str], value: object) -> None:
-    """Put a value under a path of keys in nested mappings, which are made where there are none."""
     for key in keys[:-1]:
         mapping = mapping.setdefault(key, {})
     mapping[keys[-1]] = value

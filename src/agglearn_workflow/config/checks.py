@@ -1,7 +1,5 @@
 """Configuration against its models and the code: forms, classes, functions, keys and types of all that an entry names.
-
-The classes that an entry names are imported, and no others.
-"""
+The classes that an entry names are imported, and no others."""
 
 import inspect
 import reprlib
@@ -30,7 +28,7 @@ FIELDS = {"dataset", "observation", "method", "measure", "keys", "seed"}  # that
 
 
 class Configured(settings.Runtime):
-    """How values of a configuration are read: scales and grids stand for several values, `{class:, params:}` for objects."""
+    """How a configuration is read: scales and grids stand for several values, `{class:, params:}` for objects."""
 
     def variants(self, value: Any, path: str) -> Iterator[tuple[str, Any]]:
         if isinstance(value, dict) and value and set(value) <= set(SCALES):
@@ -111,7 +109,6 @@ def _describe_place(dotted: str) -> str:
 
 
 def _misplaced(dotted: object, base: str, path: str) -> Iterator[Fault]:
-    """The fault of a name that is not that of a followed subclass of `base`."""
     if wrong := class_fault(dotted, base):
         yield path, wrong
 
@@ -122,14 +119,12 @@ def _keys(name: str, declared: dict[str, Parameter] | None, value: Any, path: st
 
 
 def _items(value: Any, path: str) -> Iterator[tuple[str, Any]]:
-    """(path, item) of each item of a list, or of what stands in its place."""
     if isinstance(value, list):
         return ((f"{path}.{i}", item) for i, item in enumerate(value))
     return iter([(path, value)])
 
 
 def _unknown(value: Any, allowed: Collection, path: str) -> Iterator[Fault]:
-    """Faults of a name, or of names in a list, that are none of the allowed ones."""
     for name_path, name in _items(value, path):
         if name not in allowed:
             choices = f"there are {', '.join(sorted(allowed))}"
@@ -137,21 +132,15 @@ def _unknown(value: Any, allowed: Collection, path: str) -> Iterator[Fault]:
 
 
 def check_name(name: object, allowed: Collection, file: str, path: str) -> None:
-    """Raise ConfigError, with the closest of the allowed names, where a name is none of them."""
     refuse(_unknown(name, allowed, path), file)
 
 
 def refuse(faults: Iterator[Fault], file: str) -> None:
-    """Raise ConfigError with the first fault, if there is one."""
     for path, fault in faults:
         raise ConfigError(f"{file}: {path}: {fault}")
 
 
-# -- data sets --------------------------------------------------------------------------------------------------------
-
-
 def check_dataset(entry: dict, name: str, datasets: dict) -> dict:
-    """The entry of a data set, checked. `datasets` are all entries."""
     file = f"config/datasets/{name}.yaml"
     validate(entry, "dataset", file)
     refuse(_dataset(entry, datasets), file)
@@ -159,7 +148,6 @@ def check_dataset(entry: dict, name: str, datasets: dict) -> dict:
 
 
 def _dataset(entry: dict, datasets: dict) -> Iterator[Fault]:
-    """Faults of an entry's class, of what it is constructed with, and of the functions that build its files."""
     dotted = entry["class"]
     yield from _misplaced(dotted, DATASET, "class")
     yield from keys_at_fault(dotted, parameters(dotted), entry.get("params", {}), "params")
@@ -188,7 +176,6 @@ def _unread(entry: dict, keys: tuple[str, ...]) -> Iterator[Fault]:
 
 
 def _build(route: dict, path: str) -> Iterator[Fault]:
-    """Faults of the function of a build, of its parameters and of its inputs."""
     dotted = route["function"]
     if not (digests.is_followed(dotted) and inspect.isfunction(classes.find(dotted))):
         yield f"{path}.function", f"there is no function {dotted!r}; there are those of {RULES}"
@@ -207,9 +194,6 @@ def _build(route: dict, path: str) -> Iterator[Fault]:
             yield f"{path}.inputs.{name}", f"a stream comes from a mirror or URL as it is; {takes}"
 
 
-# -- experiments ------------------------------------------------------------------------------------------------------
-
-
 def check_experiment(e: dict, name: str, datasets: dict, shipped: dict | None = None) -> dict:
     """The experiment with its defaults, checked. `shipped` is the experiment before something was laid over it."""
     file = f"config/experiments/{name}.yaml"
@@ -220,7 +204,6 @@ def check_experiment(e: dict, name: str, datasets: dict, shipped: dict | None = 
 
 
 def _experiment(e: dict, datasets: dict, shipped: dict) -> Iterator[Fault]:
-    """Faults of everything that an experiment names."""
     yield from _misplaced(e["task"], TASK, "task")
     for key in ("datasets", "observe", "methods"):
         for name in e[key]:
@@ -285,12 +268,11 @@ def _observation(task: str, dataset_class: str, dataset: str, varied: Any, name:
 
 
 def without_type(spec: dict) -> dict:
-    """The parameters of an observation."""
     return {k: v for k, v in spec.items() if k != "type"}
 
 
 def _together(observed: dict, module: str, path: str) -> Iterator[Fault]:
-    """Keys that mean nothing without another one, or beside it, by `BESIDE` and `INSTEAD` of the module that declares them."""
+    """Keys without a key that they need, or beside one that they exclude, by `BESIDE` and `INSTEAD` of their module."""
     beside, instead = (getattr(sys.modules[module], table, {}) for table in ("BESIDE", "INSTEAD"))
     for key in observed:
         if key in beside and not set(beside[key]) & set(observed):
@@ -327,11 +309,10 @@ class Named:
 
     @property
     def fields(self) -> set[str]:
-        """Columns of results, `params.<name>` for every parameter that the experiment sets, and `keys.<name>` for every key of its measurements."""
+        """Columns of results, and `params.<name>` and `keys.<name>` for each parameter and key of the measurements."""
         return FIELDS | {f"{kind}.{path}" for kind, paths in self.paths.items() for path in paths}
 
     def allowed(self, datasets: Collection) -> dict[str, Collection]:
-        """Names that a field of results may hold."""
         return {"measure": self.measures, "dataset": datasets, "method": self.methods, "observation": self.observations}
 
 
@@ -386,11 +367,8 @@ def _figure(figure: dict, names: Named, path: str) -> Iterator[Fault]:
     yield from _unknown(figure.get("x", []), abscissae.get(figure["kind"], names.measures), f"{path}.x")
 
 
-# -- claims -----------------------------------------------------------------------------------------------------------
-
-
 def check_claim(claim: Any, name: str, config: dict, names: Mapping[str, Named]) -> None:
-    """Check a claim, and that the rows that it selects can be there. `names` has the names in each experiment's results."""
+    """Check a claim, and that its rows can be there. `names` has the names in each experiment's results."""
     validate(claim, "claim", "config/claims.yaml", name)
     refuse(_claim(claim, name, config, names), "config/claims.yaml")
 

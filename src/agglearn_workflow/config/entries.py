@@ -1,4 +1,4 @@
-"""Entries of data sets: one file each, with patterns that stand for many files. Planning reads them, so nothing heavy is imported."""
+"""Entries of data sets, with patterns that stand for many files. Planning reads them, so nothing heavy is imported."""
 
 import itertools
 import re
@@ -12,12 +12,7 @@ VARIABLE = re.compile(r"\{(\w+)\}")
 
 
 def expand_entry(entry: Any, path: str) -> Any:
-    """An entry in which every file and every input of a build stands by itself.
-
-    `p{state}.csv: {each: {state: [al, ak]}, …}` becomes `pal.csv` and `pak.csv`, with `{state}` replaced in every text below
-    it. A text that is nothing but `{name}` becomes the value itself, whatever its type. What is not formed like this stays
-    as it is, and the schema refuses it.
-    """
+    """The entry with `p{state}.csv: {each: {state: [al]}, …}` as `pal.csv`. The schema refuses wrong forms of it."""
     if not isinstance(entry, dict) or not isinstance(entry.get("files"), dict):
         return entry
     files = _each(entry["files"], path)
@@ -47,7 +42,6 @@ def _each(files: dict, path: str) -> dict:
 
 
 def _check_variables(name: str, body: object, rows: list[dict], path: str) -> None:
-    """Every row has the same variables, and each of them stands in the file's name or below it."""
     used = set(VARIABLE.findall(f"{name} {body}"))
     for i, row in enumerate(rows):
         if unused := [v for v in row if v not in used]:
@@ -67,7 +61,7 @@ def _rows(each: object) -> list[dict] | None:
 
 
 def _fill(value: Any, row: dict) -> Any:
-    """`value` with the variables of a row replaced. Other braces stay."""
+    """`value` with a row's variables replaced. A text `{name}` alone becomes the value itself. Other braces stay."""
     if isinstance(value, dict):
         return {_fill(k, row): _fill(v, row) for k, v in value.items()}
     if isinstance(value, list):
@@ -81,5 +75,4 @@ def _fill(value: Any, row: dict) -> Any:
 
 
 def has_records(entry: dict) -> bool:
-    """Whether a data set has records. A simulated one has none, as it is drawn where it is observed."""
     return not is_subclass(entry["class"], SIMULATED)

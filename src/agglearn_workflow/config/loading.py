@@ -1,7 +1,5 @@
 """Configuration: files read, laid over each other, checked against models and against the code, before anything runs.
-
-Every error names the file, the key and what is allowed there.
-"""
+Every error names the file, the key and what is allowed there."""
 
 import functools
 import re
@@ -35,10 +33,7 @@ def load(
     folder: Path | str | None = None,
     targets: Collection[str] | None = None,
 ) -> dict:
-    """The effective configuration: that of a project, with that of a folder and overrides laid over it.
-
-    With `targets`, a wrong entry that none of them needs is left out, and stands under `left_out`. Other errors are raised.
-    """
+    """Project, folder and overrides, laid over one another. Wrong entries that no target needs are in `left_out`."""
     base = Path(base)
     folder = base if folder is None else Path(folder)
     roots = [base] if folder.resolve() == base.resolve() else [base, folder]
@@ -87,7 +82,7 @@ def _each(faults: Faults | None, kind: str, names: Iterable[str], build: Callabl
 
 
 def _refuse_needed(faults: Faults, config: dict, targets: Collection[str]) -> None:
-    """Raise the first fault of an entry that a target needs: by its name, by its source, in a path, or since it is of all."""
+    """Raise the first fault of an entry that a target needs by its name, by its source, in a path, or as one of all."""
     words = {word for target in targets for word in re.split(r"[/.]", target)}
     for (kind, name), error in faults.items():
         of_all = kind == "experiments" and "all" in targets and (config["run"] == "all" or name in config["run"])
@@ -96,7 +91,6 @@ def _refuse_needed(faults: Faults, config: dict, targets: Collection[str]) -> No
 
 
 def _with_settings(overrides: dict, roots: list[Path]) -> dict:
-    """The overrides with the settings of `set` laid over them."""
     value = overrides.pop("set", [])
     texts = [value] if isinstance(value, str) else value
     if not (isinstance(texts, list) and all(isinstance(text, str) for text in texts)):
@@ -115,7 +109,6 @@ def _mapping(value: object, key: str) -> dict:
 
 
 def _check_folders(config: dict, base: Path, faults: Faults | None) -> None:
-    """Refuse folders that the workflow may not write into, and code that is not there."""
     root = base.resolve()
     for key in ("results", "cache", "archive"):
         folder = (root / config[key]).resolve()
@@ -136,7 +129,6 @@ def _check_folders(config: dict, base: Path, faults: Faults | None) -> None:
 
 
 def _datasets(roots: list[Path], over: dict, faults: Faults | None) -> dict:
-    """Checked entries of data sets, with `over` laid over the files. Every file that is fetched stands by itself."""
     each, paths = functools.partial(_each, faults, "datasets"), _entry_files(roots, DATASETS)
     files = each(paths, lambda name: expand_entry(read_yaml(paths[name]), f"{DATASETS}/{name}.yaml"))
     over = {name: expand_entry(entry, f"{DATASETS}/{name}.yaml") for name, entry in over.items()}
@@ -180,7 +172,6 @@ def _experiments(config: dict, roots: list[Path], over: dict, faults: Faults | N
 
 
 def _ablate(e: Any, name: str) -> Any:
-    """The experiment with its ablation as methods."""
     file = f"{EXPERIMENTS}/{name}.yaml"
     if isinstance(e, dict) and "ablate" in e:
         validate(e, "experiment", file)
@@ -201,7 +192,6 @@ def resolve_extends(name: str, raw: dict, folder: str, strict: bool = True, visi
 
 
 def _check_free(name: object, folder: str, taken: Collection[str] = ()) -> None:
-    """Refuse a name that is no plain word, or that means something else to the workflow."""
     if not isinstance(name, str) or not re.fullmatch("[a-z0-9_]+", name):
         raise ConfigError(f"{folder}: {name!r} is not allowed as a name; use small letters, digits and _")
     if name in taken:
@@ -216,9 +206,6 @@ def essence(entry: dict) -> dict:
     return fields
 
 
-# -- files ------------------------------------------------------------------------------------------------------------
-
-
 class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]  # the C library's is the same safe subset, faster
     """YAML in which no key stands twice. The standard leaves open which of the two counts."""
 
@@ -229,7 +216,6 @@ class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mis
 
 
 def _refuse_repeated_keys(node: yaml.Node | None, visited: set[int]) -> None:
-    """Raise MarkedYAMLError at the first key of a document that stands twice in its mapping."""
     if not isinstance(node, yaml.CollectionNode) or id(node) in visited:
         return
     visited.add(id(node))
@@ -262,7 +248,6 @@ def read_yaml(path: Path) -> Any:
 
 
 def read_mapping(path: Path) -> dict:
-    """A YAML file that holds a mapping, or nothing."""
     content = read_yaml(path)
     if content is not None and not isinstance(content, dict):
         raise ConfigError(f"{path}: top level: must be a mapping (name: value), not a {type(content).__name__}")
@@ -276,13 +261,11 @@ def _entry_files(roots: list[Path], folder: str) -> dict[str, Path]:
 
 
 def _mappings(roots: list[Path], file: str) -> list[dict]:
-    """The file as the project has it, and as the folder has it where it does."""
     first, *others = (root / file for root in roots)
     return [read_mapping(first), *(read_mapping(path) for path in others if path.is_file())]
 
 
 def _settings(roots: list[Path], file: str) -> dict:
-    """The settings of a file, those of the folder laid over those of the project."""
     return functools.reduce(lambda under, over: deep_merge(under, over, file), _mappings(roots, file))
 
 
@@ -312,7 +295,7 @@ def deep_merge(under: Any, over: Any, file: str | None = None, prefix: str = "")
 
 
 def stack(under: Any, over: Any) -> Any:
-    """Two overlays as one: `over` counts where both have a key. A null stays, for it removes a key that lies below both."""
+    """Two overlays as one: `over` counts where both have a key. A null stays, for it removes a key below both."""
     if not (isinstance(under, dict) and isinstance(over, dict)):
         return over
     return {**under, **{k: stack(under[k], v) if k in under else v for k, v in over.items()}}

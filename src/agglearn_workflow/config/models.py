@@ -22,7 +22,6 @@ def refusal(text: str, name: str = "") -> PydanticCustomError:
 
 
 def check_unique(values: list) -> list:
-    """Refuse a value that stands twice."""
     for value in values:
         if values.count(value) > 1:
             raise refusal(f"{value!r} stands twice; name it once")
@@ -45,7 +44,6 @@ FORMS: dict[str, str] = {}  # pattern of a text → what it is
 
 
 def form(pattern: str, words: str) -> Any:
-    """Constraint on a text."""
     FORMS[pattern] = words
     return Field(pattern=pattern, description=words)
 
@@ -78,7 +76,6 @@ class Model(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def refuse_unknown(cls, value: Any) -> Any:
-        """Refuse a key that the model has not, and name the nearest that it has."""
         allowed = sorted(field.alias or name for name, field in cls.model_fields.items())
         if isinstance(value, dict) and cls.model_config["extra"] == "forbid":
             for wrong in sorted(set(value) - set(allowed), key=str):
@@ -87,7 +84,6 @@ class Model(BaseModel):
 
     @model_validator(mode="after")
     def check_kind(self) -> Self:
-        """Refuse keys that the kind makes no use of, and the lack of those that it needs."""
         needed, unused = self.USES.get(getattr(self, self.KIND, ""), ("", ""))
         for lacking in set(needed.split()) - self.model_fields_set:
             raise refusal(f"key {lacking!r} is missing")
@@ -186,7 +182,6 @@ class Claim(Model):
 
     @model_validator(mode="after")
     def check_together(self) -> Self:
-        """Refuse keys and values that mean nothing beside others."""
         self.refuse("margin" if self.tolerance is not None else "")  # one or the other
         self.refuse("min_pairs replicates" if self.deterministic else "")  # it has no interval
         self.refuse("cases" if self.each is None else "")
@@ -299,7 +294,6 @@ class Split(Model):
 
     @model_validator(mode="after")
     def check_form(self) -> Self:
-        """Refuse anything but one of two forms."""
         if self.model_fields_set not in ({"last"}, {"train", "test"}):
             raise refusal("it must be {last: share}, or {train: file, test: file}")
         return self

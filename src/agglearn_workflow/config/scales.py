@@ -1,8 +1,5 @@
-"""The scales of the workflow, and the folder in which a scale's results lie.
-
-The largest scale that has rendered a table into the results folder is noted in its `scale.json`. Smaller scales then work in a
-folder of their own below it, so that they overwrite nothing. Results from the archive overwrite none that were computed.
-"""
+"""The scales of the workflow. `scale.json` notes the largest that has rendered into the results folder. Smaller ones
+work in a folder below it, and so overwrite nothing. Results from the archive overwrite none that were computed."""
 
 import json
 from pathlib import Path

@@ -11,7 +11,6 @@ from agglearn_workflow.config import models
 
 
 def validate(value: object, model: str, file: str, *prefix: str) -> None:
-    """Check against a model of `agglearn_workflow.config.models`."""
     try:
         models.FILES[model].model_validate(value)
     except ValidationError as error:
@@ -29,7 +28,7 @@ class Problem(NamedTuple):
 
 
 def _problem(error: ErrorDetails, value: Any) -> Problem:
-    """An error at its place in the file: without the names of types and of alternatives that pydantic puts between keys."""
+    """An error at its place in the file: without names of types and alternatives, which pydantic puts between keys."""
     kind, context, last = error["type"], error.get("ctx", {}), ("", *error["loc"])[-1]
     keys: tuple = ()
     for item in error["loc"][:-1] if kind == "missing" else error["loc"]:

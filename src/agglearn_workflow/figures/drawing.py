@@ -26,7 +26,6 @@ ElementTree.register_namespace("xlink", "http://www.w3.org/1999/xlink")
 
 
 def from_figure(figure: Figure, title: str, description: str = "") -> Element:
-    """A Matplotlib figure as SVG, with title and description for screen readers."""
     file = io.BytesIO()
     figure.savefig(file, format="svg", metadata=METADATA)
     drawing = ElementTree.fromstring(file.getvalue())
@@ -71,7 +70,6 @@ def _empty(width: float, height: float) -> Element:
 
 
 def stack(drawings: list[Element], title: str) -> Element:
-    """Drawings below each other, as one."""
     if len(drawings) == 1:
         return drawings[0]
     sizes = [_size(drawing) for drawing in drawings]
@@ -128,7 +126,6 @@ def draw(rows: pd.DataFrame, table: pd.DataFrame, experiment: dict, titles: dict
 
 
 def dots(chart: Chart) -> Figure | None:
-    """Means with intervals, one line per series, and the printed values as marks."""
     table, spec = chart.table, chart.spec
     chosen = table[(table["measure"] == spec["y"]) & table["mean"].notna()]
     if chosen.empty:

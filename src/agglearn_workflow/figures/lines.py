@@ -1,4 +1,4 @@
-"""Lines with intervals: curves over steps or seconds, and means over a parameter. Lines are named at their right ends."""
+"""Lines with intervals, named at their right ends: curves over steps or seconds, and means over a parameter."""
 
 import textwrap
 from typing import Any
@@ -24,7 +24,6 @@ STROKES = ("-", "--", ":")
 
 
 def curves(chart: Chart) -> Figure | None:
-    """Means over seeds against the step (or the seconds at that step)."""
     chosen = _chosen(chart, chart.rows["step"].notna())
     chosen["x"] = chosen["step"]
     if chart.spec.get("x") == "seconds":
@@ -49,7 +48,6 @@ def lines(chart: Chart) -> Figure | None:
 
 
 def _chosen(chart: Chart, mask: pd.Series) -> pd.DataFrame:
-    """Rows of a mask that have a value of the measure, and the series of each."""
     chosen = chart.rows[mask & (chart.rows["measure"] == chart.spec["y"]) & chart.rows["value"].notna()]
     return chosen.assign(series=chart.series(chosen))
 
@@ -67,7 +65,6 @@ def _beyond(x: pd.Series, log: bool | None) -> float:
 
 
 def _draw(chart: Chart, chosen: pd.DataFrame, printed: pd.DataFrame, x_label: str) -> Figure | None:
-    """The figure: a panel per title, in each a line per series."""
     if chosen.empty:
         return None
     spec, panel, of_printed = chart.spec, chart.panels(chosen), chart.panels(printed)
@@ -100,7 +97,7 @@ def _draw(chart: Chart, chosen: pd.DataFrame, printed: pd.DataFrame, x_label: st
 def _panel(
     ax: Axes, rows: pd.DataFrame, printed: pd.DataFrame, looks: dict, names: dict, end: float | None, spec: dict
 ) -> dict[str, tuple[float, str]]:
-    """Draw the lines of one panel, with printed values as marks, and return the end and colour of each line with a name."""
+    """Draw a panel's lines and printed values, and return name → (end, colour) of the lines that are named."""
     ax.set_xscale("log" if spec.get("x_log") else "linear")
     ax.set_yscale("log" if spec.get("y_log") else "linear")
     levels, ends = [], {}
@@ -119,7 +116,6 @@ def _panel(
 
 
 def _look(k: int, label: str, highlighted: dict) -> dict:
-    """Colour and stroke of a series: its own, or where some are highlighted, grey for the others."""
     if not highlighted:
         return {"color": color(k), "ls": STROKES[k // MAX_NAMED % len(STROKES)], "lw": 1.4}
     if label in highlighted:
@@ -142,7 +138,7 @@ def _scales(ax: Axes, spec: dict, x_label: str, chosen: pd.DataFrame, end: float
 
 
 def _limit(ax: Axes, means: np.ndarray, spec: dict) -> None:
-    """Limit the axis to the means. Intervals widen it by a fraction of the range of the means, so that lines stay apart."""
+    """Limit the axis to the means. Intervals widen it by a fraction of their range, so that lines stay apart."""
     log = ax.get_yscale() == "log"
     means = means[np.isfinite(means) & (means > (0 if log else -np.inf))]
     means = np.maximum(means, spec.get("y_from", -np.inf))
@@ -174,7 +170,6 @@ def _label_ends(ax: Axes, ends: dict[str, tuple[float, str]]) -> None:
 
 
 def _order(chosen: pd.DataFrame, experiment: dict) -> list[str]:
-    """Names of the series by number, or in the order of the methods where there are more than eight."""
     labels = list(chosen["series"].unique())
     if len(labels) <= MAX_NAMED:
         return sorted(labels, key=natural)
@@ -192,11 +187,7 @@ def _readable(axis: Axis) -> None:
 
 
 def _line(ax: Axes, rows: pd.DataFrame, end: float | None, log: bool, band: bool, **look: Any) -> np.ndarray:
-    """Draw means and intervals over x, and return x, mean, low and high of each point.
-
-    A series without the parameter is a level line. On a logarithmic axis an interval ends at the smallest value, since it may
-    reach below 0.
-    """
+    """Draw means and intervals, on a log axis not below the smallest value, and return x, mean, low, high, smallest."""
     points = np.array(
         [[x, *mean_interval(g["value"], summary.overlap_of(g)), g["value"].min()] for x, g in rows.groupby("x")]
     )

@@ -17,17 +17,13 @@ LAND = "#eef0e8"
 
 
 def flows(chart: Chart) -> Figure | None:
-    """Maps with an arrow from the key `from` (x, y) to the key `to`, wider for a larger value.
-
-    A panel is a data set and a series of the measure `y`, or the measure `x`. With `extent` (west, east, south, north) x and
-    y are degrees.
-    """
+    """Maps with arrows from the key `from` (x, y) to `to`. With `extent` (west, east, south, north) in degrees."""
     height = 2.7 if "extent" in chart.spec else 3.8
     return _draw(chart, height, lambda keys: [keys["from"], keys["to"]], _arrows)
 
 
 def areas(chart: Chart) -> Figure | None:
-    """Maps with a disc for the key `state` at `longitude`, `latitude`, coloured by its share. Panels are as for `flows`."""
+    """Maps with a disc for the key `state` at `longitude`, `latitude`, coloured by its share."""
     figure = _draw(chart, 3.0, lambda keys: [keys["longitude"], keys["latitude"]], _discs)
     if figure is not None:
         axes = [ax for ax in figure.axes if ax.axison]
@@ -77,7 +73,6 @@ def _title(*texts: str) -> str:
 
 
 def _inside(points: np.ndarray, spec: dict) -> np.ndarray:
-    """Whether each point (…, 2) is within the extent of the map."""
     west, east, south, north = spec.get("extent", (-np.inf, np.inf, -np.inf, np.inf))
     x, y = points[..., 0], points[..., 1]
     return (west <= x) & (x <= east) & (south <= y) & (y <= north)
@@ -118,7 +113,6 @@ def _arrows(ax: Axes, panel: pd.DataFrame, ends: np.ndarray, of_earth: bool) -> 
 
 
 def _ground(ax: Axes, points: np.ndarray, of_earth: bool) -> None:
-    """Draw the ground below arrows: dots at centroids, or squares of a grid."""
     if of_earth:
         ax.scatter(points[:, 0], points[:, 1], s=26, color=LAND, ec="0.6", lw=0.5)
         return

@@ -49,8 +49,6 @@ def natural(label: str) -> list:
 
 
 def series(frame: pd.DataFrame, fields: list[str], experiment: dict) -> pd.Series:
-    """Name of the series of each row. Empty where there are no fields."""
-
     def text(name: str, value: Any) -> str:
         return method_name(experiment, value) if name == "method" else setting(name, value)
 
@@ -61,7 +59,7 @@ def series(frame: pd.DataFrame, fields: list[str], experiment: dict) -> pd.Serie
 
 @dataclass(frozen=True)
 class Chart:
-    """What a figure is drawn from: rows of runs, their summary, an experiment, one of its figures, titles of data sets."""
+    """What a figure is drawn from. `rows` are of runs, `table` is their summary, `titles` are of data sets."""
 
     rows: pd.DataFrame
     table: pd.DataFrame
@@ -70,11 +68,9 @@ class Chart:
     titles: dict[str, str]
 
     def series(self, frame: pd.DataFrame) -> pd.Series:
-        """Name of the series of each row."""
         return series(frame, self.spec.get("series", ["method"]), self.experiment)
 
     def panels(self, frame: pd.DataFrame) -> pd.Series:
-        """Title of the panel of each row: its data set and the fields of `panel`."""
         fields = self.spec.get("panel", [])
         data, names = frame["dataset"].map(lambda d: self.titles.get(d, str(d))), series(frame, fields, self.experiment)
         if not fields:
@@ -82,17 +78,14 @@ class Chart:
         return data + ": " + names if frame["dataset"].nunique() > 1 else names
 
     def ordered(self, panel: pd.Series, frame: pd.DataFrame) -> list[str]:
-        """Panels in the order of the data sets, numbers ascending."""
         rank = frame["dataset"].map(list(self.experiment["datasets"]).index)
         return sorted(set(panel), key=lambda name: (rank[panel == name].min(), natural(name)))
 
     def name(self, axis: str) -> str:
-        """The measure on an axis."""
         return self.spec.get(f"{axis}_label", measure_name(self.spec[axis]))
 
 
 def axis_label(spec: dict, frame: pd.DataFrame) -> str:
-    """The measure on an axis, with its unit where it has one."""
     if "y_label" in spec:
         return spec["y_label"]
     units = set(frame["unit"].dropna()) - {""} if "unit" in frame else set()

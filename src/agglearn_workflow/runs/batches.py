@@ -1,4 +1,4 @@
-"""The job that fits a batch: its runs are observed, computed or reused, and added to the archive where that is asked for."""
+"""The job that fits a batch: runs are observed, computed or reused, and archived where that is asked for."""
 
 import traceback
 from collections.abc import Iterable

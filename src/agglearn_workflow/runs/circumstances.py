@@ -14,10 +14,7 @@ UNIT = 1 if sys.platform == "darwin" else 1024  # bytes of `ru_maxrss`
 
 @contextlib.contextmanager
 def measure_cost() -> Iterator[dict[str, float]]:
-    """Yield a dictionary that has `cpu_seconds` and `peak_memory` (bytes) after the block.
-
-    The peak is that of this process. Where the system cannot set it back, it is the peak since the process began.
-    """
+    """Yield a dict that gets `cpu_seconds` and `peak_memory` (bytes, since the process began if it cannot be reset)."""
     with contextlib.suppress(OSError):
         PEAK.write_text("5")
     cost: dict[str, float] = {}

@@ -31,13 +31,11 @@ def seed_globals(number: int) -> None:
 
 
 def fit_seed(run: Run) -> int:
-    """Seed of the method of a run. It does not depend on the experiment, so equal runs of two experiments have equal results."""
+    """Seed of the method of a run, whatever the experiment: equal runs of two experiments have equal results."""
     return derive_seed("fit", run.dataset, run.dataset_params, run.observation_params, run.method, run.params, run.seed)
 
 
 class Outcome(NamedTuple):
-    """What came of a run: its status, the reason where something went wrong, the traceback of an error, rows of measurements."""
-
     status: str
     reason: str | None = None
     trace: str = ""
@@ -87,7 +85,6 @@ def execute_run(run: Run, observed: Path, folder: Path) -> Outcome:
 
 
 def _keys_text(measurement: "Measurement", task: "Task") -> str | None:
-    """The keys of a measurement as JSON. None where it has none."""
     if unknown := set(measurement.keys or ()) - set(task.KEYS):
         raise ConfigError(
             f"{type(task).__name__}: {measurement.measure} has the keys {', '.join(sorted(unknown))}, which KEYS lacks"
@@ -96,7 +93,7 @@ def _keys_text(measurement: "Measurement", task: "Task") -> str | None:
 
 
 def _save_model(estimator: "Estimator", folder: Path) -> tuple[str | None, str]:
-    """(reason, traceback) of a model that cannot be saved. Nothing of it stays, and its measurements count all the same."""
+    """(reason, traceback) of a model that cannot be saved. Nothing of it stays. Its measurements count."""
     try:
         estimator.save(folder)
     except Exception as error:
@@ -106,7 +103,6 @@ def _save_model(estimator: "Estimator", folder: Path) -> tuple[str | None, str]:
 
 
 def _check_noise(estimator: "Estimator", observation: "Observation", ignore_noise: bool) -> None:
-    """ConfigError where noise would be ignored and the experiment does not ask for it, or asks in vain."""
     if (reason := estimator.describe_ignored_noise(observation)) and not ignore_noise:
         raise ConfigError(f"{reason}; or state `ignore_noise: true` beside the method's class")
     if ignore_noise and estimator.accounts_for_noise:

@@ -20,10 +20,7 @@ STEP = b"."  # a child's message before each item, and after the last one
 def run_isolated(
     work: Callable[[Item], object], items: list[Item], limit: float | None = None
 ) -> Iterator[tuple[Item, str]]:
-    """Run `work(item)` for every item in a forked child, and yield (item, reason) for each that died or took too long.
-
-    A child takes one item after the other. After a death the next child goes on with the following item.
-    """
+    """Yield (item, reason) for each item whose `work` died, or took longer than `limit` s. The next child goes on."""
     fork = multiprocessing.get_context("fork")
     start = 0
     while start < len(items):
@@ -86,7 +83,6 @@ def die_with_parent(by: int = signal.SIGKILL) -> None:
 
 
 def end_tree(number: int) -> None:
-    """Kill a process and all processes that it has started."""
     parents = _parents()
     tree = [number]
     for parent in tree:  # which grows

@@ -36,7 +36,6 @@ class Source(NamedTuple):
 
     @classmethod
     def of(cls, config: dict, dataset: str) -> "Source":
-        """The source of a data set."""
         entry, records = config["datasets"][dataset], records_of(config, dataset)
         recipe = digest([essence(entry), code_digest(entry["class"])])
         if records is None:
@@ -53,10 +52,7 @@ def observe_runs(
     out: Path,
     report: Callable[[str, Exception], None],
 ) -> dict[str, Path]:
-    """Write what some runs learn from and are measured on: a product per data set, in a child process that alone reads records.
-
-    An error is the status of its product, and `report(dataset, error)` is called.
-    """
+    """Write a product per data set, in a child that alone reads records. An error is its status, and is reported."""
     slots: dict[str, dict[str, Run]] = {}  # of each data set: name → one of the runs that learn from it
     for run in runs:
         slots.setdefault(run.dataset, {})[run.slot] = run
@@ -81,7 +77,7 @@ def observe_runs(
 
 
 def observe_slot(run: Run, experiment: dict, entry: dict, records: Path | None, out: Path) -> dict:
-    """Write `observation`, `truth` and `units.json` of a run and of those that share them, and return facts on its data."""
+    """Write `observation`, `truth` and `units.json` of a run and of those that share them. Returns facts on data."""
     task = resolve(experiment["task"])()
     params = json.loads(run.dataset_params)
     seed_globals(derive_seed("observe", run.dataset, run.dataset_params, run.seed))  # whatever is observed of them

@@ -1,8 +1,5 @@
-"""Products of the workflow: folders that are there whole or not at all, with their payload and `manifest.json`.
-
-The manifest has the status (`ok`, `unavailable` or `failed`), the reason, the recipe, and the content digest of every payload
-file. Data that cannot be had or made become a status, which does not stop the DAG.
-"""
+"""Products of the workflow: folders, there whole or not at all, with payload and `manifest.json`: status (`ok`,
+`unavailable` or `failed`), reason, recipe, digests of the payload. Data that cannot be had do not stop the DAG."""
 
 import contextlib
 import os
@@ -22,7 +19,6 @@ def manifest(product: Path | str) -> dict:
 
 
 def require_product(product: Path | str) -> dict:
-    """Manifest of a product that is needed."""
     content = manifest(product)
     if content["status"] != "ok":
         raise (NotAvailable if content["status"] == "unavailable" else AgglearnError)(content["reason"])
@@ -62,14 +58,9 @@ def build_product(
     terminal: TextIO | None = None,
     facts: dict | None = None,
 ) -> dict:
-    """Build a product folder and return its manifest. `build(folder)` fills it and returns further fields of the manifest.
-
-    NotAvailable, raised by `build` or standing in an upstream product, becomes the status of the product. With
-    `on_missing="fail"` it is raised. Any other error leaves no product, unless `on_failure` is given.
-
-    An `ok` product of the same recipe is not replaced by one that is not available: it stays, and a line on `terminal`
-    states why.
-    """
+    """Build a product by `build(folder)`, which returns further fields of the manifest, and return the manifest.
+    NotAvailable is the status of the product, or raised with `on_missing="fail"`. Other errors leave no product, unless
+    `on_failure` is given. An `ok` product of the same recipe stays when data are gone, with a line on `terminal`."""
     before, has_begun = _before(out), False
     stated = {**(facts or {}), "recipe": recipe}
     try:
@@ -95,7 +86,6 @@ def build_product(
 
 
 def _write(out: Path | str, build: Callable[[Path], dict], stated: dict) -> dict:
-    """Write a product with its manifest, which is returned."""
     with atomic_dir(out) as work:
         fields = build(work) | stated
         fields["content"] = content_digests(work)

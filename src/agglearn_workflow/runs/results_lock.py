@@ -9,10 +9,7 @@ _handles: list[TextIO] = []
 
 
 def acquire(path: Path | str) -> TextIO:
-    """Take the lock for the life of this process, or leave with one line. To close the file that is returned gives it back.
-
-    A file system without locks is no reason to leave: a line states that a second run would not be noticed.
-    """
+    """Take the lock until the file is closed, or leave with one line. Without locks in the file system, only warn."""
     path = Path(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

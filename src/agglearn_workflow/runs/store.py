@@ -1,12 +1,5 @@
-"""Runs of one batch: each in a forked child under a time limit, each kept as a folder and reused while it is current.
-
-A finished run is `results/runs/<key>/` with `run.json`, `measurements.parquet` and, where it is kept, `model/`. It is reused
-while its fingerprint (key, settings, code, content of its records) is the same and it has a result: it is `ok`, or `stopped` at
-its solver's own limit. A run that failed is tried again whenever its batch is.
-
-Runs of this package's methods share a child, which loads compiled code once. Runs of a user's methods have a child each, so
-that nothing that one leaves behind in modules or classes reaches the next.
-"""
+"""Runs of a batch: folders `results/runs/<key>/`, reused while the fingerprint is the same and the run has a result.
+Runs of our methods share a forked child, which loads compiled code once. Those of a user's methods have one each."""
 
 import platform
 import time
@@ -37,13 +30,12 @@ def _is_of_a_user(run: Run) -> bool:
 
 
 def fingerprint(run: Run, source: Source) -> str:
-    """Digest of all that the run's result depends on: its recipe, and what its data set is observed from."""
     return digest([run.recipe, source.recipe, source.content])
 
 
 @dataclass
 class Store:
-    """The folders of runs in a results folder. `sources` are by data set, `effective` is the configuration that runs record."""
+    """Folders of runs. `sources` are by data set, `effective` is the configuration that runs record."""
 
     results: Path
     sources: Mapping[str, Source]
@@ -73,7 +65,7 @@ class Store:
         return missing
 
     def is_current(self, run: Run, finished: ArchivedRun | None) -> bool:
-        """Whether a finished run is the one that would be computed today. Without data, its recipes have to be today's."""
+        """Whether a finished run is the one that would be computed today. Without data, recipes have to be today's."""
         if finished is None:
             return False
         source, facts = self.sources[run.dataset], finished.facts
@@ -104,14 +96,12 @@ class Store:
                 keep_without(run, "failed", reason)
 
     def restore(self, run: Run, archived: ArchivedRun) -> None:
-        """Write the folder of a run from the archive."""
         with storage.atomic_dir(self.folder(run)) as work:
             pq.write_table(archived.rows, work / "measurements.parquet")
             outcome = archived.rows.select(["run", "status", "reason"]).slice(0, 1).to_pylist()[0]
             storage.write_json(work / "run.json", outcome | archived.facts | {"config": self.effective})
 
     def keep(self, run: Run, manifest: dict, compute: Callable[[Path], Outcome]) -> None:
-        """Write the folder of a run that is computed from an observation with a manifest."""
         source = self.sources[run.dataset]
         with storage.atomic_dir(self.folder(run)) as work:
             began = time.time()

@@ -1,4 +1,4 @@
-"""Research-object manifest beside the site (RO-Crate 1.1): data, software, versions, licences, and how files were made."""
+"""Research-object manifest of the site (RO-Crate 1.1): data, software, versions, licences, how files were made."""
 
 from pathlib import Path
 
@@ -13,12 +13,10 @@ TYPES = TABLES | {"svg": "image/svg+xml", "html": "text/html"}
 
 
 def files_of(name: str) -> list[str]:
-    """The files of an experiment in a results folder that the site has, too."""
     return [*(f"tables/{name}.{kind}" for kind in TABLES), f"figures/{name}.svg"]
 
 
 def write(plan: Plan, datasets: list[dict], commit: str, out: Path) -> None:
-    """Write the manifest of a site."""
     from rocrate.model import ContextEntity
     from rocrate.rocrate import ROCrate
 
@@ -53,7 +51,6 @@ def write(plan: Plan, datasets: list[dict], commit: str, out: Path) -> None:
 
 
 def command(plan: Plan, name: str) -> str:
-    """The command that makes the table and the figure of an experiment again, at the scale of the plan."""
     scale = plan.config["scale"]
     arguments = name if scale == "default" else f'"{name} --config scale={scale}"'
     return f"make reproduce ARGS={arguments}"

@@ -24,7 +24,6 @@ def kind_of(entry: dict) -> str:
 
 
 def entry_package(entry: dict) -> str | None:
-    """The installed package that holds the data of an entry, or None."""
     if classes.is_subclass(entry["class"], PACKAGED):
         module = entry["params"]["loader"].partition(".")[0]
         return DISTRIBUTIONS.get(module, module)
@@ -32,11 +31,7 @@ def entry_package(entry: dict) -> str | None:
 
 
 def inventory(config: dict, experiments: dict, base: Path) -> list[dict]:
-    """One row per data set: `name`, `title`, `kind`, `here`, `origin`, `bytes`, `licence`, `citation`, `doi`, `homepage`,
-    `note`, `experiments`.
-
-    `bytes` is None for an unknown size. `origin` is the kind of route of the files, in parentheses where they are not here.
-    """
+    """A row per data set. `bytes` is None if unknown. `origin` is in parentheses where the files are not here."""
     rows = []
     for name, entry in sorted(config["datasets"].items()):
         kind = kind_of(entry)
@@ -62,7 +57,6 @@ def _files(name: str, entry: dict, config: dict, base: Path) -> tuple[bool, str,
 
 
 def stated_bytes(entry: dict) -> int | None:
-    """Size of all files of an entry as the entry states it, or None."""
     return _total_bytes(entry, {})
 
 

@@ -1,7 +1,4 @@
-"""The site: an index, and a page per source with its tables, figures and verdicts.
-
-The folder is complete. Its pages open from disk, and from any web server.
-"""
+"""The site: an index, and a page per source with tables, figures and verdicts. It opens from disk, too."""
 
 import datetime
 import os
@@ -38,7 +35,7 @@ MARK = re.compile(r"<!--\s*(?P<experiment>\w+):\s*(?P<selector>\{.*?\})\s*-->\s*
 
 
 def read_findings(base: Path, name: str) -> dict:
-    """`finding`, the first paragraph as text, and `findings`, the page as HTML. Both are empty where there is no page."""
+    """`finding`, the first paragraph as text, and `findings`, the page as HTML. Both are empty without a page."""
     path = base / FINDINGS / f"{name}.md"
     if not path.exists():
         return {"finding": "", "findings": ""}
@@ -119,7 +116,6 @@ def _source(plan: Plan, name: str, experiments: dict, claims: list[dict], result
 
 
 def _claim(plan: Plan, claim: dict, experiments: dict) -> dict:
-    """Entry of a claim in the templates. Its experiment may not be in the plan."""
     name = claim["experiment"]
     e = plan.experiments.get(name, {"datasets": {}, "methods": {}, "seeds": []})
     titles = {d: plan.config["datasets"][d]["title"] for d in e["datasets"]}
@@ -130,12 +126,10 @@ def _claim(plan: Plan, claim: dict, experiments: dict) -> dict:
 
 
 def _archived_counts(claims: list[dict]) -> list[tuple[str, int]]:
-    """(verdict of the archive, number of claims) of the claims that the archive judges at larger sizes."""
     return statements.count_verdicts([{"verdict": c["archived"]} for c in claims if "archived" in c])
 
 
 def _picture(experiments: list[dict], results: Path) -> dict | None:
-    """The first panel of the first experiment that has a figure. None where none has."""
     for e in experiments:
         if view := drawing.first_view(results / f"figures/{e['name']}.svg"):
             return {"name": e["name"], "title": e["title"], "view": view}
@@ -224,7 +218,6 @@ def _full(table: pd.DataFrame, e: dict) -> list[dict]:
 
 
 def _outcome(row: dict) -> str:
-    """Outcome of the comparison with a printed number, with the difference where the two disagree."""
     if row["outcome"] in ("above", "below"):
         return f"{row['outcome']} by {abs(row['difference']):.3g}"
     return row["outcome"] if isinstance(row["outcome"], str) else ""
@@ -241,7 +234,6 @@ def _spent(plan: Plan, name: str, results: Path) -> float:
 
 
 def _datasets(plan: Plan, base: Path) -> list[dict]:
-    """Rows of the page on data: the inventory, with the state of each data set in the run."""
     config, rows = plan.config, []
     for row in inventory(config, plan.experiments, base):
         if row["experiments"]:

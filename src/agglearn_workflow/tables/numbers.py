@@ -39,7 +39,6 @@ def _plain(value: object) -> str:
 
 
 def parameter_name(key: str) -> str:
-    """The symbol of a parameter, or its name in words."""
     return SYMBOLS.get(key, key.replace("_", " "))
 
 
@@ -57,7 +56,7 @@ def measure_name(name: str) -> str:
 
 
 def direction(measure: str) -> str | None:
-    """Whether `higher` or `lower` values of a measure are better. Of what is neither, such as a chosen parameter, None."""
+    """Whether `higher` or `lower` values of a measure are better. None for others, such as a chosen parameter."""
     words = set(measure.partition("_minus_")[0].split("_"))
     return "lower" if words & LOWER else "higher" if words & HIGHER else None
 
@@ -102,7 +101,6 @@ def count(n: int, noun: str) -> str:
 
 
 def duration_text(seconds: float) -> str:
-    """A time in seconds as text: `40 s`, `3 min`, `2 h 5 min`."""
     if seconds < 90:
         return f"{seconds:.0f} s"
     minutes = round(seconds / 60)

@@ -31,7 +31,6 @@ class Cell:
 
     @property
     def beside(self) -> str:
-        """The printed number with our difference from it, in parentheses, and the note."""
         printed = ", ".join(filter(None, [self.reported, self.difference]))
         return (f" ({printed})" if printed else "") + (f" [{self.note}]" if self.note else "")
 
@@ -46,7 +45,6 @@ class Grid:
     notes: list[str] = field(default_factory=list)
 
     def explain(self, caption: str) -> str:
-        """The caption, and what bold numbers are."""
         return " ".join(filter(None, [caption, BEST if any(c.best for c in self.cells.values()) else ""]))
 
     @property
@@ -56,7 +54,6 @@ class Grid:
 
     @property
     def lines(self) -> list[tuple[tuple[str, ...], list[Cell]]]:
-        """(labels, cells) of each row."""
         columns = range(len(self.heads))
         return [(labels, [self.cells.get((i, j), Cell()) for j in columns]) for i, labels in enumerate(self.rows)]
 
@@ -77,7 +74,7 @@ class Grid:
 
 
 def _spans(labels: list[tuple[str, ...]], k: int) -> list[tuple[int, int]]:
-    """(first, number) of neighbours that share their labels up to level k. Labels of the last level span one place each."""
+    """(first, number) of neighbours that share labels up to level k. At the last level each stands alone."""
     prefixes = (label[: k + 1] if k < len(label) - 1 else i for i, label in enumerate(labels))
     sizes = [len(list(same)) for _, same in itertools.groupby(prefixes)]
     return list(zip(itertools.accumulate(sizes, initial=0), sizes, strict=False))
@@ -97,7 +94,6 @@ def grids(table: pd.DataFrame, experiment: dict, titles: dict[str, str]) -> list
 
 
 def sentence(text: str) -> Grid:
-    """A table with one cell, which is a sentence."""
     return Grid([""], [("all",)], [("result",)], {(0, 0): Cell(text, stated=True)})
 
 
@@ -177,7 +173,6 @@ def _positions(table: pd.DataFrame, fields: list[str], experiment: dict) -> tupl
 
 
 def _values(table: pd.DataFrame, fields: list[str]) -> list[tuple]:
-    """The values of some fields in each row, None where there is none."""
     columns = [summary.column_or_param(table, f) for f in fields]
     return list(zip(*(c.where(c.notna(), None) for c in columns), strict=True)) if fields else [()] * len(table)
 
@@ -212,12 +207,8 @@ def _cells(table: pd.DataFrame, units: dict[str, float]) -> tuple[dict[tuple[int
 
 
 def _best(group: pd.DataFrame, better: str | None) -> list[int]:
-    """Index of the best mean of a group, and of the means that the intervals do not separate from it.
-
-    Two means are separate where their difference exceeds both half intervals together. Seeds that are all equal have no interval,
-    and their mean is exact. The value of a single seed has the widest interval of the group. The list is empty where nothing is
-    separate, or nothing has an interval.
-    """
+    """Index of the best mean, and of means that both half intervals (`hypot`) do not separate from it, or empty.
+    Equal seeds have no interval and are exact. A single seed has the widest interval of the group."""
     if better is None:
         return []
     means, halves = group["mean"], (group["high"] - group["low"]) / 2
@@ -242,7 +233,6 @@ def _heads(columns: list[str], labels: list[list[str]], none: str) -> list[tuple
 
 
 def _label(experiment: dict, titles: dict[str, str], measures: dict[str, str], name: str, value: Any) -> str:
-    """Label of a column. Empty for a parameter that it does not have."""
     if name == "method":
         return numbers.method_name(experiment, value)
     if name == "dataset":
@@ -253,7 +243,7 @@ def _label(experiment: dict, titles: dict[str, str], measures: dict[str, str], n
 
 
 def _cell(row: pd.Series, unit: float, notes: dict[str, int]) -> Cell:
-    """A row of the summary as a cell. `unit` is the size of the unit. `notes` has the numbers of reasons, and gets new ones."""
+    """A row of the summary as a cell. `unit` is the size of the unit. New reasons get numbers in `notes`."""
     reported = ""
     if pd.notna(row["reported"]):
         reported = row["printed"] if unit == 1.0 else numbers.number(row["reported"] / unit)
@@ -302,12 +292,10 @@ TEX = str.maketrans({
 
 
 def write(name: str, grids: list[tuple[str, Grid]], caption: str) -> dict[str, str]:
-    """Tables with their titles as `md` (GitHub), `tex` (with booktabs) and `html`, a document with a name."""
     return {k: TEMPLATES.get_template(f"table.{k}").render(name=name, grids=grids, caption=caption) for k in KINDS}
 
 
 def figures_in(text: str) -> str:
-    """The `<figure>` elements of an HTML document."""
     return text[text.index("<figure") : text.rindex("</html>")]
 
 

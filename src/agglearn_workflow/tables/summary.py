@@ -44,11 +44,7 @@ def load_rows(paths: Iterable[str | Path], plan: Plan, experiment: str) -> pd.Da
 
 
 def summarise(rows: pd.DataFrame, experiment: dict) -> pd.DataFrame:
-    """The table of an experiment: one row per cell, measure and keys, with mean and 95 % interval over seeds.
-
-    Runs without a result are rows with their status and reason. With a `baseline`, paired differences on the same data
-    and seed are measures `<measure>_minus_<baseline>`.
-    """
+    """A row per cell, measure and keys, with mean and 95 % interval over seeds, or a status with its reason."""
     scalars, keys = rows[rows["step"].isna()], [*CELL, "measure", "keys"]
     good = scalars[(scalars["status"] == "ok") & scalars["measure"].notna()]
     if "baseline" in experiment:
@@ -78,7 +74,7 @@ def _intervals(number: np.ndarray, values: np.ndarray, overlap: np.ndarray) -> n
 
 
 def differences(good: pd.DataFrame, baseline: str, measures: list[str]) -> pd.DataFrame:
-    """Value less the baseline's on the same data set, seed and tested units, for measures that the baseline has once per seed."""
+    """Measures `<measure>_minus_<baseline>`, paired by data, seed and tested units if the baseline has one value."""
     match = ["dataset", "dataset_params", "seed", "measure", "keys", "tested"]
     base = good[(good["method"] == baseline) & good["measure"].isin(measures)]
     base = base.drop_duplicates(match, keep=False) if base.duplicated(match).any() else base
@@ -114,7 +110,6 @@ def _is_cell(table: pd.DataFrame, keys: tuple) -> pd.Series:
 
 
 def _with_marks(table: pd.DataFrame, scalars: pd.DataFrame) -> pd.DataFrame:
-    """Add to the reason of a cell how many of its runs have a mark, and the first of the marks."""
     if "mark" not in scalars:
         return table
     for keys, group in scalars.drop_duplicates("run").groupby(CELL, sort=False):
@@ -156,11 +151,7 @@ def _matches(table: pd.DataFrame, entry: dict) -> pd.Series:
 
 
 def compare(row: pd.Series, entry: dict, margins: dict[str, float]) -> dict[str, Any]:
-    """Compare a measured mean with a printed number.
-
-    It `agrees` where its whole interval lies within the tolerance of the number, and is `above` or `below` where the whole interval
-    lies outside. Otherwise, and without an interval, it is `undecided`.
-    """
+    """`agrees` if the whole interval is within the tolerance, `above` or `below` if it is outside, else `undecided`."""
     if row["status"] != "ok":
         return {"difference": np.nan, "tolerance": np.nan, "outcome": "not judged"}
     difference, low, high = (row[name] - entry["value"] for name in ("mean", "low", "high"))

@@ -109,7 +109,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Contents:
-    """An experiment as MLflow shows it: its configuration, the facts on its latest run, and its entries, parents first."""
+    """An experiment as MLflow shows it: configuration, facts on its latest run, and entries, parents first."""
 
     name: str
     experiment: dict
@@ -142,7 +142,6 @@ def read_contents(
 
 
 def of_run(facts: dict, folder: Path, names: Names, units: dict[str, str]) -> Entry:
-    """The entry of a single run from its facts and its folder, and the tag with the units of its metrics."""
     times = milliseconds(facts)
     return Entry(
         names.of_run(facts),
@@ -160,7 +159,6 @@ def of_run(facts: dict, folder: Path, names: Names, units: dict[str, str]) -> En
 
 
 def of_mean(rows: list[dict], all_facts: Sequence[dict], runs: Sequence[Entry], names: Names) -> Entry:
-    """The entry of a cell, to which the runs of its seeds belong, with the numbers of its table."""
     began, ended = min(run.times[0] for run in runs), max(run.times[1] for run in runs)
     measured = [row for row in rows if row["status"] == "ok" and not isinstance(row["keys"], str)]
     numbers = {f"{row['measure']}_{bound}": row[bound] for row in measured for bound in ("mean", "low", "high")}
@@ -199,7 +197,6 @@ def tags(facts: dict) -> dict[str, str]:
 
 
 def experiment_tags(experiment: dict, latest: dict, links: dict[str, str]) -> dict[str, str]:
-    """Tags of an experiment: its source, what it reproduces there, its scale, and a description in Markdown."""
     config, position = latest["config"], PLACE.match(experiment["title"])
     paper = config.get("references", {}).get("papers", {}).get(experiment["source"], {})
     source = f"Source: [{paper['short']}]({paper['url']})" if "url" in paper else paper.get("short", "")
@@ -221,7 +218,6 @@ def milliseconds(facts: dict) -> tuple[int, int]:
 
 
 def parameters(facts: dict) -> dict[str, str]:
-    """Parameters of a cell. What is nested has a dotted name."""
     values = {"dataset": facts["dataset"], "method": facts["method"]}
     for field_name, prefix in (("dataset_params", "dataset."), ("observation_params", "observation."), ("params", "")):
         values |= leaves(json.loads(facts[field_name]), prefix)
@@ -242,7 +238,7 @@ def _input(facts: dict) -> DatasetInput:
 
 
 def _metrics(path: Path, ended: int) -> list[Metric]:
-    """Measurements without keys: curves at their steps. MLflow shows the last of a measure, so the number of the tables is that."""
+    """Measurements without keys: curves at their steps, the number of the tables last, since MLflow shows the last."""
     has_no_keys = pc.field("keys").is_null() & pc.field("value").is_valid()  # what has keys travels in the file
     table = pq.ParquetFile(path).read(columns=["measure", "keys", "step", "value"])
     rows = table.filter(has_no_keys).to_pylist()
@@ -264,14 +260,13 @@ def tag_of_units(rows: pd.DataFrame) -> dict[str, str]:
 
 
 def _printed(rows: list[dict]) -> dict[str, str]:
-    """How the printed numbers of a cell compare: `agrees`, `above`, `below` or another outcome in the table. Several are counted."""
+    """Outcomes of the comparisons of a cell with printed numbers, such as `agrees`, counted if they differ."""
     outcomes = Counter(row["outcome"] for row in rows if isinstance(row["outcome"], str))
     counted = ", ".join(f"{outcome} {n}" for outcome, n in outcomes.most_common())
     return {"printed": counted if len(outcomes) > 1 else next(iter(outcomes))} if outcomes else {}
 
 
 def _note(rows: list[dict]) -> str:
-    """The rows of a cell in the table, in Markdown: what is printed, and what has no keys."""
     reasons = list(dict.fromkeys(row["reason"] for row in rows if isinstance(row["reason"], str)))
     measured = [row for row in rows if isinstance(row["measure"], str)]
     lines = [_line(row) for row in measured if isinstance(row["outcome"], str) or not isinstance(row["keys"], str)]

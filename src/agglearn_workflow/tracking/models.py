@@ -1,4 +1,4 @@
-"""Kept models as MLflow's logged models, with their signature and an example. `model.json` names the class: no pickle."""
+"""Kept models as MLflow's logged models, with signature and example. `model.json` names the class: no pickle."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -33,7 +33,7 @@ _load_pyfunc = Predictor  # MLflow calls it to open a model
 
 
 def log_model(entry: Entry, run: str) -> str:
-    """Send the model of an entry as an output of its run, which has ended then, and return the model's number."""
+    """Send the model of an entry as an output of its run, which has ended, and return the model's number."""
     signature, example = signature_and_example(entry)
     with mlflow.start_run(run_id=run, log_system_metrics=False):
         return mlflow.pyfunc.log_model(
@@ -56,10 +56,7 @@ def bind(metrics: list[Metric], entry: Entry, run: str, model: str) -> list[Metr
 
 
 def signature_and_example(entry: Entry) -> tuple[ModelSignature, pd.DataFrame] | tuple[None, None]:
-    """Signature of a model, and a record that it takes: types are those of its data, values those of its encoder.
-
-    Both are None for a model that does not predict from records, and for one of a class outside this package, which is not loaded.
-    """
+    """(None, None) if the model does not predict from records, or its class is not ours: it is not loaded then."""
     try:
         model: Any = Estimator.load(str(entry.model))
     except DataError:

@@ -1,8 +1,5 @@
-"""Send runs to MLflow by its client: one writer, each run once by its key.
-
-A run that MLflow has with today's tags, times and status stays. A half one, a changed one and doubles are replaced. When the server
-is away, the experiments are `pending` in the receipt, and the next invocation tries again.
-"""
+"""Send runs to MLflow by its client: one writer, each run once by its key. Half, changed and double ones are replaced.
+When the server is away, experiments are `pending` in the receipt, and the next invocation tries again."""
 
 import contextlib
 import fcntl
@@ -53,7 +50,6 @@ def track(
 
 @contextlib.contextmanager
 def _writing_alone(uri: str) -> Iterator[None]:
-    """Wait until no other process writes to a SQLite store."""
     path = Path(uri.removeprefix(SQLITE))
     with contextlib.ExitStack() as stack:
         if uri.startswith(SQLITE):
@@ -120,7 +116,7 @@ def _links(uri: str, contents: Contents, experiment_id: str, table: str | None) 
 
 
 def _find_experiment(client: mlflow.MlflowClient, uri: str, name: str, terminal: TextIO) -> Experiment:
-    """MLflow's experiment of that name, created or restored where need be. Files of a local store stand beside its database."""
+    """MLflow's experiment, created or restored where need be. Files of a local store stand beside its database."""
     experiment = client.get_experiment_by_name(name)
     if experiment is None:
         beside = Path(uri.removeprefix(SQLITE)).resolve().parent if uri.startswith(SQLITE) else None
@@ -150,7 +146,7 @@ def delete_run(client: mlflow.MlflowClient, run: Run) -> None:
 
 
 def _send_entry(client: mlflow.MlflowClient, experiment_id: str, entry: Entry, parent: str | None) -> str:
-    """Send an entry and return its number in MLflow. It is complete when it has its status and its end, which come last."""
+    """Send an entry and return its number in MLflow. Status and end come last, and make it complete."""
     tags = entry.tags | ({PARENT: parent} if parent else {})
     number = client.create_run(experiment_id, entry.times[0], tags, entry.title).info.run_id
     for path in entry.files:
@@ -170,7 +166,6 @@ def _send_entry(client: mlflow.MlflowClient, experiment_id: str, entry: Entry, p
 
 
 def page_of(name: str, source: str) -> str:
-    """Address of an experiment on the site that `make ui` serves."""
     return f"{SITE}/{source}.html#{name}"
 
 
@@ -182,10 +177,7 @@ def _do_not_wait(connection: object, _: object) -> None:
 
 
 def create_database(path: Path) -> None:
-    """Make MLflow's SQLite database under another name, mark it and rename it, where there is none yet.
-
-    MLflow fills it by dozens of migrations. A process that is killed among them leaves a file that no MLflow can open.
-    """
+    """Make MLflow's database under another name, then rename it: nobody can open what a killed migration leaves."""
     if path.exists():
         return
     for file in path.parent.glob(f".*.{path.name}*"):  # of a killed process, with its journal

@@ -1,6 +1,5 @@
-"""Receipts of what was sent: `attempts`, how often an experiment could not be, `store`, the mark of the store, and `experiments`,
-name → state with the `status` `ok` or `pending`. The workflow asks while it plans, so nothing heavy is imported.
-"""
+"""Receipts of what was sent: `attempts` that failed, `store` (its mark), `experiments`: name → state, of which `status`
+is `ok` or `pending`. The workflow asks while it plans, so nothing heavy is imported."""
 
 import contextlib
 import json
@@ -15,10 +14,7 @@ SITE = "/agglearn"  # address of the site on the server of `make ui`
 
 
 def attempts(receipt: Path | str, uri: str) -> int:
-    """How often sending failed so far, one more when the store has vanished since, or another one stands in its place.
-
-    It is a parameter of the rule. It changes, and so the rule runs again, exactly when something is left to be sent.
-    """
+    """Failed attempts, one more if the store is gone or another one. Its change makes the rule run again."""
     try:
         content = json.loads(Path(receipt).read_text())
         return content["attempts"] + (content["store"] != mark_of(uri))
@@ -27,7 +23,7 @@ def attempts(receipt: Path | str, uri: str) -> int:
 
 
 def mark_of(uri: str) -> int | None:
-    """The `user_version` of a SQLite store, which tells it from another one at the same place. None for what is no such store."""
+    """The `user_version` of a SQLite store, which differs from that of another one in its place, or None."""
     try:
         with contextlib.closing(sqlite3.connect(f"file:{uri.removeprefix(SQLITE)}?mode=ro", uri=True)) as store:
             return store.execute("PRAGMA user_version").fetchone()[0]

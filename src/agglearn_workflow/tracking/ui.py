@@ -34,14 +34,12 @@ def main() -> None:
 
 
 def port_of(text: str) -> int:
-    """A port number from the command line. Anything else ends the process with one line."""
     if not (text.isdecimal() and 0 < int(text) < 2**16):
         sys.exit(f"agglearn: port {text!r} is not a number from 1 to 65535; for example: make ui PORT=5001")
     return int(text)
 
 
 def print_links(uri: str, port: int) -> None:
-    """Print for each source where the runs of its experiments will be, in the order of `config/references.yaml`."""
     import mlflow
 
     mlflow.set_tracking_uri(uri)
@@ -58,7 +56,7 @@ def print_links(uri: str, port: int) -> None:
 
 
 def create_app() -> Any:
-    """MLflow's server with the site beside it: the app that `mlflow server --app-name agglearn` finds among entry points."""
+    """MLflow's server with the site beside it. `mlflow server --app-name agglearn` finds it among entry points."""
     from flask import send_from_directory
     from mlflow.server import app
 
