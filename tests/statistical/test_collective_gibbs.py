@@ -155,7 +155,7 @@ def test_joint_distribution_of_tables_and_counts():
 
 def test_joint_distribution_notices_counts_that_were_not_seen():
     def wrong(chain):
-        chain.evidence[1][:, 0] += 3
+        chain.evidence.nodes.counts[:, 0] += 3
 
     assert geweke(wrong, rounds=4000) > 8
 

@@ -141,7 +141,7 @@ def test_changes_rerun_what_depends_on_them(project, first):
     changed = {k for k in after if after[k] != before.get(k)}
     of_bank = runs_of(project, dataset="bank")
     assert of_bank
-    assert of_bank <= changed
+    assert not [r for r in project.records() if r["run"] in of_bank - changed]
     assert {r["dataset"] for r in project.records() if r["run"] in changed - of_bank} == {
         "adult", "walkers", "regions", "criteo_attribution",  # whose experiment extends Table 4
     }  # fmt: skip

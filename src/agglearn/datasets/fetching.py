@@ -88,8 +88,8 @@ class Fetcher:
         tried, wrong = [], []
         for route in routes:
             try:
-                if file := bring(route):
-                    return file
+                if obtained := bring(route):
+                    return obtained
             except ChecksumMismatch as error:
                 wrong.append(str(error))
                 print(f"agglearn: {error}", file=self.terminal)

@@ -73,7 +73,8 @@ class BoostedTreesSkyline(RecordClassifier):
         return codes
 
     def _predict_positive(self, X: pd.DataFrame | np.ndarray) -> np.ndarray:
-        return self._trees.predict_proba(self._codes(X))[:, 1]
+        codes = self._codes(X)  # NotFittedError where nothing is fitted
+        return self._trees.predict_proba(codes)[:, 1]
 
     def save(self, folder: str | Path) -> None:  # with the trees in the format of skops, of the extra `workflow`
         check_is_fitted(self)

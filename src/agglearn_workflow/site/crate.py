@@ -52,8 +52,9 @@ def write(plan: Plan, datasets: list[dict], commit: str, out: Path) -> None:
 
 def command(plan: Plan, name: str) -> str:
     scale = plan.config["scale"]
-    arguments = name if scale == "default" else f'"{name} --config scale={scale}"'
-    return f"make reproduce ARGS={arguments}"
+    if scale == "default":
+        return f"make reproduce ARGS={name}"
+    return f'make reproduce ARGS="{name} --config scale={scale}"'
 
 
 def _file(name: str, path: str | None = None) -> dict:

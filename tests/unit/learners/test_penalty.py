@@ -135,7 +135,7 @@ def on_clusters():
     model = LogisticOnClusters(OptimalQuantizer(0.999), [L2], max_iter=1000, random_state=1).fit(RECORDS)
     rest = split_validation(200, 0.2, derive_generator("validation", 1))[1]
     weights, intercept = model.tries_[0]
-    clusters = model._one_hot(model._clusters(RECORDS.codes)).toarray()
+    clusters = model._one_hot(model._positions(RECORDS.codes)).toarray()
     used = clusters.any(axis=0)
     assert used.sum() == 5
     return np.append(weights[used], intercept)[None], binary(clusters[np.ix_(rest, used)], Y[rest])
