@@ -76,8 +76,8 @@ def test_failed_and_missing_cells_are_stated(small):
 
 
 def test_a_figure_and_a_claim_that_fail_leave_the_site(small):
-    draws = 'as marks."""\n    table'
-    fails = draws.replace("table", 'raise ValueError("no ink")\n    table')
+    draws = "def dots(chart: Chart) -> Figure | None:\n"
+    fails = f'{draws}    raise ValueError("no ink")\n'
     small.edit("src/agglearn_workflow/figures/drawing.py", draws, fails)
     selector = {"method": "threshold", "measure": "accuracy"}
     claim = {"source": "spike", "experiment": "spike_regions", "claim": "c", "place": "p", "value": selector}
