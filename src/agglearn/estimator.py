@@ -220,6 +220,6 @@ def choose_best(scores: Sequence[float] | np.ndarray) -> int:
 def check_labels(y: Sequence | np.ndarray, classes: np.ndarray) -> np.ndarray:
     """(n,) labels. DataError for one that is not among the classes."""
     y = np.asarray(y)
-    if other := y[~np.isin(y, classes)].tolist():
-        raise DataError(f"y: {other[0]!r} is no label of this model; its labels are {', '.join(map(str, classes))}")
+    if unknown := y[~np.isin(y, classes)].tolist():
+        raise DataError(f"y: {unknown[0]!r} is no label of this model; its labels are {', '.join(map(str, classes))}")
     return y

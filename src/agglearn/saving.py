@@ -301,12 +301,12 @@ def _fits(value: object, hint: Any) -> bool:
 
 def expect(model: object, **expected: type | tuple[str, tuple]) -> None:
     """Refuse learned attributes of other types or shapes. Kernels do not check bounds, so this does."""
-    for name, what in expected.items():
+    for name, declared in expected.items():
         value, label = getattr(model, name, None), f"{type(model).__name__}.{name}"
-        if isinstance(what, tuple):
-            _check_array(value, *what, label)
+        if isinstance(declared, tuple):
+            _check_array(value, *declared, label)
         else:
-            _check_type(value, what, label)
+            _check_type(value, declared, label)
 
 
 def _check_type(value: object, expected: type, label: str) -> None:

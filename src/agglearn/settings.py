@@ -112,11 +112,11 @@ def parameters(target: Any) -> dict[str, Parameter] | None:
         hints = typing.get_type_hints(target, include_extras=True)
         needed = target.__required_keys__
         return {k: Parameter(bare(h), REQUIRED if k in needed else None) for k, h in hints.items()}
-    given = inspect.signature(target).parameters
-    if any(p.kind is p.VAR_KEYWORD for p in given.values()):
+    signature = inspect.signature(target).parameters
+    if any(p.kind is p.VAR_KEYWORD for p in signature.values()):
         return None
-    unchecked = {k for k, p in given.items() if p.annotation is p.empty or UNCHECKED in _marks(p.annotation)}
-    return {k: Parameter(Any if k in unchecked else p.annotation, p.default) for k, p in given.items()}
+    unchecked = {k for k, p in signature.items() if p.annotation is p.empty or UNCHECKED in _marks(p.annotation)}
+    return {k: Parameter(Any if k in unchecked else p.annotation, p.default) for k, p in signature.items()}
 
 
 def check(target: Any, given: Mapping, prefix: str = "") -> None:
@@ -200,21 +200,21 @@ def values_at_fault(
         if mark is None or value is None:
             continue
         beside = given.get(mark.parameter, declared[mark.parameter].default)
-        for _, other in reading.variants(beside, "") if beside is not REQUIRED else ():
-            for here, one in reading.variants(value, path):
-                yield from mark.faults(one, other, here, reading)
+        for _, variant in reading.variants(beside, "") if beside is not REQUIRED else ():
+            for inner_path, inner in reading.variants(value, path):
+                yield from mark.faults(inner, variant, inner_path, reading)
 
 
 def faults(value: Any, hint: Any, path: str, reading: Runtime) -> Iterator[Fault]:
     """Paths within a value where its type does not allow it, and what is allowed there."""
-    for here, one in reading.variants(value, path):
+    for inner_path, inner in reading.variants(value, path):
         arms = _arms(hint)
-        if not any(_allows(arm, one, reading) for arm in arms):
-            container = next((a for a in arms if _contains(a, one)), None)
+        if not any(_allows(arm, inner, reading) for arm in arms):
+            container = next((a for a in arms if _contains(a, inner)), None)
             if container is None:
-                yield here, reading.describe_misplaced(one, " or ".join(map(type_words, arms)))
+                yield inner_path, reading.describe_misplaced(inner, " or ".join(map(type_words, arms)))
             else:
-                yield from _within(one, container, here, reading)
+                yield from _within(inner, container, inner_path, reading)
 
 
 def meant(wrong: object, allowed: Iterable) -> str:
@@ -231,7 +231,7 @@ def bare(hint: Any) -> Any:
 
 def _arms(hint: Any) -> tuple:
     if typing.get_origin(hint) in (Union, types.UnionType):
-        return tuple(arm for one in typing.get_args(hint) for arm in _arms(one))
+        return tuple(arm for member in typing.get_args(hint) for arm in _arms(member))
     return (hint,)
 
 
@@ -246,7 +246,7 @@ def _allows(hint: Any, value: Any, reading: Runtime) -> bool:
         base, *marks = typing.get_args(hint)
         return _allows(base, value, reading) and all(value in m for m in marks if isinstance(m, Range | OneOf))
     if origin is Literal:
-        return any(type(value) is type(one) and value == one for one in typing.get_args(hint))
+        return any(type(value) is type(literal) and value == literal for literal in typing.get_args(hint))
     if hint in (None, types.NoneType):
         return value is None
     if hint is bool:
@@ -275,8 +275,8 @@ def _within(value: Any, hint: Any, path: str, reading: Runtime) -> Iterator[Faul
         each = [*args[:1]] * len(value) if base is list or Ellipsis in args else args
         if args and len(each) != len(value):
             yield path, f"{reprlib.repr(value)} is not allowed; it must be {type_words(hint)}"
-        for i, (inner, one) in enumerate(zip(value, each, strict=False)):
-            yield from faults(inner, one, f"{path}.{i}", reading)
+        for i, (inner, kind) in enumerate(zip(value, each, strict=False)):
+            yield from faults(inner, kind, f"{path}.{i}", reading)
     elif base is dict:
         key_hint, value_hint = args or (Any, Any)
         for key, inner in value.items():

@@ -1,7 +1,7 @@
 """The table of measurements: its columns, and the file of a batch."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import pyarrow as pa
@@ -40,10 +40,3 @@ def write_batch(tables: Mapping[Run, pa.Table], out: str | Path, **metadata: str
     with storage.atomic_file(out) as work:
         table = pa.concat_tables(tables.values()).replace_schema_metadata(metadata)
         pq.write_table(table, work, compression="zstd")
-
-
-def is_batch_of(path: str | Path, runs: Iterable[Run], from_archive: bool) -> bool:
-    """Whether a file has the runs, computed or from the archive, and not those of another scale in the same folder."""
-    metadata = pq.read_schema(path).metadata or {}
-    keys = json.loads(metadata.get(b"recipes", b"{}")).keys()
-    return keys == {run.key for run in runs} and (b"marks" in metadata) == from_archive

@@ -56,10 +56,10 @@ def _agreement(experiment: dict, table: pd.DataFrame) -> list[str]:
     }
     if not sum(counts.values()):
         return [f"They are not compared: {reason}."] if not margins else []
-    shown = ", ".join(f"{n} {what}" for what, n in counts.items() if n)
+    listed = ", ".join(f"{n} {outcome}" for outcome, n in counts.items() if n)
     sizes = ", ".join(f"{m:g} ({measure_name(name)})" for name, m in margins.items())
     chance = summary.missed_by_chance(table, experiment)
-    sentences = [f"Of {sum(counts.values())} printed numbers {shown}. Margins: {sizes}; {reason}."]
+    sentences = [f"Of {sum(counts.values())} printed numbers {listed}. Margins: {sizes}; {reason}."]
     if not table.loc[table["outcome"].notna(), "low"].notna().any():
         return sentences
     return [

@@ -155,8 +155,8 @@ def conclude(results: str | Path, folder: str | Path, names: list[str], out: str
 
 
 def as_text(markdown: str) -> str:
-    title, *rest = markdown.splitlines()
-    rows = [[cell.strip().replace("**", "") for cell in row[1:-1].split(" | ")] for row in rest if row.startswith("|")]
+    title, *lines = markdown.splitlines()
+    rows = [[cell.strip().replace("**", "") for cell in row[1:-1].split(" | ")] for row in lines if row.startswith("|")]
     head, *body = [row for row in rows if not row[0].startswith("---")]
     above, below = zip(*map(_two_lines, head), strict=True)
     repeated = [text if i == 0 or text != above[i - 1] else "" for i, text in enumerate(above)]

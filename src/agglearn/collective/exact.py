@@ -116,8 +116,11 @@ class TableMessagePassing:
         for c in order[1:]:
             tables, rows, columns, value = self.edges[c]
             with np.errstate(invalid="ignore"):
-                given = value + self.beliefs[c][columns] - self.messages[c][rows]
-            joint = np.where(np.isfinite(given), given, -np.inf) + log_posterior[model.rooted.parent[c]][rows]
+                log_conditional = value + self.beliefs[c][columns] - self.messages[c][rows]
+            joint = (
+                np.where(np.isfinite(log_conditional), log_conditional, -np.inf)
+                + log_posterior[model.rooted.parent[c]][rows]
+            )
             mean[c, : tables.shape[1], : tables.shape[2]] = np.tensordot(np.exp(joint), tables, 1)
             log_posterior[c] = _reduce(joint, columns, len(self.node_tables[c]), False)
         return [t.copy() for t in model.split_edges(mean)]
@@ -136,14 +139,14 @@ def _refuse_many(name: str, total: int, n_cells: int, max_tables: int) -> None:
 
 def compositions(total: int, n_terms: int) -> np.ndarray:
     """(k, n_terms) all ways to write `total` as an ordered sum of non-negative integers, in ascending order."""
-    left = np.array([total])
+    remaining = np.array([total])
     columns: list[np.ndarray] = []
     for _ in range(n_terms - 1):
-        row = np.repeat(np.arange(len(left)), left + 1)
-        value = np.arange(len(row)) - np.repeat(np.cumsum(left + 1) - (left + 1), left + 1)
+        row = np.repeat(np.arange(len(remaining)), remaining + 1)
+        value = np.arange(len(row)) - np.repeat(np.cumsum(remaining + 1) - (remaining + 1), remaining + 1)
         columns = [c[row] for c in columns] + [value]
-        left = left[row] - value
-    return np.stack([*columns, left], axis=1)
+        remaining = remaining[row] - value
+    return np.stack([*columns, remaining], axis=1)
 
 
 def _table_indices(margins: np.ndarray, tables: np.ndarray) -> np.ndarray:

@@ -96,8 +96,8 @@ class _Smoother:
             if t < len(filtered) - 1:
                 a = self.steps[t]
                 vector, matrix = a @ vector, a @ matrix @ a.T
-            rest = np.eye(size) - gain @ cov
-            vector, matrix = innovation + rest @ vector, gain + rest @ matrix @ rest.T
+            complement = np.eye(size) - gain @ cov
+            vector, matrix = innovation + complement @ vector, gain + complement @ matrix @ complement.T
             means[t] = mean + cov @ vector
             variances[t] = np.maximum(np.diag(cov) - ((cov @ matrix) * cov.T).sum(axis=1), 0)
         return means, variances

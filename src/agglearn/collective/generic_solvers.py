@@ -116,11 +116,11 @@ def infer_cvxpy(
     try:
         with warnings.catch_warnings(action="ignore"):  # the status below covers them
             program.get_problem_data(cp.CLARABEL, canon_backend="SCIPY")  # cached for `solve`
-            left = _seconds_left(deadline, time_limit)
+            seconds = _seconds_left(deadline, time_limit)
             options = dict.fromkeys(
                 ("tol_gap_rel", "tol_gap_abs", "tol_feas"), max(CLARABEL_FACTOR * tol, CLARABEL_MIN)
             )
-            options |= {"time_limit": left} if time_limit else {}
+            options |= {"time_limit": seconds} if time_limit else {}
             program.solve(solver=cp.CLARABEL, canon_backend="SCIPY", **options)
     except cp.error.SolverError:
         raise AgglearnError("generic-cvxpy: Clarabel failed on this problem") from None
@@ -129,7 +129,7 @@ def infer_cvxpy(
             problem.refuse_impossible()
         if program.status != cp.USER_LIMIT:
             raise AgglearnError(f"generic-cvxpy: Clarabel ended with {program.status}")
-        late = program.solver_stats.solve_time >= left
+        late = program.solver_stats.solve_time >= seconds
         raise _limit_error(time_limit if late else None, program.solver_stats.num_iters)
     return _result(problem, layout, x.value / UNIT, program.solver_stats.num_iters, tol)
 
@@ -163,9 +163,9 @@ def infer_ipopt(
         else:
             conditions.append(z - ca.DM(y))
             n_exact += len(y)
-    own = {"print_level": 0, "sb": "yes", "tol": IPOPT_FACTOR * tol, "max_iter": max_iter}
+    ipopt = {"print_level": 0, "sb": "yes", "tol": IPOPT_FACTOR * tol, "max_iter": max_iter}
     n_sums = layout.sums.shape[0] + 1
-    options = {"ipopt": own, "print_time": False}
+    options = {"ipopt": ipopt, "print_time": False}
     if time_limit:
         options["iteration_callback"] = _make_alarm(ca, deadline, v.numel(), n_sums + n_exact)
     edges, nodes = problem.start.pairs()[tuple(layout.edge_cells.T)], problem.start.marginals.reshape(-1)
@@ -190,10 +190,10 @@ def infer_ipopt(
 
 def _seconds_left(deadline: float, limit: float | None) -> float:
     """Seconds left for the next step of the set-up, else Stopped. A step that has started is finished."""
-    left = deadline - time.monotonic()
-    if left <= 0:
+    seconds = deadline - time.monotonic()
+    if seconds <= 0:
         raise _limit_error(limit, 0)
-    return left
+    return seconds
 
 
 def _make_alarm(ca: ModuleType, deadline: float, variables: int, conditions: int) -> Any:

@@ -168,14 +168,14 @@ def _round_nodes(problem: Problem, fixed: np.ndarray, nodes: Sequence[np.ndarray
     for i, z in enumerate(nodes):
         counts = fixed[i, : len(z)]
         n, free = np.where(np.isnan(counts), 0.0, counts), np.where(np.isnan(counts), z, 0.0)
-        rest = problem.M - n.sum()
-        if rest < 0 or (rest > 0 and free.sum() <= 0):
+        remaining = problem.M - n.sum()
+        if remaining < 0 or (remaining > 0 and free.sum() <= 0):
             raise DataError(f"node {i}: exact counts add up to {n.sum():g}, the population has {problem.M:g}")
         if (n != np.round(n)).any():
             raise DataError(f"node {i}: sampling needs whole exact counts; round them, or declare their noise")
-        if rest > 0:
-            free *= rest / free.sum()
-            n += round_to_totals(free, rest)
+        if remaining > 0:
+            free *= remaining / free.sum()
+            n += round_to_totals(free, remaining)
         rounded[i, : len(z)] = n
     return rounded
 

@@ -50,22 +50,22 @@ def draw_delta(low, high, n_cells, signs, log_phi, powers, codes, counts, parame
         weight *= math.exp(log_step_ratio(last, n_cells, signs, log_phi, powers, codes, counts, parameters, n))
         last += 1
         total += weight
-    rest = uniform * total - 1.0
-    if rest < 0:
+    remaining = uniform * total - 1.0
+    if remaining < 0:
         return mode
     weight, delta = 1.0, mode
     while delta > first:
         delta -= 1
         weight *= math.exp(-log_step_ratio(delta, n_cells, signs, log_phi, powers, codes, counts, parameters, n))
-        rest -= weight
-        if rest < 0:
+        remaining -= weight
+        if remaining < 0:
             return delta
     weight, delta = 1.0, mode
     while delta < last:
         weight *= math.exp(log_step_ratio(delta, n_cells, signs, log_phi, powers, codes, counts, parameters, n))
         delta += 1
-        rest -= weight
-        if rest < 0:
+        remaining -= weight
+        if remaining < 0:
             return delta
     return mode
 
@@ -113,10 +113,10 @@ def choose_cycle(tree, sizes, log_tables, table_index, evidence, cells, signs, l
         for turn in range(2):
             before, is_free = column if turn == 0 else row, False
             for _ in range(8 * max(rows, columns)):
-                other = rng.integers(0, columns if turn == 0 else rows)
-                i, j = (row, other) if turn == 0 else (other, column)
+                candidate = rng.integers(0, columns if turn == 0 else rows)
+                i, j = (row, candidate) if turn == 0 else (candidate, column)
                 is_exact = evidence.has_edges and evidence.edges.codes[c, i, j] == EXACT
-                if other != before and log_tables[table_index[c], i, j] > -math.inf and not is_exact:
+                if candidate != before and log_tables[table_index[c], i, j] > -math.inf and not is_exact:
                     is_free = True
                     break
             if not is_free:
@@ -124,7 +124,7 @@ def choose_cycle(tree, sizes, log_tables, table_index, evidence, cells, signs, l
             cells[n_cells, 0], cells[n_cells, 1], cells[n_cells, 2] = c, i, j
             signs[n_cells] = 1 if turn == 0 else -1
             n_cells += 1
-            row, column = (row, other) if turn == 0 else (other, column)
+            row, column = (row, candidate) if turn == 0 else (candidate, column)
         if last[row] >= 0:
             break
     first = last[row]
@@ -146,11 +146,11 @@ def choose_shift(node, tree, sizes, old, new, cells, signs, rng):
         edge = node if upward else tree.children[q]
         if tree.parent[edge] < 0:
             continue
-        other = rng.integers(0, sizes[tree.parent[node] if upward else edge])
+        opposite = rng.integers(0, sizes[tree.parent[node] if upward else edge])
         for s in range(2):
             state = old if s == 0 else new
             cells[n_cells, 0] = edge
-            cells[n_cells, 1], cells[n_cells, 2] = (other, state) if upward else (state, other)
+            cells[n_cells, 1], cells[n_cells, 2] = (opposite, state) if upward else (state, opposite)
             signs[n_cells] = -1 if s == 0 else 1
             n_cells += 1
     return n_cells
@@ -187,12 +187,12 @@ def fill_cells(
 @njit(cache=True)
 def pick(weights, total, uniform):
     """Return an index, with a probability in proportion to its weight."""
-    rest, index = uniform * total, -1
+    remaining, index = uniform * total, -1
     for k in range(weights.size):
         if weights[k] > 0:
             index = k
-            rest -= weights[k]
-            if rest < 0:
+            remaining -= weights[k]
+            if remaining < 0:
                 break
     return index
 

@@ -165,14 +165,14 @@ def log_sweep(log_tables, tables, log_scales, table_index, tree, potentials, con
 
 
 @njit(cache=True)
-def center_covariances(root, marginals, collected, rest, out):
+def center_covariances(root, marginals, collected, outside, out):
     """Write marginals · (term of the subtree + term of the rest − mean) to `out` (N, L). Returns the mean."""
     mean = 0.0
     for j in range(out.shape[1]):
         mean += marginals[root, j] * collected[root, j]
     for c in range(out.shape[0]):
         for j in range(out.shape[1]):
-            out[c, j] = marginals[c, j] * (collected[c, j] + rest[c, j] - mean)
+            out[c, j] = marginals[c, j] * (collected[c, j] + outside[c, j] - mean)
     return mean
 
 
@@ -181,7 +181,7 @@ def covariance_product(tables, table_index, tree, messages, v, out):
     """Write Cov(1[x_c = j], Σ v(x)) to `out` (N, L), for v (N, L). The messages are those of a sweep."""
     (n, size), order, parent = v.shape, tree.order, tree.parent
     subtree, context, raw_up, raw_down, marginals = messages
-    above, rest, scratch = np.zeros((n, size)), np.zeros((n, size)), np.empty(size)
+    above, outside, scratch = np.zeros((n, size)), np.zeros((n, size)), np.empty(size)
     collected = v.copy()
     for k in range(n - 1, 0, -1):
         c = order[k]
@@ -195,11 +195,11 @@ def covariance_product(tables, table_index, tree, messages, v, out):
     for k in range(1, n):
         c, p = order[k], parent[order[k]]
         for i in range(size):
-            scratch[i] = context[c, i] * (collected[p, i] - above[c, i] + rest[p, i])
-        matvec_transposed(tables[table_index[c]], scratch, rest[c])
+            scratch[i] = context[c, i] * (collected[p, i] - above[c, i] + outside[p, i])
+        matvec_transposed(tables[table_index[c]], scratch, outside[c])
         for j in range(size):
-            rest[c, j] = rest[c, j] / raw_down[c, j] if raw_down[c, j] > 0.0 else 0.0
-    center_covariances(order[0], marginals, collected, rest, out)
+            outside[c, j] = outside[c, j] / raw_down[c, j] if raw_down[c, j] > 0.0 else 0.0
+    center_covariances(order[0], marginals, collected, outside, out)
 
 
 @njit(cache=True, fastmath=FAST)
@@ -222,7 +222,7 @@ def edge_covariance_product(tables, table_index, tree, messages, pairs, v, w, ou
     """Write covariances of nodes, and of edges (N, L, L), for a direction (v, w) of node and edge potentials."""
     (n, size), order, parent = v.shape, tree.order, tree.parent
     subtree, context, raw_up, raw_down, marginals = messages
-    above, rest = np.zeros((n, size)), np.zeros((n, size))
+    above, outside = np.zeros((n, size)), np.zeros((n, size))
     collected = v.copy()
     for k in range(n - 1, 0, -1):
         c, p = order[k], parent[order[k]]
@@ -235,20 +235,20 @@ def edge_covariance_product(tables, table_index, tree, messages, pairs, v, w, ou
             collected[p, i] += above[c, i]
     for k in range(1, n):
         c, p = order[k], parent[order[k]]
-        table, extra, into = tables[table_index[c]], w[c], rest[c]
+        table, extra, into = tables[table_index[c]], w[c], outside[c]
         for i in range(size):
             a = context[c, i]
             if a != 0.0:
-                shared, row, extra_row = collected[p, i] - above[c, i] + rest[p, i], table[i], extra[i]
+                shared, row, extra_row = collected[p, i] - above[c, i] + outside[p, i], table[i], extra[i]
                 for j in range(size):
                     into[j] += a * row[j] * (shared + extra_row[j])
         for j in range(size):
             into[j] = into[j] / raw_down[c, j] if raw_down[c, j] > 0.0 else 0.0
-    mean = center_covariances(order[0], marginals, collected, rest, out)
+    mean = center_covariances(order[0], marginals, collected, outside, out)
     for k in range(1, n):
         c, p = order[k], parent[order[k]]
         for i in range(size):
-            shared = collected[p, i] - above[c, i] + rest[p, i] - mean
+            shared = collected[p, i] - above[c, i] + outside[p, i] - mean
             for j in range(size):
                 out_pairs[c, i, j] = pairs[c, i, j] * (shared + w[c, i, j] + collected[c, j])
 
@@ -359,7 +359,7 @@ def run_naive_round(tables, table_index, tree, degrees, states, evidence, popula
     order, parent, children, bounds = tree.order, tree.parent, tree.children, tree.bounds
     up, down, potentials, z, row_sums, column_sums = state
     n, size = up.shape
-    parent_factors, child_factors, into, other, new = np.empty((5, size))
+    parent_factors, child_factors, into, scratch, new = np.empty((5, size))
     for turn in range(2 * n):
         upward = turn < n
         c = order[n - 1 - turn] if upward else order[turn - n]
@@ -381,11 +381,11 @@ def run_naive_round(tables, table_index, tree, degrees, states, evidence, popula
             for x in range(size):
                 old[x] = (1 - damping) * old[x] + damping * new[x] / total
         target = p if upward else c
-        own = bounds[target] - 2  # the edge itself, then the edge above the target, then those to its children
-        for q in range(own, bounds[target + 1]):
-            k = c if q == own else target if q == own + 1 else children[q]
-            if q == own or (k != c and parent[k] >= 0):
-                _update_table(k, tree, states, population, damping, state, into, other)
+        first = bounds[target] - 2  # the edge itself, then the edge above the target, then those to its children
+        for q in range(first, bounds[target + 1]):
+            k = c if q == first else target if q == first + 1 else children[q]
+            if q == first or (k != c and parent[k] >= 0):
+                _update_table(k, tree, states, population, damping, state, into, scratch)
 
 
 @njit(cache=True)

@@ -67,9 +67,9 @@ class TreeModel(PaddedTree):
         """
         conditionals, first = self.beliefs.conditionals()
         x = np.empty((n, self.n_nodes), np.int64)
-        root, *rest = self.rooted.order
+        root, *below = self.rooted.order
         x[:, root] = rng.choice(self.size, n, p=first)
-        for node in rest:
+        for node in below:
             steps = conditionals[node].cumsum(axis=1)
             u = rng.random(n) * steps[x[:, self.rooted.parent[node]], -1]
             x[:, node] = (steps[x[:, self.rooted.parent[node]]] <= u[:, None]).sum(axis=1)
@@ -85,10 +85,10 @@ class TreeModel(PaddedTree):
         population_size, rng : int, numpy.random.Generator
         """
         conditionals, first = self.beliefs.conditionals()
-        root, *rest = self.rooted.order
+        root, *below = self.rooted.order
         counts = {root: rng.multinomial(population_size, first / first.sum())}
         tables = np.zeros((self.n_nodes, self.size, self.size), np.int64)
-        for node in rest:
+        for node in below:
             sums = conditionals[node].sum(axis=1, keepdims=True)
             probabilities = np.where(sums > 0, conditionals[node] / np.where(sums > 0, sums, 1), 1 / self.size)
             tables[node] = rng.multinomial(counts[self.rooted.parent[node]], probabilities)

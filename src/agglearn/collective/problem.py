@@ -245,31 +245,31 @@ class Problem:
 
 def _iterate_observed(model: TreeModel, counts: list[FlowCounts], population_size: float) -> Iterator[tuple]:
     """(noise, cells, y) of all observed cells. Repeated Poisson counts are added up."""
-    for given in counts:
-        noise = noise_model(given.noise, given.rate, given.scale)
-        if given.noise == "exact":
-            _check_totals(given, population_size)
-        for first, padded in ((0, _pad_nodes(model, given)), (model.n_nodes * model.size, _pad_edges(model, given))):
+    for flows in counts:
+        noise = noise_model(flows.noise, flows.rate, flows.scale)
+        if flows.noise == "exact":
+            _check_totals(flows, population_size)
+        for first, padded in ((0, _pad_nodes(model, flows)), (model.n_nodes * model.size, _pad_edges(model, flows))):
             if not padded.size:
                 continue
             flat = padded.reshape(len(padded), -1)
-            if given.noise == "poisson" and len(flat) > 1:
+            if flows.noise == "poisson" and len(flat) > 1:
                 repeats = (~np.isnan(flat)).sum(axis=0)
                 total = np.nansum(flat, axis=0)
                 for k in np.unique(repeats[repeats > 0]):
                     cells = np.flatnonzero(repeats == k)
-                    yield Poisson(given.rate * float(k)), cells + first, total[cells]
+                    yield Poisson(flows.rate * float(k)), cells + first, total[cells]
                 continue
-            if given.noise == "exact":
+            if flows.noise == "exact":
                 flat = flat[:1] if (np.nan_to_num(flat) == np.nan_to_num(flat[:1])).all() else flat
             _, cells = np.nonzero(~np.isnan(flat))
             yield noise, cells + first, flat[~np.isnan(flat)]
 
 
-def _check_totals(given: FlowCounts, population_size: float) -> None:
+def _check_totals(flows: FlowCounts, population_size: float) -> None:
     """Raise DataError if a complete exact table does not add up to M."""
     for kind in ("node", "edge"):
-        for repeat in given.repeats(kind):
+        for repeat in flows.repeats(kind):
             for k, table in enumerate(repeat):
                 if not np.isnan(table).any() and abs(table.sum() - population_size) > 1e-9 * population_size:
                     raise DataError(
@@ -278,9 +278,9 @@ def _check_totals(given: FlowCounts, population_size: float) -> None:
                     )
 
 
-def _pad_nodes(model: TreeModel, given: FlowCounts) -> np.ndarray:
+def _pad_nodes(model: TreeModel, flows: FlowCounts) -> np.ndarray:
     """(R, N, L) node counts, NaN where nothing was observed."""
-    counts = given.repeats("node")
+    counts = flows.repeats("node")
     if not counts.size:
         return counts
     if counts.shape[1] != model.n_nodes or counts.shape[2] != model.size:
@@ -290,9 +290,9 @@ def _pad_nodes(model: TreeModel, given: FlowCounts) -> np.ndarray:
     return np.where(model.states, counts, np.nan)
 
 
-def _pad_edges(model: TreeModel, given: FlowCounts) -> np.ndarray:
+def _pad_edges(model: TreeModel, flows: FlowCounts) -> np.ndarray:
     """(R, N, L, L) edge counts by child, parent's state first."""
-    counts = given.repeats("edge")
+    counts = flows.repeats("edge")
     if not counts.size:
         return counts
     expected = tuple(max(t.shape[k] for t in model.log_potentials) for k in (0, 1))

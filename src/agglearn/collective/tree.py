@@ -117,6 +117,8 @@ def _count_states(edges: list[tuple[int, int]], tables: list[np.ndarray]) -> np.
         raise DataError(f"{len(edges)} edges but {len(tables)} tables of log-potentials; give one for each")
     sizes: dict[int, int] = {}
     for (i, j), table in zip(edges, tables, strict=True):
+        if min(i, j) < 0:
+            raise DataError(f"node {min(i, j)}: nodes are numbered from 0")
         if table.ndim != 2 or np.isnan(table).any() or (table == np.inf).any():
             raise DataError(f"edge {i}–{j}: log-potentials must be a table of numbers or −inf, got shape {table.shape}")
         for node, size in zip((i, j), table.shape, strict=True):
@@ -133,16 +135,16 @@ def _root(n: int, edges: list[tuple[int, int]]) -> Rooted:
     neighbours: list[list[tuple[int, int, bool]]] = [[] for _ in range(n)]  # (edge, node, whether the edge is reversed)
     connected = DisjointSet(range(n))
     for e, (i, j) in enumerate(edges):
-        if min(i, j) < 0 or not connected.merge(i, j):
+        if not connected.merge(i, j):
             raise DataError(f"edge {i}–{j} closes a cycle; a tree is required (or use a junction tree: from_cliques)")
         neighbours[i].append((e, j, False))
         neighbours[j].append((e, i, True))
     order, parent, edge, flipped = [0], np.full(n, -1), np.full(n, -1), np.zeros(n, bool)
     for node in order:
-        for e, other, reverse in neighbours[node]:
+        for e, neighbour, reverse in neighbours[node]:
             if e != edge[node]:
-                parent[other], edge[other], flipped[other] = node, e, reverse
-                order.append(other)
+                parent[neighbour], edge[neighbour], flipped[neighbour] = node, e, reverse
+                order.append(neighbour)
     if len(order) < n:
         cut = sorted(set(range(n)) - set(order))[0]
         raise DataError(f"node {cut} is not connected with node 0; a tree is required")

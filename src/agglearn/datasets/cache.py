@@ -1,14 +1,15 @@
 """Files that were downloaded or built, each checked, with a note on the route by which it came."""
 
+import inspect
 import os
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Self
 
 from agglearn import local_files
 from agglearn.datasets.content import content_digest
 from agglearn.errors import DataError
+from agglearn.registry import resolve
 from agglearn.storage import digest, file_digest, read_json, write_json
 
 
@@ -108,8 +109,7 @@ def key(route: dict) -> str:
 
 
 def _code_digests(function: str) -> list[str]:
-    module = find_spec(function.rpartition(".")[0])
-    folder = Path(str(module and module.origin)).parent
+    folder = Path(inspect.getfile(resolve(function))).parent
     return [file_digest(path) for path in sorted(folder.glob("*.py"))]
 
 

@@ -137,9 +137,9 @@ class Census(Stored):
             mean = centre.groupby(centre["region"].str[:2])[["x", "y", "z"]].mean()
             regions[["x", "y", "z"]] = mean.reindex(regions["state"]).to_numpy()
         region_of = dict(zip(links["county"], links["region"], strict=True))
-        whole = links[links["state"].isin(WHOLE_STATES)].groupby("state")["region"].first().to_dict()
+        region_of_state = links[links["state"].isin(WHOLE_STATES)].groupby("state")["region"].first().to_dict()
         for year, spec in (self.votes or {}).items():
-            for party, counts in votes_of(files[spec["file"]], spec, region_of, whole, len(regions)).items():
+            for party, counts in votes_of(files[spec["file"]], spec, region_of, region_of_state, len(regions)).items():
                 regions[f"{party}_{year}"] = counts
         if self.covariates:
             means = county_means(files[self.covariates["file"]], self.covariates, region_of, len(regions))
@@ -210,12 +210,12 @@ def read_persons(path: Path, region_of: dict[str, int], scale: float = 1.0) -> p
     region = pd.Series(area).map(region_of)
     if unknown := area[region.isna().to_numpy()].tolist():
         raise DataError(f"{path}: PUMA {unknown[0]} is not in the crosswalk; use the crosswalk of its year")
-    arrays = {"region": region.to_numpy(np.int32), "weight": whole(table["PWGTP"]) * scale}
-    arrays |= {c: whole(table[c]) for c in table.column_names if c in NUMBERS + CATEGORIES}
+    arrays = {"region": region.to_numpy(np.int32), "weight": integers(table["PWGTP"]) * scale}
+    arrays |= {c: integers(table[c]) for c in table.column_names if c in NUMBERS + CATEGORIES}
     return pa.table(arrays)
 
 
-def whole(column: pa.ChunkedArray) -> np.ndarray:
+def integers(column: pa.ChunkedArray) -> np.ndarray:
     """Numbers as int32, codes of letters as numbers, missing as `MISSING`."""
     if pa.types.is_string(column.type):  # SOC and NAICS codes: 4739XX
         column = pa.chunked_array([pa.array(pd.to_numeric(column.to_pandas(), errors="coerce"))])
@@ -223,13 +223,13 @@ def whole(column: pa.ChunkedArray) -> np.ndarray:
 
 
 def votes_of(
-    path: Path, spec: VoteColumns, region_of: dict[str, int], whole: dict[str, int], n_regions: int
+    path: Path, spec: VoteColumns, region_of: dict[str, int], region_of_state: dict[str, int], n_regions: int
 ) -> dict[str, np.ndarray]:
     """{D, R: (regions,) votes} of county results. Counties that no region has are logged."""
     raw = pd.read_csv(path)
     county = raw[spec["county"]].astype(str).str.zfill(5)
     county = county.map(lambda c: c if c in region_of else RENAMED.get(c, c))
-    region = county.map(lambda c: whole.get(c[:2], region_of.get(c, np.nan)))
+    region = county.map(lambda c: region_of_state.get(c[:2], region_of.get(c, np.nan)))
     if counties := ", ".join(county[region.isna()]):
         lost = raw.loc[region.isna(), spec["democratic"]].sum()
         logger.info(f"{path.name}: no region has the counties {counties} ({lost:,.0f} votes for D)")

@@ -45,17 +45,17 @@ class Downloads:
         return self.folder / hashlib.sha256(url.encode()).hexdigest()[:16]
 
     def get(self, url: str, name: str, unproven: bool) -> Path:
-        whole = self.path(url)
-        if not whole.exists():
-            partial = whole.with_name(whole.name + ".part")
+        target = self.path(url)
+        if not target.exists():
+            partial = target.with_name(target.name + ".part")
             self.folder.mkdir(parents=True, exist_ok=True)
             self._patiently(url, lambda agent: self._receive(url, partial, name, agent))
             try:
                 _check_plausible(partial, unproven)
-                os.replace(partial, whole)
+                os.replace(partial, target)
             finally:
                 _forget(partial)
-        return whole
+        return target
 
     @contextlib.contextmanager
     def stream(self, url: str) -> Iterator[BinaryIO]:

@@ -55,12 +55,12 @@ def _lock(cache: Path, terminal: TextIO) -> Iterator[None]:
 
 class _Lines:
     def __init__(self, terminal: TextIO) -> None:
-        self.terminal, self.shown = terminal, time.monotonic()
+        self.terminal, self.printed = terminal, time.monotonic()
 
     def __call__(self, name: str, done: int, total: int) -> None:
-        whole = bool(total) and done == total > LARGE
-        if whole or time.monotonic() - self.shown > QUIET:
-            self.shown = time.monotonic()
+        is_complete = bool(total) and done == total > LARGE
+        if is_complete or time.monotonic() - self.printed > QUIET:
+            self.printed = time.monotonic()
             size = f"{100 * done / total:.0f} % of {total / 1e6:,.0f} MB" if total else f"{done / 1e6:,.0f} MB"
             print(f"fetching {name}: {size}", file=self.terminal, flush=True)
 

@@ -97,12 +97,12 @@ class Xor(Simulated):
         n = self.overlay(params)["n"]
         if n % 16:
             raise DataError(f"xor: takes n, a multiple of 16; got {params}")
-        one, two, label = np.repeat([(a, b, k) for a in (0, 1) for b in (0, 1) for k in range(4)], n // 16, axis=0).T
-        three = one ^ two
-        y = (label < 1 + 2 * three).astype(np.int8)
+        x1, x2, label = np.repeat([(a, b, k) for a in (0, 1) for b in (0, 1) for k in range(4)], n // 16, axis=0).T
+        x3 = x1 ^ x2
+        y = (label < 1 + 2 * x3).astype(np.int8)
         order = derive_generator("xor", seed).permutation(n)
-        frame = pd.DataFrame({"x1": one, "x2": two, "x3": three}).astype(str).iloc[order].reset_index(drop=True)
-        return Population(frame, y[order], (0.25 + 0.5 * three)[order])
+        frame = pd.DataFrame({"x1": x1, "x2": x2, "x3": x3}).astype(str).iloc[order].reset_index(drop=True)
+        return Population(frame, y[order], (0.25 + 0.5 * x3)[order])
 
 
 @dataclass(frozen=True)

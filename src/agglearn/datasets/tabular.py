@@ -162,9 +162,9 @@ def label_of(frame: pd.DataFrame, spec: dict, source: str) -> np.ndarray:
         is_positive = as_text(column).isin(as_text(pd.Series(positive)))
         if not is_positive.any():
             raise DataError(f"{source}: label {name!r} never has the values {positive}")
-        rest = column[~is_positive].unique().tolist()
-        if not 0 < len(rest) <= min(2, len(positive)):  # a value may be spelt in two ways, as in two files
-            raise DataError(f"{source}: label {name!r} must have two values, besides {positive} it has {rest[:5]}")
+        negatives = column[~is_positive].unique().tolist()
+        if not 0 < len(negatives) <= min(2, len(positive)):  # a value may be spelt in two ways, as in two files
+            raise DataError(f"{source}: label {name!r} must have two values, besides {positive} it has {negatives[:5]}")
         return is_positive.to_numpy().astype(np.int8)
     try:
         return binary_label(column, positive)

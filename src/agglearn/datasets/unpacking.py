@@ -23,11 +23,11 @@ class UnreadablePackedFile(OSError):
 
 
 def unpack(pack: Path, members: str | Sequence[str], target: Path, size: int = 0) -> None:
-    first, *rest = [members] if isinstance(members, str) else members
-    if rest:
+    first, *nested = [members] if isinstance(members, str) else members
+    if nested:
         with atomic_file(target.with_name(target.name + ".inner")) as inner:
             _write(pack, first, inner, size)
-            return unpack(inner, rest, target, size)
+            return unpack(inner, nested, target, size)
     with atomic_file(target) as work:
         _write(pack, first, work, size)
 

@@ -38,15 +38,15 @@ def fourier_sums(turns, weights, offsets, out):
 def _maximum(row):
     """Largest entry, by sixteen maxima, for which a compiler uses vector registers, unlike one."""
     lanes = np.full(LANES, row[0])
-    whole = len(row) // LANES * LANES
-    for start in range(0, whole, LANES):
+    aligned = len(row) // LANES * LANES
+    for start in range(0, aligned, LANES):
         for k in range(LANES):
             v = row[start + k]
             lanes[k] = v if v > lanes[k] else lanes[k]
     top = row[0]
     for k in range(LANES):
         top = max(top, lanes[k])
-    for k in range(whole, len(row)):
+    for k in range(aligned, len(row)):
         top = max(top, row[k])
     return top
 

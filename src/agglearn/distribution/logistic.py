@@ -58,13 +58,15 @@ class MultinomialLogistic(ClassifierMixin, VectorModel):
         self.scale_ = float(np.sqrt(np.mean(np.var(x, axis=0)))) or 1.0
         z = self._scale(x)
         if validation is None:
-            chosen, rest = split_validation(len(z), VALIDATION, derive_generator("held", draw_seed(self.random_state)))
+            chosen, training = split_validation(
+                len(z), VALIDATION, derive_generator("held", draw_seed(self.random_state))
+            )
             scored = z[chosen], codes[chosen]
         else:
             scored = self._scale(validation[0]), np.searchsorted(self.classes_, validation[1])
-            rest = np.arange(len(z))
+            training = np.arange(len(z))
         path = PATH if self.l2 is None else self.l2
-        solve = self._solver(z[rest], codes[rest])
+        solve = self._solver(z[training], codes[training])
         fits = fit_path(path, solve, lambda theta: -_loss(theta, *scored))
         self.l2_, score, start = fits[choose_best([fit.score for fit in fits])]
         self.score_, self.edges_ = -score, at_edge({"l2": (self.l2_, path)})

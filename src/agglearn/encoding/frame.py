@@ -62,8 +62,8 @@ class FrameEncoder(Saved):
         """
         frame, bins, names = as_frame(frame), binning(binning_), set(map(str, categorical))
         hashed = {str(name): buckets for name, buckets in (hashed or {}).items()}
-        for setting, named in (("categorical", names), ("hashed", set(hashed))):
-            if absent := named - set(frame.columns):
+        for setting, columns in (("categorical", names), ("hashed", set(hashed))):
+            if absent := columns - set(frame.columns):
                 raise DataError(f"{setting}: no column {sorted(absent)[0]!r}; there are {list_some(frame.columns)}")
         with one_warning():
             return cls(tuple(fit_column(frame[c], bins, c in names, hashed.get(c), hash_above) for c in frame.columns))

@@ -162,8 +162,8 @@ def _feature(name: str, description: object) -> FeatureEncoder:
         else BinnedEncoder(name, _edges(f"{path}.edges", listed), missing, True)
     )
     if (twice := first_repeated(encoder.labels)) is not None:
-        what = "stands twice, or is the name of the level for everything else"
-        raise ConfigError(f"{path}.values: {twice!r} {what}; leave it out")
+        fault = "stands twice, or is the name of the level for everything else"
+        raise ConfigError(f"{path}.values: {twice!r} {fault}; leave it out")
     return encoder
 
 

@@ -47,14 +47,14 @@ class Estimate:
 
     def p_at_most(self, bound: float) -> np.ndarray:
         """P value of the hypothesis that the mean is at most the bound. 1 without a standard error."""
-        return self._p(bound - self.value)
+        return self._p(bound, 1)
 
     def p_at_least(self, bound: float) -> np.ndarray:
-        return self._p(self.value - bound)
+        return self._p(bound, -1)
 
-    def _p(self, distance: np.ndarray) -> np.ndarray:
-        with np.errstate(invalid="ignore"):
-            p = stdtr(self.df, distance / self.error)
+    def _p(self, bound: float, sign: int) -> np.ndarray:
+        with np.errstate(invalid="ignore"):  # infinite values
+            p = stdtr(self.df, sign * (bound - self.value) / self.error)
         return np.where(np.isnan(p), 1.0, p)
 
 

@@ -154,8 +154,8 @@ def choose_l2(
         return solver(value, solutions.get(value, last))
 
     for k, fold in enumerate(track(folds, "folds")):
-        validation, rest = bags.take(np.sort(fold)), bags.take(np.sort(np.concatenate(folds[:k] + folds[k + 1 :])))
-        fits = fit_path(path, partial(solve, solver_on(rest)), partial(score, validation), stop=False)
+        validation, training = bags.take(np.sort(fold)), bags.take(np.sort(np.concatenate(folds[:k] + folds[k + 1 :])))
+        fits = fit_path(path, partial(solve, solver_on(training)), partial(score, validation), stop=False)
         totals += [len(fold) * fit.score for fit in fits]
         solutions.update({fit.l2: fit.solution for fit in fits})
     best = path[choose_best(totals)]

@@ -23,10 +23,10 @@ def moments(odds, tau):
     mean, variance = 0.0, 0.0
     for i in range(len(odds)):
         x = odds[i] * tau
-        rest = 1.0 / (1.0 + x)
-        p = x * rest
+        complement = 1.0 / (1.0 + x)
+        p = x * complement
         mean += p
-        variance += p * rest
+        variance += p * complement
     return mean, variance
 
 
@@ -104,9 +104,9 @@ def fourier(odds, tau, z, variance, out):
         square[k] = 2.0 * (1.0 - cosine[k])  # |φ_i|² = 1 − 4 sin²(t/2)·p(1−p)
     for i in range(n):
         x = odds[i] * tau
-        rest = 1.0 / (1.0 + x)
-        p = x * rest
-        v, total = p * rest, 0.0
+        complement = 1.0 / (1.0 + x)
+        p = x * complement
+        v, total = p * complement, 0.0
         for k in range(used):
             total += (first[k] + second[k] * p) / (1.0 - square[k] * v)
         out[i] = min(max(p * total / density, 0.0), 1.0)
@@ -116,10 +116,10 @@ def fourier(odds, tau, z, variance, out):
 @njit(cache=True, error_model="numpy")
 def step(x):
     """(P(stay), P(move), direction, whether moving is y = 1) of one label: the less likely value moves."""
-    rest = 1.0 / (1.0 + x)
+    complement = 1.0 / (1.0 + x)
     if x > 1.0:
-        return x * rest, rest, -1, False
-    return rest, x * rest, 1, True
+        return x * complement, complement, -1, False
+    return complement, x * complement, 1, True
 
 
 @njit(cache=True, error_model="numpy")
@@ -170,7 +170,7 @@ def direct(odds, tau, z, half, out):
         copy(checkpoints[b], prefix[0])
         forward(block, tau, prefix)
         copy(prefix[len(block)], checkpoints[b + 1])
-    suffix, other = np.zeros(width), np.zeros(width)
+    suffix, following = np.zeros(width), np.zeros(width)
     suffix[goal] = 1.0
     for b in range(blocks - 1, -1, -1):
         block = odds[b * BLOCK : (b + 1) * BLOCK]
@@ -179,7 +179,7 @@ def direct(odds, tau, z, half, out):
             forward(block, tau, prefix)
         for j in range(len(block) - 1, -1, -1):
             stay, move, direction, up = step(block[j] * tau)
-            push(suffix, other, stay, move, -direction)
+            push(suffix, following, stay, move, -direction)
             stayed = 0.0
             for k in range(width):
                 stayed += prefix[j, k] * suffix[k]
@@ -189,7 +189,7 @@ def direct(odds, tau, z, half, out):
                 moved += prefix[j, k] * suffix[k + direction]
             moved *= move
             out[b * BLOCK + j] = (moved if up else stayed) / (moved + stayed)
-            suffix, other = other, suffix
+            suffix, following = following, suffix
     return np.log(checkpoints[blocks, goal])
 
 
@@ -228,14 +228,14 @@ def label_highest(score, offsets, totals):
     """(n,) 1.0 for the z highest scores of every bag, else 0.0. Ties go to the earlier instance."""
     out = np.empty(len(score))
     for b in range(len(totals)):
-        low, high, left = offsets[b], offsets[b + 1], totals[b]
+        low, high, remaining = offsets[b], offsets[b + 1], totals[b]
         bag = score[low:high]
-        below = high - low - left
-        threshold = np.inf if left <= 0 else -np.inf if below <= 0 else np.partition(bag, below)[-left]
+        below = high - low - remaining
+        threshold = np.inf if remaining <= 0 else -np.inf if below <= 0 else np.partition(bag, below)[-remaining]
         for i in range(low, high):
-            left -= score[i] > threshold
+            remaining -= score[i] > threshold
         for i in range(low, high):
-            tie = score[i] == threshold and left > 0
-            left -= tie
+            tie = score[i] == threshold and remaining > 0
+            remaining -= tie
             out[i] = 1.0 if tie or score[i] > threshold else 0.0
     return out

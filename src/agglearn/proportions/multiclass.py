@@ -74,7 +74,7 @@ def tilt_classes(log_p, z):
     tilt, damping = np.zeros(classes), 1e-6
     step, lower, moved, residual = np.empty(classes), np.empty((classes, classes)), np.empty(classes), np.empty(classes)
     out, mean, spread = np.empty((n, classes)), np.empty(classes), np.empty((classes, classes))
-    other, new_mean, new_spread = np.empty((n, classes)), np.empty(classes), np.empty((classes, classes))
+    new_out, new_mean, new_spread = np.empty((n, classes)), np.empty(classes), np.empty((classes, classes))
     value = expected_counts(log_p, tilt, z, out, mean, spread)
     for _ in range(STEPS):
         worst = 0.0
@@ -86,10 +86,10 @@ def tilt_classes(log_p, z):
         damped_step(spread, damping * n, residual, lower, step)
         for c in range(classes):
             moved[c] = tilt[c] + step[c]
-        new_value = expected_counts(log_p, moved, z, other, new_mean, new_spread)
+        new_value = expected_counts(log_p, moved, z, new_out, new_mean, new_spread)
         if new_value < value:
             tilt, moved, value, damping = moved, tilt, new_value, max(damping / 8, 1e-10)
-            out, other, mean, new_mean, spread, new_spread = other, out, new_mean, mean, new_spread, spread
+            out, new_out, mean, new_mean, spread, new_spread = new_out, out, new_mean, mean, new_spread, spread
         else:
             damping *= 8
     return out, value
@@ -117,7 +117,7 @@ def box(p, z, out):
             s, w = strides[c], p[i, c]
             for k in range(s, size):
                 prefix[i + 1, k] += w * open_[c, k] * prefix[i, k - s]
-    suffix, other = np.zeros(size), np.zeros(size)
+    suffix, shifted = np.zeros(size), np.zeros(size)
     suffix[size - 1] = 1.0
     for i in range(n - 1, -1, -1):
         total = 0.0
@@ -134,12 +134,12 @@ def box(p, z, out):
         for c in range(classes):
             out[i, c] /= total
         for k in range(size):
-            other[k] = p[i, free] * suffix[k]
+            shifted[k] = p[i, free] * suffix[k]
         for c in range(free):
             s, w = strides[c], p[i, c]
             for k in range(s, size):
-                other[k - s] += w * open_[c, k] * suffix[k]
-        suffix, other = other, suffix
+                shifted[k - s] += w * open_[c, k] * suffix[k]
+        suffix, shifted = shifted, suffix
     probability = prefix[n, size - 1]
     return np.log(probability) if probability > DROWNED or probability == 0 else np.nan
 

@@ -45,7 +45,7 @@ class BucketingQuantizer(Quantizer):
     Parameters
     ----------
     budget, allocation, min_count, shrinkage, noisy, random_state
-        As in `Quantizer`. `allocation` divides the budget evenly (`uniform`) or in proportion to I(X; C)
+        As in `Quantizer`. `allocation` divides the budget evenly (`uniform`) or in proportion to I(X;C)
         (`information`).
     """
 

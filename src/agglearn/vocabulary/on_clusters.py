@@ -31,14 +31,14 @@ class ClusterClassifier(StagedClassifier):
     def _fit(self, observation: Records) -> None:
         codes, y = observation.codes, np.asarray(observation.y)
         rng = derive_generator("validation", draw_seed(self.random_state))
-        validation, rest = split_validation(len(y), self.validation, rng)
-        tables = ContingencyTables.from_codes(observation.encoder, codes[rest], y[rest], pairs="none")
+        validation, training = split_validation(len(y), self.validation, rng)
+        tables = ContingencyTables.from_codes(observation.encoder, codes[training], y[training], pairs="none")
         state = derive_seed("quantizer", draw_seed(self.random_state))
         self.quantizer_ = clone(self.quantizer).set_params(random_state=state).fit(tables)
         self._set_encoder(observation.encoder)
         self.sizes_ = [max(int(self.quantizer_.labels_[n].max()), u) + 1 for n, u in self.quantizer_.unseen_.items()]
         positions = self._positions(codes)
-        rows = cluster_training.Rows(positions[rest], y[rest], positions[validation], y[validation])
+        rows = cluster_training.Rows(positions[training], y[training], positions[validation], y[validation])
         self.tries_ = list(self._candidates(rows))
         predictions = [self._probabilities(candidate, rows.validation) for candidate in self.tries_]
         self.scores_ = np.array([log_likelihood(rows.validation_y, p) for p in predictions])

@@ -59,9 +59,9 @@ class Quantizer(TransformerMixin, Estimator):
         Int32 cluster of each value, or {feature: (V,)}. 0 is the cluster of the lowest label rates. Cluster for unseen
         values: that of the rare ones by `min_count`, else the one nearest to the base rate.
     n_clusters_, information_, information_loss_, relative_loss_ : int, float, float, float
-        Clusters of all features. I(Z; C) and I(X; C) − I(Z; C) in nats, added up, and the latter over Σ I(X; C).
+        Clusters of all features. I(Z;C) and I(X;C) − I(Z;C) in nats, added up, and the latter over Σ I(X;C).
     feature_information_, borders_ : dict
-        {feature: I(Z; C) in nats}, {feature: (clusters − 1,) label rates between neighbouring clusters}.
+        {feature: I(Z;C) in nats}, {feature: (clusters − 1,) label rates between neighbouring clusters}.
     encoder_, features_, values_ : FrameEncoder or None, list of str, dict
         None after a fit to arrays. Names of the features. {feature: names of its values} where an index names them.
 
@@ -137,10 +137,10 @@ class Quantizer(TransformerMixin, Estimator):
             k = int(labels.max()) + 1
             n, c = (np.bincount(labels, v, k) for v in (r.counts, r.label_sums))
             preserved, lost = kernels.information_of(r.counts, r.label_sums, labels, n, c)
-            rest = int(labels[-1]) if r.pooled else int(np.argmin(np.abs(c / n - c.sum() / n.sum())))
+            unseen = int(labels[-1]) if r.pooled else int(np.argmin(np.abs(c / n - c.sum() / n.sum())))
             self.borders_[r.name] = r.borders(labels) if self.uses_labels else np.empty(0)
-            self.labels_[r.name] = np.append(labels, np.int32(rest))[r.units]
-            self.unseen_[r.name], self.feature_information_[r.name] = rest, preserved / n.sum()
+            self.labels_[r.name] = np.append(labels, np.int32(unseen))[r.units]
+            self.unseen_[r.name], self.feature_information_[r.name] = unseen, preserved / n.sum()
             self.n_clusters_, self.information_loss_ = self.n_clusters_ + k, self.information_loss_ + lost / n.sum()
         self.information_ = sum(self.feature_information_.values())
         everything = self.information_ + self.information_loss_

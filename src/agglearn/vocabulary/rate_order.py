@@ -90,12 +90,12 @@ def pool_rare(
     counts: np.ndarray, sums: np.ndarray, min_count: float
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, bool]:
     rare = (counts > 0) & (counts < min_count)
-    own = (counts > 0) & ~rare
-    others = np.where(rare, own.sum(), -1)
-    units = np.where(own, np.cumsum(own, dtype=np.int32) - 1, others).astype(np.int32, copy=False)
+    frequent = (counts > 0) & ~rare
+    others = np.where(rare, frequent.sum(), -1)
+    units = np.where(frequent, np.cumsum(frequent, dtype=np.int32) - 1, others).astype(np.int32, copy=False)
     if not rare.any():
-        return units, counts[own], sums[own], False
-    return units, np.append(counts[own], counts[rare].sum()), np.append(sums[own], sums[rare].sum()), True
+        return units, counts[frequent], sums[frequent], False
+    return units, np.append(counts[frequent], counts[rare].sum()), np.append(sums[frequent], sums[rare].sum()), True
 
 
 def validate_counts(name: str, counts: object, label_sums: object, noisy: bool) -> tuple[np.ndarray, np.ndarray]:

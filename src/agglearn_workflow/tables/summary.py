@@ -176,8 +176,8 @@ def missed_by_chance(table: pd.DataFrame, experiment: dict) -> float:
         rows = table[_matches(table, entry) & (table["measure"] == entry["measure"]) & table["low"].notna()]
         half, df = (rows["high"] - rows["low"]).astype(float) / 2, rows["n"].astype(float) - 1
         error = half / stdtrit(df, (1 + LEVEL) / 2)
-        left = np.maximum(allowed(entry, margins) - half, 0)
-        expected += float((2 * stdtr(df, -left / error)).sum())
+        slack = np.maximum(allowed(entry, margins) - half, 0)
+        expected += float((2 * stdtr(df, -slack / error)).sum())
     return expected
 
 

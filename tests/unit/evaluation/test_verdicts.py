@@ -151,6 +151,13 @@ def test_estimates_against_scipy():
     )
 
 
+@pytest.mark.filterwarnings("error")
+def test_infinite_values_prove_nothing_about_an_infinite_bound():
+    estimate = Estimate.of_mean([[np.inf, np.inf], [1.0, 2.0]])
+    assert estimate.p_at_most(np.inf).tolist() == [1, 1]
+    assert estimate.p_at_least(np.inf).tolist() == [1, 0]
+
+
 def test_holm_against_its_definition():
     p = np.array([0.04, 0.001, 0.03, 0.5])
     assert holm(p) == pytest.approx([0.09, 0.004, 0.09, 0.5])
