@@ -39,7 +39,7 @@ def shown(project) -> dict[str, str]:
     return {name: (project.results / name).read_text() for name in SHOWN}
 
 
-def test_a_record_shows_what_was_computed(places, tmp_path):
+def test_an_archive_shows_what_was_computed(places, tmp_path):
     first = project_in(*places)
     first.overlay["from"] = "both"
     outcome = first.run()

@@ -246,5 +246,5 @@ def describe(tables: "ContingencyTables", out: str) -> None:
     if outside:
         print(f"records that the schema has no level of their own for: {list_some(outside)}")
     print(f"{number(len(tables.tables), 'table')}, {number(cells, 'cell')} with records")
-    print(f"the smallest cell holds {smallest:g}; {small:,} cells hold fewer than 10 records")
-    print("counts are exact, without noise")
+    exact = "Counts are exact, without noise"
+    print(f"the smallest cell holds {smallest:g}; {small:,} cells hold fewer than 10 records. {exact}")

@@ -15,11 +15,11 @@ from markupsafe import Markup, escape
 from agglearn import __version__, machine, storage
 from agglearn.evaluation.verdicts import FAILS
 from agglearn.text import bytes_text
+from agglearn_workflow import project
 from agglearn_workflow.archive import store
 from agglearn_workflow.claims import statements
 from agglearn_workflow.figures import drawing
 from agglearn_workflow.plan import Plan
-from agglearn_workflow.project import TEMPLATES as FOLDER
 from agglearn_workflow.run_summary import problem_lines, problems
 from agglearn_workflow.runs import products
 from agglearn_workflow.runs.circumstances import commit
@@ -90,7 +90,7 @@ def build(plan: Plan, claims: list[dict], results: Path, out: Path, base: Path, 
     for name, template, source in [*pages, *((page, page, None) for page in ("verdicts", "data", "index"))]:
         page = PAGES.get_template(f"{template}.html").render(context | {"source": source, "here": name})
         (out / f"{name}.html").write_text(page)
-    shutil.copy(FOLDER / "style.css", out / "style.css")
+    shutil.copy(project.TEMPLATES / "style.css", out / "style.css")
     crate.write(plan, context["datasets"], context["commit"], out)
 
 

@@ -51,7 +51,7 @@ def test_a_source_has_the_verdicts_on_its_own_claims(config, tmp_path):
 @pytest.mark.parametrize(
     ("change", "verdict"), [({}, "fails"), ({"scale": "paper"}, None), ({"from": "archive"}, None)]
 )
-def test_the_verdict_of_the_record_stands_beside_that_of_a_smaller_scale(config, tmp_path, change, verdict):
+def test_the_verdict_of_the_archive_stands_beside_that_of_a_smaller_scale(config, tmp_path, change, verdict):
     entries = judging.judge_target(Plan(config | change), ["maxent_table4"], tmp_path)
     judged = [e for e in entries if e["verdict"] == "holds"]
     assert [e.get("archived") for e in judged] == [verdict] + [None] * (len(judged) - 1)

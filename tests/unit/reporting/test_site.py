@@ -277,7 +277,7 @@ def test_a_source_is_shown_by_its_first_figure_that_has_a_result(tmp_path):
     assert (shown["name"], shown["title"]) == ("second", "SECOND")
 
 
-def test_the_first_page_counts_the_verdicts_of_the_record():
+def test_the_first_page_counts_the_verdicts_of_the_archive():
     claims = [
         {"verdict": "undecided", "archived": "holds"},
         {"verdict": "holds"},

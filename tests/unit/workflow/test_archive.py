@@ -146,7 +146,7 @@ def rendered(plan, folder, batches) -> dict[str, str]:
     return {path.name: path.read_text() for path in sorted(folder.glob("tables/*"))}
 
 
-def test_a_table_from_the_record_is_the_computed_one(plan, tmp_path):
+def test_a_table_from_the_archive_is_the_computed_one(plan, tmp_path):
     runs = plan.runs("trial")
     write_batch({run: table_of(measured(run)) for run in runs}, tmp_path / "computed.parquet")
     store.write(tmp_path / "archive", "trial", as_archive(runs))
@@ -175,7 +175,7 @@ def test_runs_of_other_code_are_shown_and_marked(plan, tmp_path):
     assert run_summary.problems(tmp_path, tmp_path)["failed"] == []
 
 
-def test_a_run_that_the_record_lacks_states_the_command(plan, tmp_path):
+def test_a_run_that_the_archive_lacks_states_the_command(plan, tmp_path):
     first, *others = plan.runs("trial")
     store.write_batch([first, *others], as_archive(others), tmp_path / "b.parquet")
     table = summary.summarise(summary.load_rows([tmp_path / "b.parquet"], plan, "trial"), plan.experiments["trial"])
@@ -212,7 +212,7 @@ def test_a_verdict_states_that_runs_are_of_other_code(plan, tmp_path):
     assert details[1] == details[0] + sentence
 
 
-def test_the_verdict_of_the_record_is_that_at_scale_paper(plan, tmp_path):
+def test_the_verdict_of_the_archive_is_that_at_scale_paper(plan, tmp_path):
     """Claims of a whole archive have one. At scale smoke, with its one seed, they are not decided."""
     bound = {"source": "world", "predicate": "at_least", "value": {"measure": "nllh"}, "experiment": "trial"}
     claims = {"small": bound | {"claim": "small", "bound": -1e9}, "large": bound | {"claim": "large", "bound": 1e9}}
@@ -228,7 +228,7 @@ def test_the_verdict_of_the_record_is_that_at_scale_paper(plan, tmp_path):
     assert judging.judge_archive({}, plan, tmp_path / "archive") == {}
 
 
-def test_the_record_is_summarised_by_experiment(plan, tmp_path):
+def test_the_archive_is_summarised_by_experiment(plan, tmp_path):
     first, *others = plan.runs("trial")
     store.write(tmp_path, "trial", as_archive(others[1:]) | {first.key: archived(first, recipe="old", ended=DAY + 1e6)})
     [facts] = store.summarise(plan, tmp_path, ["trial"]).values()
@@ -242,7 +242,7 @@ def test_the_record_is_summarised_by_experiment(plan, tmp_path):
 # -- configuration ----------------------------------------------------------------------------------------------------
 
 
-def test_from_record_is_refused_without_a_record(tmp_path):
+def test_from_archive_is_refused_without_an_archive(tmp_path):
     base = Project(tmp_path).base
     with pytest.raises(
         ConfigError, match=r"config/config\.yaml: archive: 'archive' holds no archive; `make archive` computes one"
@@ -255,7 +255,7 @@ def test_from_record_is_refused_without_a_record(tmp_path):
         load(base, {"from": "thin air"})
 
 
-def test_the_record_of_the_project_is_small_and_whole():
+def test_the_archive_of_the_project_is_small_and_complete():
     """Files of at most 2 MB, 20 MB in all, and every run with its code, machine and cost."""
     sizes = [path.stat().st_size for path in (ROOT / "archive").glob("*/*.parquet")]
     assert max(sizes) <= store.MAX_BYTES

@@ -71,7 +71,7 @@ def test_the_median_of_the_narrowest_group_counts(project):
     assert priced["fair", "maxent", 16.0] == {50.0}
 
 
-def test_a_plan_sums_what_the_record_lacks(project, capsys):
+def test_a_plan_sums_what_the_archive_lacks(project, capsys):
     large = planned(project)
     runs = large.runs("trial")
     keep(runs[:20], lambda run: 60.0)

@@ -53,7 +53,7 @@ def changed(one: ArchivedRun, measure: str, change) -> ArchivedRun:
     return ArchivedRun(one.facts, pa.Table.from_pandas(frame, SCHEMA, preserve_index=False))
 
 
-def test_what_is_as_recorded_has_no_difference(project):
+def test_what_is_as_archived_has_no_difference(project):
     plan, drawn = sample(project)
     assert len(drawn) == 2
     for run, one in drawn:

@@ -331,7 +331,7 @@ def test_parameters_of_a_simulated_data_set(base, before):
     assert changed(before, after) == of("fit", *BATCHES[2:]) | PAGES
 
 
-def test_a_file_of_the_record(base, before):
+def test_a_file_of_the_archive(base, before):
     """Its verdicts stand beside those of a smaller scale, and nowhere else."""
     assert before["site"]["archive"] == "{}"
     recalled = jobs(with_archive(base), {"from": "archive"})  # of no experiment that is claimed on

@@ -322,7 +322,7 @@ def archive_of(folder, runs) -> dict:
     return store.of_results(folder / "results", runs)
 
 
-def test_a_run_that_holds_is_taken_from_the_record(code, capsys):
+def test_a_run_that_holds_is_taken_from_the_archive(code, capsys):
     runs = planned(range(3))
     before = fitted(code, runs)
     kept = archive_of(code, runs)
@@ -338,7 +338,7 @@ def test_a_run_that_holds_is_taken_from_the_record(code, capsys):
     assert written(other) == first
 
 
-def test_a_recorded_run_of_other_code_or_another_observation_is_computed(code, capsys):
+def test_an_archived_run_of_other_code_or_another_observation_is_computed(code, capsys):
     runs = planned(range(2))
     fitted(code, runs)
     kept = archive_of(code, runs)
@@ -360,7 +360,7 @@ def test_a_run_whose_model_is_kept_is_computed_and_says_so(code, capsys):
     assert "1 of 2 runs to compute, 1 taken from the archive" in printed
 
 
-def test_a_batch_without_reuse_takes_nothing_from_the_record(code, capsys):
+def test_a_batch_without_reuse_takes_nothing_from_the_archive(code, capsys):
     runs = planned(range(2))
     fitted(code, runs)
     capsys.readouterr()
@@ -372,7 +372,7 @@ def test_a_batch_without_reuse_takes_nothing_from_the_record(code, capsys):
     assert second["began"] > first["ended"]
 
 
-def test_failed_runs_are_no_part_of_a_record(code):
+def test_failed_runs_are_no_part_of_an_archive(code):
     runs = planned([0], "Failing", ["runs"])
     compute(code, runs)
     assert archive_of(code, runs) == {}

@@ -32,14 +32,14 @@ def test_logs_lie_beside_the_products_of_their_scale():
         assert set(folders.findall(products)) == set(folders.findall(log)), rule[:60]
 
 
-def test_the_record_only_grows(tmp_path):
+def test_the_archive_only_grows(tmp_path):
     for scale, recorded in [("smoke", "smoke"), ("paper", "paper"), ("default", "paper")]:
         note_scale(str(tmp_path), scale)
         assert json.loads((tmp_path / "scale.json").read_text()) == {"scale": recorded}
 
 
 @pytest.mark.parametrize("text", ["", "{}", "[]", '{"scale": "big"}', '{"scale": ["smoke"]}'])
-def test_a_record_without_a_scale_is_one_line(tmp_path, text):
+def test_an_archive_without_a_scale_is_one_line(tmp_path, text):
     (tmp_path / "scale.json").write_text(text)
     with pytest.raises(ConfigError, match=r"scale\.json: names no scale; write .* or delete it") as error:
         scale_folder(str(tmp_path), "smoke")
