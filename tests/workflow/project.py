@@ -189,10 +189,20 @@ SNAKEMAKE = (
 )  # fmt: skip
 
 
+JOBS = (
+    "jinja2", "matplotlib.pyplot", "mlflow", "pandas", "pyarrow.parquet", "pydantic", "scipy.optimize", "scipy.sparse", "scipy.stats",
+    "sklearn.base", "sklearn.linear_model", "yaml",
+)  # fmt: skip
+
+
 def run_snakemake(arguments: list[str], environ: dict[str, str], cwd: Path, printed: Path) -> "Outcome":
-    """Run Snakemake to its end, in a fork of a process that has imported it. What it prints goes to the file `printed`."""
+    """Run Snakemake to its end, in a fork of a process that has imported it. What it prints goes to the file `printed`. Its jobs
+    run in forks, too, where they find libraries imported."""
     began = time.monotonic()
-    code = 'import runpy; runpy.run_module("snakemake", run_name="__main__", alter_sys=True)'
+    code = (
+        f"import runpy, sys; sys.executable = {str(job_server().program)!r}; "
+        'runpy.run_module("snakemake", run_name="__main__", alter_sys=True)'
+    )
     status = snakemake_server().run(code, cwd, printed, arguments, environ)
     return Outcome(status, printed.read_text(), time.monotonic() - began)
 
@@ -201,6 +211,13 @@ def run_snakemake(arguments: list[str], environ: dict[str, str], cwd: Path, prin
 def snakemake_server() -> ForkServer:
     """A process that has imported Snakemake, and nothing of this package, of which each project has a copy."""
     return ForkServer(*SNAKEMAKE)
+
+
+@functools.cache
+def job_server() -> ForkServer:
+    """A process that has imported what jobs import, but for this package and numba, whose cache each project has elsewhere."""
+    threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+    return ForkServer(*JOBS, environ=os.environ | threads)
 
 
 class Outcome:
