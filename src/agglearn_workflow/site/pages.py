@@ -46,7 +46,8 @@ def read_findings(base: Path, name: str) -> dict:
 
 def render_markdown(text: str) -> Markup:
     """HTML of a Markdown page. What is HTML in it is shown, not obeyed, and links lead to files and to the web only."""
-    page = markdown2.markdown(text, extras=["tables", "cuddled-lists"], safe_mode="escape")
+    extras = {"tables": None, "cuddled-lists": None, "middle-word-em": {"allowed": False}}
+    page = markdown2.markdown(text, extras=extras, safe_mode="escape")
     return Markup(ADDRESS.sub(lambda m: m[0] if SAFE.match(unescape(m["address"])) else f'{m["name"]}="#"', page))
 
 

@@ -1,14 +1,17 @@
 """Figures with a panel per value of a parameter, and scatters of one measure against another."""
 
+import itertools
 import json
 from xml.etree import ElementTree
 
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.colors import to_rgb
 
+from agglearn.evaluation.intervals import mean_interval
 from agglearn_workflow.figures import drawing, lines, maps
-from agglearn_workflow.figures.panels import Chart
+from agglearn_workflow.figures.panels import COLORS, Chart
 from agglearn_workflow.tables.summary import CELL
 
 EXPERIMENT = {"title": "T", "datasets": {"a": {}}, "methods": {"ours": {}, "base": {}}, "measures": ["share"]}
@@ -159,12 +162,73 @@ def test_lines_are_named_inside_the_height_of_their_panel():
     assert np.diff(heights).min() > 0.06
 
 
-def test_a_wide_interval_leaves_the_lines_apart():
-    found = [("ours", {"n": n}, "share", None, v) for n in (1, 2) for v in (n - 50.0, float(n), n + 50.0)]
-    spec = {"kind": "line", "y": "share", "x": "dataset_params.n"}
+@pytest.mark.parametrize("y_log", [False, True])
+def test_intervals_lie_inside_the_axes(y_log):
+    found = [("ours", {"n": n}, "share", None, v) for n in (1, 2) for v in (n - 0.9, float(n), n + 0.9)]
+    spec = {"kind": "line", "y": "share", "x": "dataset_params.n", "y_log": y_log}
     [ax] = lines.lines(Chart(cells(*found), cells(*found), EXPERIMENT, spec, {})).axes
     low, high = ax.get_ylim()
-    assert high - low == pytest.approx(1 + 2 * lines.SPREAD)
+    interval = mean_interval(np.array([1.1, 2.0, 2.9]), 0.0)
+    assert low <= (0.1 if y_log else 1 - (interval[2] - 2))  # a logarithmic axis ends an interval at its smallest value
+    assert high >= interval[2]
+
+
+def test_a_line_that_leaves_the_axis_is_marked_with_its_lowest_value():
+    found = [(m, {"n": n}, "share", None, v) for m, v in (("ours", 0.5), ("base", -3.0)) for n in (1, 2)]
+    spec = {"kind": "line", "y": "share", "x": "dataset_params.n", "y_from": -0.2}
+    [ax] = lines.lines(Chart(cells(*found), cells(*found), EXPERIMENT, spec, {})).axes
+    [arrow] = [line for line in ax.lines if line.get_marker() == "v" and len(line.get_xdata()) == 1]
+    assert arrow.get_ydata() == [-0.2]
+    assert [text.get_text() for text in ax.texts if text.get_text().startswith("−")] == ["−3"]
+
+
+def test_colours_are_told_apart_under_all_deficiencies_of_colour_vision():
+    """CIEDE2000 of every two colours after the simulations of Machado, Oliveira and Fernandes (2009), severity 1."""
+    linear = [linear_rgb(colour) for colour in COLORS]
+    for matrix in (np.eye(3), *DEFICIENCIES):
+        seen = [lab(matrix @ colour) for colour in linear]
+        assert min(ciede2000(a, b) for a, b in itertools.combinations(seen, 2)) >= 15
+    assert ciede2000(np.array([50, 2.6772, -79.7751]), np.array([50, 0, -82.7485])) == pytest.approx(2.0425, abs=1e-4)
+
+
+DEFICIENCIES = np.array([
+    [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]],
+    [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]],
+    [[1.255528, -0.076749, -0.178779], [-0.078411, 0.930809, 0.147602], [0.004733, 0.691367, 0.303900]],
+])  # fmt: skip
+TO_XYZ = np.array(
+    [[0.4124564, 0.3575761, 0.1804375], [0.2126729, 0.7151522, 0.0721750], [0.0193339, 0.1191920, 0.9503041]]
+)
+
+
+def linear_rgb(colour: str) -> np.ndarray:
+    c = np.array(to_rgb(colour))
+    return np.where(c <= 0.04045, c / 12.92, ((c + 0.055) / 1.055) ** 2.4)
+
+
+def lab(linear: np.ndarray) -> np.ndarray:
+    t = TO_XYZ @ np.clip(linear, 0, 1) / [0.95047, 1, 1.08883]
+    x, y, z = np.where(t > 216 / 24389, np.cbrt(t), (24389 / 27 * t + 16) / 116)
+    return np.array([116 * y - 16, 500 * (x - y), 200 * (y - z)])
+
+
+def ciede2000(one: np.ndarray, two: np.ndarray) -> float:
+    """Sharma, Wu, Dalal (2005), The CIEDE2000 color-difference formula, equations 2 to 22."""
+    mean_chroma = (np.hypot(*one[1:]) + np.hypot(*two[1:])) / 2
+    stretch = 1.5 - 0.5 * np.sqrt(mean_chroma**7 / (mean_chroma**7 + 25.0**7))
+    polar = [stretch * c[1] + 1j * c[2] for c in (one, two)]
+    (c1, c2), (h1, h2) = np.abs(polar), np.angle(polar, deg=True) % 360
+    turn = (h2 - h1 + 180) % 360 - 180 if c1 * c2 else 0.0
+    hue = np.radians((h1 + turn / 2) % 360 if c1 * c2 else h1 + h2)
+    lightness, chroma = (one[0] + two[0]) / 2, (c1 + c2) / 2
+    t = 1 - 0.17 * np.cos(hue - np.pi / 6) + 0.24 * np.cos(2 * hue)
+    t += 0.32 * np.cos(3 * hue + np.radians(6)) - 0.2 * np.cos(4 * hue - np.radians(63))
+    dl = (two[0] - one[0]) / (1 + 0.015 * (lightness - 50) ** 2 / np.sqrt(20 + (lightness - 50) ** 2))
+    dc = (c2 - c1) / (1 + 0.045 * chroma)
+    dh = 2 * np.sqrt(c1 * c2) * np.sin(np.radians(turn / 2)) / (1 + 0.015 * chroma * t)
+    angle = np.radians(60 * np.exp(-(((np.degrees(hue) - 275) / 25) ** 2)))
+    rotation = -2 * np.sqrt(chroma**7 / (chroma**7 + 25.0**7)) * np.sin(angle)
+    return float(np.sqrt(dl**2 + dc**2 + dh**2 + rotation * dc * dh))
 
 
 def test_printed_numbers_are_marks_beside_their_line():

@@ -227,6 +227,10 @@ def test_links_of_a_page_lead_to_files_and_to_the_web_only(mark, address):
     assert re.findall(r'(?:href|src)="(.*?)"', rendered) == ["#", "https://c/d:e", "g.html#h"]
 
 
+def test_underscores_inside_words_are_no_emphasis():
+    assert "n_test/n_train and <em>more</em>" in pages.render_markdown("n_test/n_train and *more*")
+
+
 def test_findings_are_text_without_their_marks(tmp_path):
     page = tmp_path / "config/findings/s.md"
     page.parent.mkdir(parents=True)
