@@ -10,6 +10,7 @@ from pathlib import Path
 import markdown2
 import pandas as pd
 import pyarrow.parquet as pq
+import yaml
 from markupsafe import Markup, escape
 
 from agglearn import __version__, machine, storage
@@ -18,6 +19,7 @@ from agglearn.text import bytes_text
 from agglearn_workflow import project
 from agglearn_workflow.archive import store
 from agglearn_workflow.claims import statements
+from agglearn_workflow.claims.samples import Rows
 from agglearn_workflow.figures import drawing
 from agglearn_workflow.plan import Plan
 from agglearn_workflow.run_summary import problem_lines, problems
@@ -31,17 +33,33 @@ from agglearn_workflow.tables.printed_table import TEMPLATES, figures_in, statem
 ADDRESS = re.compile(r'(?P<name>href|src)="(?P<address>[^"]*)"')
 SAFE = re.compile(r"https?://|[^:]*$")  # the web, or no scheme. markdown2's own filter passes `javascript:1/…`
 FINDINGS = "config/findings"
-MARK = re.compile(r"<!--\s*(?P<experiment>\w+):\s*(?P<selector>\{.*?\})\s*-->\s*(?P<number>\S*)")
+MARK = re.compile(r"<!--\s*(?P<experiment>\w+):\s*(?P<selector>\{.*?\})\s*-->\s*(?P<number>[−-]?(?:\d[\d,]*)?\.?\d+|)")
+ELSEWHERE = "Numbers in parentheses are not of this run. They are of scale default."
 
 
-def read_findings(base: Path, name: str) -> dict:
-    """`finding`, the first paragraph as text, and `findings`, the page as HTML. Both are empty without a page."""
+def read_findings(base: Path, results: Path, name: str) -> dict:
+    """`finding`, the first paragraph as text, and `findings`, the page as HTML, with the numbers that this run has measured. Both
+    are empty without a page."""
     path = base / FINDINGS / f"{name}.md"
     if not path.exists():
         return {"finding": "", "findings": ""}
-    text = MARK.sub(lambda mark: mark["number"], path.read_text()).strip()
+    written = path.read_text().strip()
+    text = MARK.sub(lambda mark: _measured(mark, results) or f"({mark['number']})", written)
+    is_whole = all(_measured(mark, results) for mark in MARK.finditer(written))
     first = " ".join(text.partition("\n\n")[0].split())
-    return {"finding": first, "findings": render_markdown(text)}
+    return {"finding": first, "findings": render_markdown(text if is_whole else f"{text}\n\n{ELSEWHERE}")}
+
+
+def _measured(mark: re.Match, results: Path) -> str:
+    """What this run has measured in the place of a written number, with as many digits. Empty where it has no such result."""
+    path = results / f"tables/{mark['experiment']}.csv"
+    table = pd.read_csv(path) if path.exists() else pd.DataFrame({"mean": []})
+    means = table["mean"][Rows(table).selected(yaml.safe_load(mark["selector"]))] if len(table) else table["mean"]
+    if means.count() != 1:
+        return ""
+    digits = len(mark["number"].partition(".")[2])
+    text = f"{round(means.dropna().item(), digits) + 0.0:,.{digits}f}".replace("-", "−")
+    return re.sub(r"^(−?)0[.]", r"\1.", text) if re.match("[−-]?[.]", mark["number"]) else text
 
 
 def render_markdown(text: str) -> Markup:
@@ -112,7 +130,7 @@ def _source(plan: Plan, name: str, experiments: dict, claims: list[dict], result
         "counts": statements.count_verdicts(of_source),
         "archived_counts": _archived_counts(of_source),
         "weak": sum(bool(c["weak"]) for c in of_source),
-        **read_findings(base, name),
+        **read_findings(base, results, name),
     }
 
 
@@ -143,7 +161,7 @@ def _ladder(plan: Plan, experiments: dict, results: Path, base: Path) -> dict | 
     if name not in experiments:
         return None
     view = drawing.first_view(results / f"figures/{name}.svg", entire=True)
-    return experiments[name] | {"text": read_findings(base, "ladder")["findings"], "view": view}
+    return experiments[name] | {"text": read_findings(base, results, "ladder")["findings"], "view": view}
 
 
 def _guide(results: Path, site: Path) -> str:

@@ -4,7 +4,6 @@ A page has `<!-- EXPERIMENT: {measure: M, method: N} -->.42`: a comment that is 
 selector is that of a claim and names one row of the experiment's table. Numbers are those of scale default.
 """
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,7 +14,6 @@ from agglearn.errors import describe
 from agglearn_workflow.claims.samples import Rows
 from agglearn_workflow.site.pages import MARK
 
-NUMBER = re.compile(r"[−-]?(?:\d[\d,]*)?\.?\d+")
 OF_RESULTS = ("measure", "keys", "step")
 
 
@@ -28,8 +26,7 @@ def references(page: Path) -> Iterator[tuple[int, str, dict, str]]:
     """(line, experiment, selector, number as it is written) of every marked number of a page."""
     for number, line in enumerate(page.read_text().splitlines(), 1):
         for mark in MARK.finditer(line):
-            written = NUMBER.match(mark["number"])
-            yield number, mark["experiment"], yaml.safe_load(mark["selector"]), written.group() if written else ""
+            yield number, mark["experiment"], yaml.safe_load(mark["selector"]), mark["number"]
 
 
 def contradiction(table: pd.DataFrame, selector: dict, written: str) -> str | None:

@@ -213,7 +213,7 @@ def test_findings_put_no_script_into_a_page(tmp_path):
     (tmp_path / pages.FINDINGS).mkdir(parents=True)
     text = "<script>alert(1)</script> <img src=x onerror=alert(1)> [a](JavaScript:alert(1)) [b](data:text/html,x) **c** [d](x.html)"
     (tmp_path / pages.FINDINGS / "s.md").write_text(text)
-    page = pages.read_findings(tmp_path, "s")["findings"]
+    page = pages.read_findings(tmp_path, tmp_path, "s")["findings"]
     assert not re.search(r"<script|<img|href=.(javascript|data):", page, re.IGNORECASE)
     assert '<strong>c</strong> <a href="x.html">d</a>' in page
 
@@ -231,21 +231,29 @@ def test_underscores_inside_words_are_no_emphasis():
     assert "n_test/n_train and <em>more</em>" in pages.render_markdown("n_test/n_train and *more*")
 
 
-def test_findings_are_text_without_their_marks(tmp_path):
+def test_findings_are_text_with_the_numbers_of_the_run(tmp_path):
     page = tmp_path / "config/findings/s.md"
     page.parent.mkdir(parents=True)
-    page.write_text("It reaches <!-- e: {measure: nllh} -->.42\nthere.\n\n* And more.\n")
-    found = pages.read_findings(tmp_path, "s")
-    assert found["finding"] == "It reaches .42 there."
+    page.write_text(
+        "It reaches <!-- e: {measure: nllh, method: a} -->.42\nor <!-- e: {measure: auc} -->−1.5.\n\n* And more.\n"
+    )
+    found = pages.read_findings(tmp_path, tmp_path, "s")
+    assert found["finding"] == "It reaches (.42) or (−1.5)."
+    assert pages.ELSEWHERE in found["findings"]
+    (tmp_path / "tables").mkdir()
+    rows = [["nllh", "a", 0.3456], ["nllh", "b", 0.9], ["auc", "a", -0.0449]]
+    pd.DataFrame(rows, columns=["measure", "method", "mean"]).to_csv(tmp_path / "tables/e.csv")
+    found = pages.read_findings(tmp_path, tmp_path, "s")
+    assert found["finding"] == "It reaches .35 or 0.0."
     assert "<li>And more.</li>" in found["findings"]
-    assert "<!--" not in found["findings"]
-    assert pages.read_findings(tmp_path, "other") == {"finding": "", "findings": ""}
+    assert not {"<!--", pages.ELSEWHERE} & {found["findings"]}
+    assert pages.read_findings(tmp_path, tmp_path, "other") == {"finding": "", "findings": ""}
 
 
 def test_every_source_has_findings_and_a_headline():
     config = shipped_config()
     for source, paper in config["references"]["papers"].items():
-        assert pages.read_findings(ROOT, source)["finding"], source
+        assert pages.read_findings(ROOT, ROOT / "none", source)["finding"], source
         assert config["experiments"][paper["headline"]]["source"] == source
     assert config["references"]["ladder"] in config["experiments"]
 
