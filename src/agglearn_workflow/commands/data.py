@@ -5,13 +5,17 @@ import contextlib
 import os
 import shutil
 import sys
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from agglearn.cli.common import number
-from agglearn.text import bytes_text, list_some
+from agglearn.text import bytes_text
 from agglearn_workflow.project import add_project_options, project_config
+
+if TYPE_CHECKING:
+    from agglearn.datasets.downloading import Progress
 
 HELP = "data sets: what is here, from where; `get NAME` fetches one"
 STOPPED = "the next attempt continues what was begun"
@@ -64,8 +68,9 @@ def table(datasets: list[dict]) -> list[str]:
     cells = [["data set", "here", "from", "size", "licence", "needed by"]]
     for row in datasets:
         size = "" if row["kind"] != "files" else bytes_text(row["bytes"])
-        needed = list_some(row["experiments"], 2) or "no table"
-        cells.append([row["name"], "yes" if row["here"] else "no", row["origin"], size, row["licence"], needed])
+        needed = number(len(row["experiments"]), "table") if row["experiments"] else "no table"
+        licence = textwrap.shorten(row["licence"], 28, placeholder=" …")
+        cells.append([row["name"], "yes" if row["here"] else "no", row["origin"], size, licence, needed])
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     return ["  ".join(c.ljust(w) for c, w in zip(line, widths, strict=True)).rstrip() for line in cells]
 
@@ -110,8 +115,8 @@ def get(config: dict, name: str) -> None:
         return print(f"{name}: {f'inside {package}' if package else 'simulated'}, nothing to fetch")
     results = base / config["results"]
     records = results / "records" / name
-    with results_lock.acquire(results / ".lock"), progress_on(sys.stderr) as bar:
-        files = obtain(name, entry, config, base, terminal=bar or sys.stderr, progress=bar)  # type: ignore[arg-type]
+    with results_lock.acquire(results / ".lock"), _progress(sys.stderr) as (lines, progress):
+        files = obtain(name, entry, config, base, lines, progress)
         if records.exists() and products.manifest(records)["status"] != "ok":
             shutil.rmtree(records)  # the next run parses what is here now
     size, kinds = sum(f["bytes"] for f in files.values()), dict.fromkeys(f["kind"] for f in files.values())
@@ -120,41 +125,21 @@ def get(config: dict, name: str) -> None:
 
 
 @contextlib.contextmanager
-def progress_on(terminal: TextIO) -> "Iterator[Bar | None]":
-    """A `Bar` that is removed afterwards. None where the stream is no terminal."""
-    bar = Bar(terminal) if terminal.isatty() else None
-    try:
-        yield bar
-    finally:
-        if bar:
-            bar.write("")
+def _progress(terminal: TextIO) -> "Iterator[tuple[TextIO, Progress | None]]":
+    """(stream for lines, callback of downloads), with a bar of each file. Without a terminal there is no callback."""
+    if not terminal.isatty():
+        yield terminal, None
+        return
+    from tqdm import tqdm
+    from tqdm.contrib import DummyTqdmFile
 
+    with tqdm(file=terminal, unit="B", unit_scale=True, leave=False) as bar:
 
-class Bar:
-    """Progress on one line of a terminal, with a bar of `width` characters."""
+        def show(file: str, done: int, total: int) -> None:
+            if done < bar.n or not bar.total:  # the next file begins
+                bar.reset()
+                bar.total = total or None
+            bar.set_description(Path(file).name)
+            bar.update(done - bar.n)
 
-    def __init__(self, terminal: TextIO, width: int = 30) -> None:
-        self.terminal, self.width, self.printed = terminal, width, ""
-
-    def __call__(self, file: str, done: int, total: int) -> None:
-        """Show `done` of `total` bytes of a file. A total of 0 is unknown."""
-        name = Path(file).name
-        if total:
-            marks = "=" * (self.width * done // total)
-            line = f"{name} [{marks:<{self.width}}] {100 * done // total:3} % of {bytes_text(total)}"
-        else:
-            line = f"{name} {bytes_text(done)}"
-        if line != self.printed:
-            self.terminal.write("\r" + line.ljust(len(self.printed)))
-            self.terminal.flush()
-            self.printed = line
-
-    def write(self, text: str) -> None:
-        """Replace the bar by a text."""
-        cleared = "\r" + " " * len(self.printed) + "\r" if self.printed else ""
-        self.terminal.write(cleared + text)
-        self.printed = ""
-        self.terminal.flush()
-
-    def flush(self) -> None:
-        """For `print`."""
+        yield DummyTqdmFile(terminal), show

@@ -6,6 +6,7 @@ import platform
 import re
 import subprocess
 import sys
+import textwrap
 from importlib import metadata
 from pathlib import Path
 
@@ -34,11 +35,17 @@ def run(args: argparse.Namespace) -> None:
     system = f"{platform.system()} {platform.release()}, {platform.machine()}"
     print(f"agglearn {__version__}, Python {platform.python_version()}, {system}\n  {sys.prefix}")
     required = requirements()
-    print("packages", *required.pop("", []), sep="\n  ")
-    print("extras", *(describe(extra, packages) for extra, packages in required.items()), sep="\n  ")
-    print("machine", *resources(), sep="\n  ", flush=True)
+    _print("packages", required.pop("", []))
+    _print("extras", [describe(extra, packages) for extra, packages in required.items()])
+    _print("machine", resources())
     if not args.offline:
-        print("data", *sources(Path.cwd(), args.timeout), sep="\n  ")
+        _print("data", sources(Path.cwd(), args.timeout))
+
+
+def _print(title: str, lines: list[str]) -> None:
+    kept = {"width": 98, "subsequent_indent": "  ", "break_long_words": False, "break_on_hyphens": False}
+    wrapped = [part for line in lines for part in textwrap.wrap(line, **kept)]  # type: ignore[arg-type]
+    print(title, *wrapped, sep="\n  ", flush=True)
 
 
 def requirements() -> dict[str, list[str]]:
