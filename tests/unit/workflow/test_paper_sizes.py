@@ -20,8 +20,6 @@ DIFFERENT = {
     "distribution_figure45/methods.pointnet.params.full_share": "dropped: networks learn from as many points as they are tested with",
     "labelsums_ladder/observe.bags.bag_size.grid": "bags of 10 have all budgets; those of 100 and 1,000 are `large_bags`",
     "labelsums_ladder/exclude": "the rule of the public code is shown on two data sets",
-    "labelsums_ladder/methods.maxent.params.l2_theta": "label sums take λ from their moments, and so do tables",
-    "labelsums_ladder/methods.maxent_by_record.params.l2_theta": "label sums take λ from their moments, and so do tables",
     "labelsums_size/exclude": "λ from the sums is shown where λ = ½ fails, on one data set",
     "maxent_noise/exclude": "noise-aware training is shown where there is noise, on one data set",
     "maxent_ablations/methods.default": "the method is named `usual`, as `default` is a scale; its values are the same",
