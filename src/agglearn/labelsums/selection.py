@@ -1,6 +1,6 @@
 """Model choice without records, which a user of aggregates does not have, by aggregates that were held out."""
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -89,7 +89,7 @@ class RecordSearch(AggregateSearch):
     Parameters
     ----------
     base, parameter, values
-        As in `AggregateSearch`. Any learner from tables or label sums, which is then fitted to all records' aggregate.
+        As in `AggregateSearch`. Any learner from tables, label sums or records, which is then fitted to those of all.
     features, validation, random_state : str, float, int or Generator or None
         Coordinates of label sums, see `FeatureMap`, held-out fraction, seed of the held-out records and the learner.
     """
@@ -109,6 +109,8 @@ class RecordSearch(AggregateSearch):
 
     def _aggregate(self, records: Records, rows: np.ndarray) -> Observation:
         frame, y = records.frame[rows].reset_index(drop=True), records.y[rows]
+        if issubclass(self.base.observes, Records):
+            return replace(records, frame=frame, y=y)
         if issubclass(self.base.observes, ContingencyTables):
             return ContingencyTables.from_codes(records.encoder, records.encoder.encode(frame), y, records.label)
         return LabelSums.from_map(FeatureMap.fit(self.features, records.encoder, records.frame), frame, y)

@@ -71,8 +71,9 @@ class MaxEntClassifier(PairwiseClassifier, StagedClassifier):
         λ in λ‖μ‖² and λ‖θ‖², added to the records' negative log-likelihood (eq. 5). `moments` estimates that of θ.
     max_iter : int
         Iterations of Algorithm 1 at most. `tol` usually ends it far sooner.
-    step_mu, step_theta : float, optional
-        None: min(10/T, 0.2), min(1.2/T, 0.1) for T tables. If both are, unstable training starts anew at ⅓.
+    step_mu, step_theta : float or str, optional
+        None: min(10/T, 0.2), min(1.2/T, 0.1) for T tables. If both are, unstable training starts anew at ⅓. `1/T` is
+        the step of appendix A.
     momentum : float, optional
         Fraction of the last step on θ that is added to the next. None takes 0.8, or 0 if `step_theta` is given.
     n_sweeps, sampler, n_proposals : int, str, int
@@ -113,8 +114,8 @@ class MaxEntClassifier(PairwiseClassifier, StagedClassifier):
     l2_mu: NonNegative = 1.0
     l2_theta: Literal["moments"] | NonNegative = "moments"
     max_iter: Count = 1000
-    step_mu: Positive | None = None
-    step_theta: Positive | None = None
+    step_mu: Literal["1/T"] | Positive | None = None
+    step_theta: Literal["1/T"] | Positive | None = None
     momentum: Annotated[float, Range(0, 1, open="high")] | None = None
     n_sweeps: Count = 1
     sampler: Literal["auto", "gibbs", "mh"] = "auto"
@@ -202,9 +203,10 @@ class MaxEntClassifier(PairwiseClassifier, StagedClassifier):
         return rule.result[0], rule.result[1]
 
     def _steps(self, n_tables: int) -> Pair:
-        step_mu = min(10 / n_tables, 0.2) if self.step_mu is None else self.step_mu
-        if self.step_theta is not None:
-            return np.array([step_mu, self.step_theta], float), np.array([0.0, self.momentum or 0.0])
+        step_mu, step_theta = (1 / n_tables if step == "1/T" else step for step in (self.step_mu, self.step_theta))
+        step_mu = min(10 / n_tables, 0.2) if step_mu is None else step_mu
+        if step_theta is not None:
+            return np.array([step_mu, step_theta], float), np.array([0.0, self.momentum or 0.0])
         momentum = MOMENTUM if self.momentum is None else float(self.momentum)
         return np.array([step_mu, min((1.2 if momentum else 2.0) / n_tables, 0.1)], float), np.array([0.0, momentum])
 

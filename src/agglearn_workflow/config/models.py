@@ -285,6 +285,7 @@ class Features(Model):
     drop: list[str] = key("columns that are no features")
     categorical: list[str] = key("numbers that are names")
     numeric: list[str] = key("columns that must be numbers; text in them is an error")
+    log: list[str] = key("numbers from 0 on that are replaced by ln(1 + x)")
 
 
 class Split(Model):

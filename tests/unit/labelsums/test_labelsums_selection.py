@@ -11,7 +11,7 @@ from agglearn.encoding import FeatureMap, FrameEncoder
 from agglearn.errors import ConfigError, DataError
 from agglearn.estimator import Estimator
 from agglearn.evaluation.metrics import log_likelihood
-from agglearn.labelsums import AggregateSearch, RecordSearch, SklearnLogistic, WALRClassifier
+from agglearn.labelsums import AggregateSearch, LabelledGradientDescent, RecordSearch, SklearnLogistic, WALRClassifier
 from agglearn.maxent import MaxEntClassifier, NaiveBayesClassifier
 from agglearn.maxent.enumeration import Enumeration
 from agglearn.observations import ContingencyTables, Halves, LabelSums, Records, with_gaussian_noise
@@ -176,3 +176,15 @@ def test_a_chosen_model_is_kept(tables, tmp_path):
     model.save(tmp_path / "m")
     frame = pd.DataFrame({"p": ["a"], "q": ["z"], "r": ["k"]})
     assert Estimator.load(tmp_path / "m").predict_proba(frame).tolist() == model.predict_proba(frame).tolist()
+
+
+def test_a_learner_from_records_is_chosen_by_records_held_out():
+    """Noise that grows with the steps drowns many of them; few records of a clear label want more than one step."""
+    frame = world(3000, 1.0)
+    descent = LabelledGradientDescent("noise_per_step", epsilon=5.0)
+    records, values = Records.from_records(frame, "label"), (1, 10, 3000)
+    model = RecordSearch(descent, "max_iter", values, random_state=0).fit(records)
+    assert model.value_ == 10
+    assert model.model_.map_.inputs == records.encoder.names
+    alone = LabelledGradientDescent("noise_per_step", epsilon=5.0, max_iter=10, random_state=model.model_.random_state)
+    np.testing.assert_array_equal(alone.fit(records).coef_, model.model_.coef_)

@@ -356,3 +356,12 @@ def test_memory_of_training_counts_all_cells_and_all_pairs_of_modalities(columns
     cells = sum(math.prod(tables.encoder.sizes[i] for i in key) for key in tables.tables)
     expected = weight_index.CELL_BYTES * cells + weight_index.PAIR_BYTES * k * k
     assert weight_index.needed_bytes(tables) == expected
+
+
+def test_the_step_of_appendix_a_is_one_over_the_tables(tables):
+    how = {"n_chains": 100, "max_iter": 3, "random_state": 0}
+    number = 1 / len(tables.tables)
+    named, given = (
+        MaxEntClassifier(**how, step_mu=step, step_theta=step).fit(tables).theta_ for step in ("1/T", number)
+    )
+    np.testing.assert_array_equal(named, given)

@@ -15,7 +15,7 @@ from agglearn.maxent import (
     NoiseAwareMaxEntClassifier,
 )
 from agglearn.maxent.enumeration import Enumeration
-from agglearn.maxent.noise_aware import Gains, gains, posterior_means, variances
+from agglearn.maxent.noise_aware import Gains, gains, poisson_mean, posterior_means, variances
 from agglearn.observations import ContingencyTables, with_gaussian_noise
 from agglearn.observations.release import release_tables
 from agglearn.privacy import draw_seeded
@@ -64,6 +64,31 @@ def test_without_noise_the_observed_counts_come_back():
     d, c, d_hat, c_hat = np.array([5.0, 0.0]), np.array([2.0, 0.0]), np.array([9.0, 1e-7]), np.array([1.0, 1e-8])
     zero = np.zeros(2)
     np.testing.assert_allclose(posterior_means(d, c, d_hat, c_hat, gains(d_hat, c_hat, zero, zero)), [d, c], atol=1e-6)
+
+
+def errors_of_means(rule) -> np.ndarray:
+    """Errors of a rule in standard deviations of the posterior, over expectations, noise and observed numbers."""
+    errors, numbers = [], np.arange(3000.0)
+    for expected, sigma, away in itertools.product((0.05, 0.5, 3.0, 20.0, 200.0), (1.0, 5.0, 20.0), (-2, 0, 2)):
+        seen = expected + away * np.sqrt(expected + sigma**2)
+        log_p = poisson.logpmf(numbers, expected) + norm.logpdf(seen, numbers, sigma)
+        w = np.exp(log_p - log_p.max())
+        w /= w.sum()
+        mean = w @ numbers
+        found = rule(*(np.array([v]) for v in (seen, expected, sigma**2)))[0]
+        errors.append((found - mean) / np.sqrt(w @ (numbers - mean) ** 2))
+    return np.abs(errors)
+
+
+def test_mean_of_a_poisson_number_seen_with_noise():
+    assert errors_of_means(poisson_mean).max() < 0.25
+    seen = np.array([5.0, 0.0, -1.0])
+    np.testing.assert_array_equal(poisson_mean(seen, np.ones(3), np.zeros(3)), seen)
+
+
+def test_a_mean_that_forgets_the_noise_or_the_model_is_caught():
+    assert errors_of_means(lambda seen, expected, variance: np.maximum(seen, 0)).max() > 2
+    assert errors_of_means(lambda seen, expected, variance: poisson_mean(seen, np.ones(1), variance)).max() > 2
 
 
 @pytest.mark.slow
@@ -130,6 +155,28 @@ def test_training_reaches_the_fixed_point(adjacency):
     gap, other = (np.abs(model.predict_proba(frame) - exact).max() for model in (trained, plain))
     assert gap < 0.02
     assert gap < other / 2
+
+
+@pytest.mark.slow
+def test_training_with_means_apart_reaches_their_fixed_point():
+    small = ContingencyTables.from_records(draw_records(2000, (3, 3), 1), "label")
+    noisy, frame = released(small, postprocessing="project"), every_state(small)
+    model, noise, weights = Enumeration.from_tables(noisy), variances(noisy), None
+    d, c = model.d, model.c
+    for _ in range(60):
+        expected = model.compute_expectations(*(weights or np.zeros((2, len(d)))))
+        model.d, model.c = map(poisson_mean, (d, c), expected, noise)
+        weights = model.optimum(1.0, 4.0, weights)
+    exact = model.label_probability(weights[1])
+    how = {"l2_theta": 4.0, "gradient": "exact", "tol": 0.0, "max_iter": 500, "random_state": 0}
+    gap, joint = (
+        np.abs(
+            NoiseAwareMaxEntClassifier(3000, **how, posterior=rule).fit(noisy).predict_proba(frame)[:, 1] - exact
+        ).max()
+        for rule in ("apart", "joint")
+    )
+    assert gap < 0.02
+    assert joint > 1.5 * gap
 
 
 @pytest.mark.slow
