@@ -2,6 +2,7 @@
 
 import json
 import logging
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NotRequired, TypedDict
@@ -285,20 +286,26 @@ def read_polls(paths: dict[str, Path]) -> pd.DataFrame:
     """
     rows: list[tuple] = []
     for name, path in sorted(paths.items()):
-        year, area = Path(name).parent.name, Path(name).stem.replace("All", "US")
-        for poll in json.loads(path.read_text())["polls"]:
-            party = {candidate["id"]: candidate["party"] for candidate in poll["candidates"]}
-            for answer in poll["answers"] if poll["pollname"] in QUESTIONS else ():
-                votes = {party[vote["id"]]: vote["pct"] for vote in answer["candidateanswers"]}
-                group = GROUPS.get(answer["answer"].lower(), answer["answer"].lower())
-                covariate, share = QUESTIONS[poll["pollname"]], (votes.get("D"), votes.get("R"))
-                rows.append((int(year), area, covariate, group, answer["pct"], *share))
+        try:
+            rows += list(_poll_rows(json.loads(path.read_text()), Path(name)))
+        except (KeyError, TypeError, ValueError) as error:
+            raise DataError(f"{path}: is no exit poll of a state ({type(error).__name__}: {error})") from None
     keys = ["year", "area", "covariate", "group"]
     polls = pd.DataFrame(rows, columns=[*keys, "size", "D", "R"])
     polls[["size", "D", "R"]] = polls[["size", "D", "R"]].apply(pd.to_numeric, errors="coerce")
     polls = polls.dropna()
     polls = polls.assign(D=polls["D"] * polls["size"], R=polls["R"] * polls["size"]).groupby(keys).sum().reset_index()
     return polls.assign(share=polls["D"] / (polls["D"] + polls["R"]))[[*keys, "share", "size"]]
+
+
+def _poll_rows(state: dict, name: Path) -> Iterator[tuple]:
+    for poll in state["polls"]:
+        party = {candidate["id"]: candidate["party"] for candidate in poll["candidates"]}
+        for answer in poll["answers"] if poll["pollname"] in QUESTIONS else ():
+            votes = {party[vote["id"]]: vote["pct"] for vote in answer["candidateanswers"]}
+            group = GROUPS.get(answer["answer"].lower(), answer["answer"].lower())
+            key = (int(name.parent.name), name.stem.replace("All", "US"), QUESTIONS[poll["pollname"]], group)
+            yield (*key, answer["pct"], votes.get("D"), votes.get("R"))
 
 
 QUESTIONS = {"SEX": "sex", "RACE": "race", "EDUC10": "education", "EDUC12R": "education"}

@@ -34,7 +34,15 @@ class HeldOutBags(Truth):
         return [] if self.bags.target is None else [self.bags.target]
 
 
-DESCRIBED = ("bags", "bag_size", "bag_size_deviation", "bag_size_median", "bag_size_least", "bag_size_most", "dimension")
+DESCRIBED = (
+    "bags",
+    "bag_size",
+    "bag_size_deviation",
+    "bag_size_median",
+    "bag_size_least",
+    "bag_size_most",
+    "dimension",
+)
 
 
 def describe_bags(sizes: np.ndarray, dimension: int) -> dict[str, float]:
@@ -129,7 +137,9 @@ class DistributionRegression(Task[HeldOutBags]):
         yield from _settings(estimator)
         yield from select(measures, truth.described)
         if "embedding_dimension" in measures and hasattr(estimator, "embedding_"):
-            yield Measurement("embedding_dimension", float(estimator.embedding_.transform(truth.bags.take([0])).shape[1]))
+            yield Measurement(
+                "embedding_dimension", float(estimator.embedding_.transform(truth.bags.take([0])).shape[1])
+            )
         predicted, target = estimator.predict(truth.bags), truth.bags.target
         assert target is not None
         if getattr(estimator, "classifies", False):
