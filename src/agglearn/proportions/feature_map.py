@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 
 from agglearn.errors import DataError
-from agglearn.estimator import MetaEstimator, choose_best
+from agglearn.estimator import choose_best
 from agglearn.observations import Bags, LabelledBags, Observation
 from agglearn.proportions.base import FOLDS, PATH, BagClassifier, counts_likelihood, counts_of
 from agglearn.saving import check_classes
@@ -18,18 +18,18 @@ from agglearn.settings import Built
 
 
 @dataclass(eq=False, repr=False)
-class FeatureMapClassifier(MetaEstimator, BagClassifier):
-    """A learner of bags on a map of the instances, which the likelihood of held-out bags' counts chooses.
+class FeatureMapClassifier(BagClassifier):
+    """A learner of bags on the covariates and a map of them, which the likelihood of held-out bags' counts chooses.
 
-    The source has a linear model and names others as future work (Sun 2019, section 3.6). On random features of a
-    kernel the gradient of the counts' likelihood stays exact. A fifth of the bags is held out to choose the penalty and
-    the scale of the map, whether `base` learns from counts or from labels. It then learns from all bags.
+    The source has a linear model and names others as future work (Sun 2019, section 3.6). On the covariates and random
+    features of a kernel the gradient of the counts' likelihood stays exact. A fifth of the bags is held out to choose the penalty and
+    the scale of the map, whether the learner gets counts or labels. It then learns from all bags.
 
     Parameters
     ----------
-    base, embedding : BagClassifier, embedding or None
-        Learner with `l2`. Map with `scale`, such as `agglearn.distribution.OrthogonalRandomEmbedding`, which gets every
-        instance as a bag by itself, or None for the covariates as they are.
+    learner, embedding : BagClassifier, embedding or None
+        One with `l2`. Map with `scale`, such as `agglearn.distribution.OrthogonalRandomEmbedding`, which gets every
+        instance as a bag by itself, or None for the covariates alone.
     l2, scale : list of float
         Choices of λ and, with an embedding, of its scale.
     random_state : int, RandomState, Generator or None
@@ -37,20 +37,21 @@ class FeatureMapClassifier(MetaEstimator, BagClassifier):
 
     Attributes
     ----------
-    base_, embedding_, tuned_ : BagClassifier, embedding or None, dict
+    learner_, embedding_, tuned_ : BagClassifier, embedding or None, dict
         Both fitted, and what was chosen.
     """
 
     observes: ClassVar[type[Observation]] = Observation  # type: ignore[type-abstract]  # only compared with
 
-    base: BagClassifier
+    learner: BagClassifier
     embedding: Built | None = None
     l2: list = PATH  # type: ignore[assignment]  # not mutable
     scale: list = (0.5, 1.0, 2.0, 4.0)  # type: ignore[assignment]
     random_state: RandomState = None
 
     def _fit(self, observation: Any) -> None:
-        self._check_base(observation)
+        if not isinstance(observation, self.learner.observes):
+            raise DataError(f"{type(self.learner).__name__} learns from {self.learner.observes.__name__}")
         bags = observation.bags if isinstance(observation, LabelledBags) else observation
         if len(bags) < 2:
             raise DataError("one bag only; a second one is needed to choose the penalty")
@@ -64,14 +65,18 @@ class FeatureMapClassifier(MetaEstimator, BagClassifier):
             mapped = self._map_bags(bags, scale, seed)
             held = mapped.take(held_out)
             for l2 in self.l2:
-                model = self._learner(l2, seed).fit(_select(mapped, y, training))
+                model = self._with(l2, seed).fit(_select(mapped, y, training))
                 scores.append(counts_likelihood(model.predict_proba(held.X), held.offsets, counts_of(held)))
         chosen, l2 = list(itertools.product(scales, self.l2))[choose_best(scores)]
         self.tuned_ = {"l2": l2} if self.embedding is None else {"scale": chosen, "l2": l2}
-        self.base_ = self._learner(l2, seed).fit(_select(self._map_bags(bags, chosen, seed), y, np.arange(len(bags))))
+        self.learner_ = self._with(l2, seed).fit(_select(self._map_bags(bags, chosen, seed), y, np.arange(len(bags))))
 
-    def _learner(self, l2: float, seed: int) -> BagClassifier:
-        return clone(self.base).set_params(l2=l2, random_state=derive_seed("learner", seed))
+    def warm_up(self) -> None:
+        """Compile what `learner` compiles."""
+        self.learner.warm_up()
+
+    def _with(self, l2: float, seed: int) -> BagClassifier:
+        return clone(self.learner).set_params(l2=l2, random_state=derive_seed("learner", seed))
 
     def _map_bags(self, bags: Bags, scale: float, seed: int) -> Bags:
         self.embedding_ = None
@@ -81,17 +86,17 @@ class FeatureMapClassifier(MetaEstimator, BagClassifier):
         return replace(bags, X=self._map(bags.X), names=())
 
     def _map(self, x: np.ndarray) -> np.ndarray:
-        return x if self.embedding_ is None else self.embedding_.transform(_singly(x))
+        return x if self.embedding_ is None else np.hstack([x, self.embedding_.transform(_singly(x))], dtype=np.float32)
 
     def _check_state(self) -> None:
         check_classes(self)
 
     def predict_proba(self, X: ArrayLike) -> np.ndarray:
-        return self.base_.predict_proba(self._map(self._ordered(X)))
+        return self.learner_.predict_proba(self._map(self._ordered(X)))
 
     @property
     def n_features_in_(self) -> int:
-        return self.base_.n_features_in_ if self.embedding_ is None else self.embedding_.n_features_in_
+        return self.learner_.n_features_in_ if self.embedding_ is None else self.embedding_.n_features_in_
 
 
 def _singly(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

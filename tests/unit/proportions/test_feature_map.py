@@ -1,5 +1,7 @@
 """Learners of bags on random features: against enumeration of the choices, and where no linear model can learn."""
 
+from typing import ClassVar
+
 import numpy as np
 import pytest
 
@@ -22,14 +24,14 @@ MAP = OrthogonalRandomEmbedding(32)
 
 
 @pytest.mark.parametrize(
-    ("base", "observation"), [(CardinalityClassifier(), BAGS), (IndividualClassifier(), LabelledBags(BAGS, Y))]
+    ("learner", "observation"), [(CardinalityClassifier(), BAGS), (IndividualClassifier(), LabelledBags(BAGS, Y))]
 )
-def test_what_no_line_tells_apart(base, observation):
+def test_what_no_line_tells_apart(learner, observation):
     """A standard error of the accuracy is .011 here. No linear score is right for more than a little over half."""
     choices = {"l2": [0.5, 0.05], "random_state": 0}
-    mapped = FeatureMapClassifier(base, MAP, scale=[0.5, 1.0], **choices).fit(observation)
+    mapped = FeatureMapClassifier(learner, MAP, scale=[0.5, 1.0], **choices).fit(observation)
     assert mapped.score(NEW, NEW_Y) > 0.9
-    assert FeatureMapClassifier(base, **choices).fit(observation).score(NEW, NEW_Y) < 0.7
+    assert FeatureMapClassifier(learner, **choices).fit(observation).score(NEW, NEW_Y) < 0.7
     assert set(mapped.tuned_) == {"l2", "scale"}
 
 
@@ -37,11 +39,39 @@ def test_it_is_the_learner_on_the_vectors_of_the_instances():
     model = FeatureMapClassifier(CardinalityClassifier(), MAP, l2=[0.5, 0.05], scale=[0.5, 4.0], random_state=1).fit(
         BAGS
     )
-    vectors = model.embedding_.transform((X, np.arange(601)))
+    vectors = np.hstack([X, model.embedding_.transform((X, np.arange(601)))])
     by_hand = CardinalityClassifier(l2=model.tuned_["l2"]).fit(Bags(vectors, BAGS.offsets, BAGS.counts))
-    mapped = model.embedding_.transform((NEW, np.arange(2001)))
+    mapped = np.hstack([NEW, model.embedding_.transform((NEW, np.arange(2001)))])
     np.testing.assert_allclose(by_hand.predict_proba(mapped), model.predict_proba(NEW), atol=1e-4)
     assert model.embedding_.scale == model.tuned_["scale"] == 0.5
+
+
+class Recording(CardinalityClassifier):
+    """Keeps the first covariate of what it learns from, and of what it is judged on."""
+
+    calls: ClassVar[list] = []
+
+    def fit(self, observation, y=None):
+        self.calls.append((self.l2, set(observation.X[:, 0])))
+        return super().fit(observation)
+
+    def predict_proba(self, X):
+        self.calls.append((self.l2, set(X[:, 0])))
+        return super().predict_proba(X)
+
+
+def test_values_are_judged_by_bags_that_they_were_not_fitted_to():
+    Recording.calls.clear()
+    everybody = set(X[:, 0])
+    FeatureMapClassifier(Recording(), l2=[5.0, 0.5], random_state=2).fit(BAGS)
+    *tried, last = Recording.calls
+    assert last[1] == everybody
+    assert len(tried) == 4
+    for (l2, fitted), (same, judged) in zip(tried[::2], tried[1::2], strict=True):
+        assert l2 == same
+        assert len(judged) == 30 * SIZE
+        assert not fitted & judged
+        assert fitted | judged == everybody
 
 
 def test_the_worse_choice_has_the_worse_held_out_counts():
