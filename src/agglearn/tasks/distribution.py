@@ -146,7 +146,7 @@ class DistributionRegression(Task[HeldOutBags]):
             correct = (predicted == target).astype(float)
             yield from _with_blocks("accuracy", lambda block: float(correct[block].mean()), len(correct), measures)
             return
-        error = np.square(predicted - target)
+        error = np.square(predicted.reshape(target.shape) - target)  # of one election, regressors predict (B,)
         if target.ndim == 1:
             yield from _errors(error, target, measures)
             if target.var() > 0:

@@ -2,6 +2,7 @@
 
 import io
 import zipfile
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -296,6 +297,18 @@ def test_everybody_by_weight(country):
     wanted = census_design.region_means(study)
     names = list(study.persons.regions["name"])
     np.testing.assert_allclose(means, wanted[[names.index(n) for n in seen.bag_names]], atol=1e-4)
+
+
+def test_the_error_of_one_election_is_that_of_each_region(country):
+    seen, truth = observed(country, elections=[2016])
+    model = EmbeddingRegressor(MomentEmbedding(order=1), LinearRidge(), random_state=0).fit(seen)
+    (said,) = (m for m in DistributionRegression().measure(model, truth, ["mse"]) if m.measure == "mse")
+    assert said.keys == {"target": "2016"}
+    wanted = np.mean((model.predict(truth.bags) - truth.bags.target[:, 0]) ** 2)
+    assert said.value == pytest.approx(wanted, rel=1e-6)
+    both = replace(truth, bags=seen.take([0, 1]))  # several regions, whose errors are no products of one another
+    (said,) = (m for m in DistributionRegression().measure(model, both, ["mse"]) if m.measure == "mse")
+    assert said.value == pytest.approx(np.mean((model.predict(both.bags) - both.bags.target[:, 0]) ** 2), rel=1e-6)
 
 
 def test_characteristics_of_a_data_set(country):
