@@ -18,7 +18,7 @@ ENTRY = {
         "votes": {
             2016: {"file": "v16.csv", "county": "fips", "democratic": "dem", "republican": "gop", "repeated": ["02"]}
         },
-        "polls": "polls.csv",
+        "polls": "polls",
         "centroids": "centroids.csv",
         "covariates": {"file": "counties.csv", "county": "CensusId", "population": "TotalPop", "totals": ["Men"]},
     },
@@ -42,15 +42,18 @@ VOTES = """fips,dem,gop
 2013,70,80
 19001,500,400
 """
-POLLS = """answer,answer_pct,cell_pct,election,question,question_number,state,vote_group
-Male,48,40,president,Gender,0,Iowa,Clinton
-Male,48,50,president,Gender,0,Iowa,Trump
-Male,48,10,president,Gender,0,Iowa,Other/No Answer
-Female,52,60,president,Gender,0,Iowa,Clinton
-Female,52,30,president,Gender,0,Iowa,Trump
-Asian,1,,president,Race,4,Iowa,Clinton
-Asian,1,,president,Race,4,Iowa,Trump
-Male,48,44,senate,Gender,0,Iowa,Clinton
+POLLS = """{"polls": [
+ {"pollname": "SEX", "candidates": [{"id": 1, "party": "D"}, {"id": 2, "party": "R"}, {"id": 0, "party": ""}],
+  "answers": [
+   {"answer": "Male", "pct": "48", "candidateanswers":
+    [{"id": 1, "pct": "40"}, {"id": 2, "pct": "50"}, {"id": 0, "pct": "10"}]},
+   {"answer": "Female", "pct": "52", "candidateanswers":
+    [{"id": 1, "pct": "60"}, {"id": 2, "pct": "30"}, {"id": 0, "pct": "10"}]}]},
+ {"pollname": "RACE", "candidates": [{"id": 1, "party": "D"}, {"id": 2, "party": "R"}],
+  "answers": [{"answer": "Asian", "pct": "1", "candidateanswers": [{"id": 1, "pct": "N/A"}, {"id": 2, "pct": "N/A"}]}]},
+ {"pollname": "AGE", "candidates": [{"id": 1, "party": "D"}, {"id": 2, "party": "R"}],
+  "answers": [{"answer": "18-29", "pct": "20", "candidateanswers": [{"id": 1, "pct": "50"}, {"id": 2, "pct": "50"}]}]}
+]}
 """
 COUNTIES = """CensusId,State,County,TotalPop,Men,Income,Poverty
 1001,Alabama,Autauga,100,40,10,1
@@ -96,11 +99,12 @@ def prepared_census(folder: Path, few: bool = True) -> RecordStore:
     files = {
         "links.csv": LINKS,
         "v16.csv": VOTES,
-        "polls.csv": POLLS,
+        "polls/2016/IA.json": POLLS,
         "centroids.csv": CENTROIDS,
         "counties.csv": COUNTIES,
     }
     for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text)
     (folder / "acs").mkdir()
     found = {n: folder / n for n in files}
@@ -127,12 +131,13 @@ def country_for_experiments(mirror: Path, files) -> dict:
     written = {
         "links.csv": text,
         "votes.csv": votes,
-        "polls.csv": POLLS,
+        "polls/2016/IA.json": POLLS,
         "centroids.csv": CENTROIDS,
         "counties.csv": counties,
     }
     (mirror / "acs").mkdir(parents=True)
     for name, content in written.items():
+        (mirror / name).parent.mkdir(parents=True, exist_ok=True)
         (mirror / name).write_text(content)
     persons(3000, "19", pumas, 0).to_parquet(mirror / "acs/p_19.parquet")
     found = {n: {"sha256": "unknown"} for n in (*written, "acs/p_19.parquet")}

@@ -1,6 +1,8 @@
 """Person records of the American Community Survey with their regions, and votes by region."""
 
+import json
 import logging
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NotRequired, TypedDict
@@ -32,7 +34,7 @@ PUERTO_RICO = "72"
 
 
 class VoteColumns(TypedDict):
-    """Names of columns, and in `repeated` states with a total on every row."""
+    """Names of columns, of a county or a numbered region, and in `repeated` states with a total on every row."""
 
     file: str
     county: str
@@ -61,7 +63,11 @@ class Census(Stored):
     persons, crosswalk, puma, county : str
         Folder of person files, Parquet or CSV. File with two header lines and a column `state`, and its other columns.
     votes, polls, centroids : dict[int, VoteColumns] or None, str or None, str or None
-        Year → county results. Files of exit polls by state, and with `region` (first the state's letters), x, y, z.
+        Year → results by county, or by region where `numbered`. Folder of exit polls, `<year>/<state's letters>.json`.
+        File with `region` (first the state's letters), x, y, z.
+    numbered : bool
+        Whether regions have the numbers of Flaxman et al. 2016, as those files have. Else a centroid is the state's
+        mean.
     scales, covariates : dict[str, float] or None, CountyColumns or None
         Start of a person file's name → factor of its weights, where years are merged. Counties' numbers become the
         regions' means by population.
@@ -76,6 +82,7 @@ class Census(Stored):
     votes: dict[int, VoteColumns] | None = None
     polls: str | None = None
     centroids: str | None = None
+    numbered: bool = False
     scales: dict[str, Positive] | None = None
     covariates: CountyColumns | None = None
 
@@ -89,7 +96,8 @@ class Census(Stored):
         regions["partial"] = regions.index.isin(partial_regions)
         regions.to_parquet(out / "regions.parquet", index=False)
         if self.polls:
-            read_polls(files[self.polls]).to_parquet(out / "polls.parquet", index=False)
+            polls = {n: p for n, p in files.items() if n.startswith(f"{self.polls}/")}
+            read_polls(polls).to_parquet(out / "polls.parquet", index=False)
         present = [c for c in (*NUMBERS, *CATEGORIES) if c in table.column_names]
         n, categories = table.num_rows, [c for c in present if c in CATEGORIES]
         write_header(out, n, "", categories, regions=len(regions), partial_states=partial, columns=present)
@@ -132,11 +140,14 @@ class Census(Stored):
         if n := int(empty.sum()):
             raise DataError(f"{n} regions have no person, the first {regions['name'][empty].iloc[0]!r}")
         regions["citizens"] = np.bincount(region, table["weight"].to_numpy(), len(regions))
+        numbers = number_regions(links) if self.numbered else None
         if self.centroids:
             centre = pd.read_csv(files[self.centroids])
-            mean = centre.groupby(centre["region"].str[:2])[["x", "y", "z"]].mean()
-            regions[["x", "y", "z"]] = mean.reindex(regions["state"]).to_numpy()
+            area = centre["region"].str[:2] if numbers is None else centre["region"]
+            mean = centre.groupby(area)[["x", "y", "z"]].mean()
+            regions[["x", "y", "z"]] = mean.reindex(regions["state"] if numbers is None else numbers).to_numpy()
         region_of = dict(zip(links["county"], links["region"], strict=True))
+        region_of |= {} if numbers is None else dict(zip(numbers, numbers.index, strict=True))
         region_of_state = links[links["state"].isin(WHOLE_STATES)].groupby("state")["region"].first().to_dict()
         for year, spec in (self.votes or {}).items():
             for party, counts in votes_of(files[spec["file"]], spec, region_of, region_of_state, len(regions)).items():
@@ -188,6 +199,26 @@ def regions_of(links: pd.DataFrame) -> tuple[np.ndarray, int]:
     region = region.where(~links["state"].isin(WHOLE_STATES), links["state"])
     order = links.assign(r=region).groupby("r", sort=False)["county"].min().sort_values()
     return region.map({r: i for i, r in enumerate(order.index)}).to_numpy(np.int64), components
+
+
+def number_regions(links: pd.DataFrame) -> pd.Series:
+    """Region → name, such as AL_10_02, by the order in which the regions file of Flaxman et al. 2016 found it.
+
+    It reads pairs by county. A new county joins the component of its PUMA, any other one gives the PUMA its own.
+    """
+    pairs = links.sort_values(["county", "puma"])
+    county, puma = pd.factorize(pairs["county"])[0], pd.factorize(pairs["state"] + pairs["puma"])[0]
+    of_county, of_puma = np.full(county.max() + 1, -1), np.full(puma.max() + 1, -1)
+    for c, p in zip(county, puma, strict=True):
+        known = of_puma[p] >= 0
+        if of_county[c] < 0:
+            of_county[c] = of_puma[p] if known else c
+        for label in (of_county, of_puma) if known else ():
+            label[label == of_puma[p]] = of_county[c]
+        of_puma[p] = of_county[c]
+    first = pairs.assign(found=of_county[county]).groupby("region")[["letters", "found"]].first()
+    number = first.groupby("letters")["found"].rank(method="first").astype(int)
+    return first["letters"] + "_10_" + number.map("{:02d}".format)
 
 
 def read_persons(path: Path, region_of: dict[str, int], scale: float = 1.0) -> pa.Table:
@@ -248,35 +279,37 @@ def votes_of(
 RENAMED = {"46113": "46102", "46102": "46113", "51515": "51019"} | {f"09{k}0": "09009" for k in range(11, 20)}
 
 
-def read_polls(path: Path) -> pd.DataFrame:
-    """Two-party shares: area (a state's letters, or US), covariate, group, share, size."""
-    raw = pd.read_csv(path)
-    if unknown := set(raw["state"]) - set(STATES):
-        raise DataError(f"{path}: {sorted(unknown)[0]!r} is no state")
-    raw = raw[(raw["election"] == "president") & raw["question"].isin(QUESTIONS)]
-    raw = raw.assign(group=raw["answer"].map(GROUPS), covariate=raw["question"].map(QUESTIONS)).dropna(subset="group")
-    keys = ["state", "covariate", "group"]
-    wide = raw.pivot_table(index=keys, columns="vote_group", values="cell_pct", aggfunc="first")
-    size = raw.groupby(keys)["answer_pct"].first()
-    polls = pd.DataFrame({"share": wide["Clinton"] / (wide["Clinton"] + wide["Trump"]), "size": size}).dropna()
-    polls = polls.reset_index().rename(columns={"state": "area"})
-    return polls.assign(area=polls["area"].map(STATES))
+def read_polls(paths: dict[str, Path]) -> pd.DataFrame:
+    """Two-party shares: year, area (a state's letters, or US), covariate, group, share, size.
+
+    An answer without votes is left out. Answers of one group are added up by their sizes.
+    """
+    rows: list[tuple] = []
+    for name, path in sorted(paths.items()):
+        try:
+            rows += list(_poll_rows(json.loads(path.read_text()), Path(name)))
+        except (KeyError, TypeError, ValueError) as error:
+            raise DataError(f"{path}: is no exit poll of a state ({type(error).__name__}: {error})") from None
+    keys = ["year", "area", "covariate", "group"]
+    polls = pd.DataFrame(rows, columns=[*keys, "size", "D", "R"])
+    polls[["size", "D", "R"]] = polls[["size", "D", "R"]].apply(pd.to_numeric, errors="coerce")
+    polls = polls.dropna()
+    polls = polls.assign(D=polls["D"] * polls["size"], R=polls["R"] * polls["size"]).groupby(keys).sum().reset_index()
+    return polls.assign(share=polls["D"] / (polls["D"] + polls["R"]))[[*keys, "share", "size"]]
 
 
-QUESTIONS = {"Gender": "sex", "Race": "race", "Education": "education"}
+def _poll_rows(state: dict, name: Path) -> Iterator[tuple]:
+    for poll in state["polls"]:
+        party = {candidate["id"]: candidate["party"] for candidate in poll["candidates"]}
+        for answer in poll["answers"] if poll["pollname"] in QUESTIONS else ():
+            votes = {party[vote["id"]]: vote["pct"] for vote in answer["candidateanswers"]}
+            group = GROUPS.get(answer["answer"].lower(), answer["answer"].lower())
+            key = (int(name.parent.name), name.stem.replace("All", "US"), QUESTIONS[poll["pollname"]], group)
+            yield (*key, answer["pct"], votes.get("D"), votes.get("R"))
+
+
+QUESTIONS = {"SEX": "sex", "RACE": "race", "EDUC10": "education", "EDUC12R": "education"}
 GROUPS = {
-    "Male": "male", "Female": "female", "Latino": "hispanic", "White": "white", "Black": "black", "Asian": "asian",
-    "Other race": "other", "High school or less": "high school or less", "Some college": "some college",
-    "College graduate": "college graduate", "Postgraduate": "postgraduate",
-}  # fmt: skip
-STATES = {
-    "Alabama": "AL", "Alaska": "AK", "Arizona": "AZ", "Arkansas": "AR", "California": "CA", "Colorado": "CO",
-    "Connecticut": "CT", "Delaware": "DE", "District of Columbia": "DC", "Florida": "FL", "Georgia": "GA",
-    "Hawaii": "HI", "Idaho": "ID", "Illinois": "IL", "Indiana": "IN", "Iowa": "IA", "Kansas": "KS", "Kentucky": "KY",
-    "Louisiana": "LA", "Maine": "ME", "Maryland": "MD", "Massachusetts": "MA", "Michigan": "MI", "Minnesota": "MN",
-    "Mississippi": "MS", "Missouri": "MO", "Montana": "MT", "Nebraska": "NE", "Nevada": "NV", "New Hampshire": "NH",
-    "New Jersey": "NJ", "New Mexico": "NM", "New York": "NY", "North Carolina": "NC", "North Dakota": "ND",
-    "Ohio": "OH", "Oklahoma": "OK", "Oregon": "OR", "Pennsylvania": "PA", "Rhode Island": "RI",
-    "South Carolina": "SC", "South Dakota": "SD", "Tennessee": "TN", "Texas": "TX", "Utah": "UT", "Vermont": "VT",
-    "Virginia": "VA", "Washington": "WA", "West Virginia": "WV", "Wisconsin": "WI", "Wyoming": "WY", "National": "US",
+    "men": "male", "women": "female", "latino": "hispanic", "african-american": "black", "other race": "other",
+    "no high school": "high school or less", "high school graduate": "high school or less",
 }  # fmt: skip

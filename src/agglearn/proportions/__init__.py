@@ -2,6 +2,7 @@
 
 from agglearn.proportions.alternating import AlternatingMeanMapClassifier
 from agglearn.proportions.cardinality import CardinalityClassifier, NormalApproximationClassifier
+from agglearn.proportions.feature_map import FeatureMapClassifier
 from agglearn.proportions.individual import IndividualClassifier
 from agglearn.proportions.means import InverseCalibrationClassifier, MeanEmbeddingClassifier, MeanMapClassifier
 from agglearn.proportions.posterior import cardinality_posterior, class_posteriors
@@ -11,6 +12,7 @@ __all__ = [
     "AlternatingMeanMapClassifier",
     "BagLearnerOnRecords",
     "CardinalityClassifier",
+    "FeatureMapClassifier",
     "IndividualClassifier",
     "InverseCalibrationClassifier",
     "MeanEmbeddingClassifier",

@@ -43,9 +43,11 @@ class BagClassification(Task[HeldOutPersons]):
       size).
     * census with a hidden attribute: `hidden` (see `agglearn.tasks.census_design.HIDDEN`), `bag_size` persons drawn per
       region by survey weight, `columns` (`full` or `shared`), `n_test`, `components`. All trials test the same persons.
-    * census with an election: `election` (year), `bag_size`, `columns`, `holdout` (fraction of the persons in the exit
-      polls' states that is tested, drawn anew for every seed), `components`, `polls` (covariate → group → [share, size]
-      of the nation). With the observation's parameter `persons: all`, a region has the mean of all its persons.
+    * census with an election: `election` (year), `bag_size`, `columns`, `holdout` (fraction of the persons that is
+      tested, drawn anew for every seed, in the states with an exit poll of the year, or in all where it has none),
+      `components`, `polls` (covariate → group → [share, size] of the nation), `attributes` (how many covariates are
+      kept: the four that exit polls ask for, and others at random; all where it is not set). With the observation's
+      parameter `persons: all`, a region has the mean of all its persons.
 
     `gap_to_oracle` is twice an oracle's accuracy, and minus twice any other's. The mean is the oracle's advantage.
     """
@@ -104,14 +106,17 @@ class BagClassification(Task[HeldOutPersons]):
         if kind is not Bags:
             raise ConfigError("observe: votes of single persons are secret; an election gives Bags only")
         p = {"bag_size": 1000, "columns": "shared", "components": 50, "holdout": 0.04} | inputs.params
-        design = census_design.voter_design(inputs.data.folder, p["columns"], p["holdout"], p["components"], seed)
+        folder, columns, year = inputs.data.folder, p["columns"], p["election"]
+        state_polls = census_design.read_persons(folder, columns).polls_of(year)
+        chosen = {"polled": None if state_polls is None else year, "attributes": p.get("attributes")}
+        design = census_design.voter_design(folder, columns, p["holdout"], p["components"], seed, **chosen)
         size = None if params.get("persons", "sample") == "all" else p["bag_size"]
-        stream = ("bags", inputs.name, p["columns"], p["bag_size"], seed)
-        bags = census_design.voter_bags(design, p["election"], size, *stream)
+        stream = ("bags", inputs.name, columns, p["bag_size"], seed)
+        bags = census_design.voter_bags(design, year, size, *stream)
         groups = polls.groups_of(design.persons, design.test)
-        polled = polls.join_polls(p["polls"], design.persons.polls) if p.get("polls") is not None else None
-        states = census_design.states_of(design.persons, p["election"])
-        return bags, HeldOutPersons(census_design.tested_voters(design, p["election"]), None, groups, polled, states)
+        polled = polls.join_polls(p["polls"], state_polls) if p.get("polls") is not None else None
+        states = census_design.states_of(design.persons, year)
+        return bags, HeldOutPersons(census_design.tested_voters(design, year), None, groups, polled, states)
 
     def measure(self, estimator: Estimator, truth: HeldOutPersons, measures: list[str]) -> Measurements:
         p = estimator.predict_proba(truth.bags.X)

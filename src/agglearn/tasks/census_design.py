@@ -19,6 +19,7 @@ from agglearn.observations.bags import apportion
 from agglearn.seeds import derive_generator
 from agglearn.tasks.base import TaskInput
 
+ASKED = ("SEX", "RAC1P", "HISP", "SCHL")  # attributes that exit polls ask for
 FITTED_ON = 50_000  # persons that scales, correlations and components are computed from
 CHUNK = 200_000
 
@@ -41,6 +42,11 @@ class Persons:
         frame = frame.assign(**{c: frame[c].astype(float).where(frame[c] != MISSING) for c in numbers})
         centre = self.regions[[c for c in ("x", "y", "z") if c in self.regions]]
         return frame.assign(**{c: centre[c].to_numpy()[self.region[rows]] for c in centre}).reset_index(drop=True)
+
+    def polls_of(self, election: int) -> pd.DataFrame | None:
+        """Exit polls of a year. None where it has none."""
+        some = None if self.polls is None else self.polls[self.polls["year"] == election]
+        return None if some is None or some.empty else some
 
 
 def has_regions(inputs: TaskInput) -> bool:
@@ -180,19 +186,35 @@ def _fit_encoder(
 
 
 @functools.lru_cache(maxsize=8)  # of one election, for every seed
-def voter_design(folder: Path, columns: str, holdout: float, components: int, *stream: object) -> CensusDesign:
-    """Design that tests a fraction of the persons in states with exit polls (Sun 2019, 3.5.3.1)."""
+def voter_design(
+    folder: Path,
+    columns: str,
+    holdout: float,
+    components: int,
+    *stream: object,
+    polled: int | None = None,
+    attributes: int | None = None,
+) -> CensusDesign:
+    """Design that tests a fraction of the persons in the states with an exit poll of a year (Sun 2019, 3.5.3.1).
+
+    All states are tested where there is none. Of the covariates `ASKED` and some others, at random, may be kept.
+    """
     persons = read_persons(folder, columns)
-    polled = np.ones(len(persons.region), bool)
-    if persons.polls is not None:
-        polled = persons.regions["state"].isin(persons.polls["area"]).to_numpy()[persons.region]
+    polls, state = None if polled is None else persons.polls_of(polled), persons.regions["state"]
+    tested = state.notna() if polls is None else state.isin(polls["area"])
     rng = derive_generator("voters", columns, *stream)
-    test = np.flatnonzero(polled & (rng.random(len(polled)) < holdout))
+    test = np.flatnonzero(tested.to_numpy()[persons.region] & (rng.random(len(persons.region)) < holdout))
     weight, _, sample, encoder = _fit_encoder(persons, test, rng)
-    explained = encoder.reduce(sample, min(components, len(encoder.names)))
+    if attributes is not None:
+        others = [c for c in persons.frame if c not in ASKED]
+        if not 0 <= attributes - len(ASKED) <= len(others):
+            raise ConfigError(f"attributes: must be {len(ASKED)} to {len(ASKED) + len(others)}, got {attributes}")
+        left_out = rng.permutation(others)[attributes - len(ASKED) :]
+        encoder.mask &= ~np.isin(encoder.attributes, left_out)
+    explained = encoder.reduce(sample, min(components, int(encoder.mask.sum())))
     logger.info(
         "%d regions, %d tested persons; %d columns, components explain %.0f %% of their variance",
-        len(persons.regions), len(test), len(encoder.names), 100 * explained,
+        len(persons.regions), len(test), encoder.mask.sum(), 100 * explained,
     )  # fmt: skip
     return CensusDesign(persons, test, weight, encoder)
 
@@ -267,14 +289,20 @@ def _tested_regions(design: CensusDesign) -> tuple[np.ndarray, np.ndarray]:
 
 
 def voter_bags(design: CensusDesign, election: int, size: int | None, *stream: object) -> Bags:
-    """Bags of `size` persons per region with votes scaled to them, or the mean of all where `size` is None."""
+    """Bags of `size` persons per region with votes scaled to them, or the mean of all where `size` is None.
+
+    Regions whose votes are not known are left out.
+    """
     votes, names = votes_per_region(design.persons, election), tuple(design.persons.regions["name"])
+    counted = np.flatnonzero(votes[:, 1:].any(axis=1))
     if size is None:
         means = region_means(design)
         offsets = np.arange(len(means) + 1)
-        return Bags(means.astype(np.float32), offsets, votes, weights=votes.sum(axis=1), bag_names=names)
-    x = draw_voters(design, size, *stream)
-    return Bags(x, np.arange(0, len(x) + 1, size), apportion(votes, size), bag_names=names)
+        bags = Bags(means.astype(np.float32), offsets, votes, weights=votes.sum(axis=1), bag_names=names)
+    else:
+        x = draw_voters(design, size, *stream)
+        bags = Bags(x, np.arange(0, len(x) + 1, size), apportion(votes, size), bag_names=names)
+    return bags if len(counted) == len(bags) else bags.take(counted)
 
 
 @functools.lru_cache(maxsize=1)
@@ -284,8 +312,10 @@ def draw_voters(design: CensusDesign, size: int, *stream: object) -> np.ndarray:
 
 
 def democratic_share(persons: Persons, election: int) -> np.ndarray:
+    """(regions,) two-party share of D, NaN where no votes are known."""
     votes = votes_per_region(persons, election)
-    return votes[:, 2] / (votes[:, 1] + votes[:, 2])
+    total = votes[:, 1] + votes[:, 2]
+    return votes[:, 2] / np.where(total > 0, total, np.nan)
 
 
 @functools.lru_cache(maxsize=1)

@@ -2,7 +2,7 @@
 
 import numbers
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 import numpy as np
@@ -16,7 +16,7 @@ from agglearn.settings import check
 from agglearn.tasks import census_design
 from agglearn.tasks.base import Kind, Task, TaskInput, Truth, check_stored
 from agglearn.tasks.keys import CloudKeys, NoKeys, RegionKeys, RegionPersonKeys
-from agglearn.tasks.measures import Measurement, Measurements, higher, lower, neither
+from agglearn.tasks.measures import Measurement, Measurements, higher, lower, neither, select
 
 TEST_FRACTION = 0.3  # of the regions
 BLOCKS = 16  # of the test bags, for intervals of paired differences
@@ -28,9 +28,27 @@ MAX_PREDICTIONS = 64  # test bags whose prediction is recorded
 class HeldOutBags(Truth):
     bags: Bags
     columns: tuple[str, ...] = ()  # names of the target's entries, where it is a vector
+    described: dict[str, float] = field(default_factory=dict)  # the data set, see `describe_bags`
 
     def units(self) -> list[np.ndarray]:
         return [] if self.bags.target is None else [self.bags.target]
+
+
+DESCRIBED = (
+    "bags",
+    "bag_size",
+    "bag_size_deviation",
+    "bag_size_median",
+    "bag_size_least",
+    "bag_size_most",
+    "dimension",
+)
+
+
+def describe_bags(sizes: np.ndarray, dimension: int) -> dict[str, float]:
+    """What Table 4.3 has of a data set: bags, mean, deviation, median and ends of their sizes, input dimension."""
+    values = (len(sizes), sizes.mean(), sizes.std(), np.median(sizes), sizes.min(), sizes.max(), dimension)
+    return {name: float(value) for name, value in zip(DESCRIBED, values, strict=True)}
 
 
 class DistributionRegression(Task[HeldOutBags]):
@@ -47,14 +65,16 @@ class DistributionRegression(Task[HeldOutBags]):
 
     `mse`, `nmse` (over the variance of all test targets), `slope` (of predictions on targets) and `accuracy` have a
     value for all test bags and, as `mse_of_part` and so on, for each of 16 blocks of every 16th bag, since targets may
-    be sorted. `tuned` has the value of every tuned parameter, `edges` the number of settings at an end of their grid.
+    be sorted. `bags` to `dimension` describe the data set: bags to learn from (of regions, all, as each seed splits them
+    anew), instances of each, and covariates before any reduction. `embedding_dimension` is the length of the vector that
+    a bag becomes. `tuned` has the value of every tuned parameter, `edges` the number of settings at an end of their grid.
     """
 
     OBSERVATIONS: ClassVar = ((Census, Bags, RegionKeys, RegionPersonKeys), (Dataset, Bags, CloudKeys, NoKeys))
     MEASURES: ClassVar = (
         higher("accuracy", "accuracy_of_part")
         | lower("mse", "nmse", "mse_of_part", "nmse_of_part", "edges")
-        | neither("slope", "slope_of_part", "prediction", "target", "tuned")
+        | neither("slope", "slope_of_part", "prediction", "target", "tuned", "embedding_dimension", *DESCRIBED)
     )
     KEYS: ClassVar[tuple[str, ...]] = ("target", "part", "bag", "parameter")
     truth: ClassVar = HeldOutBags
@@ -66,7 +86,8 @@ class DistributionRegression(Task[HeldOutBags]):
             return self._regions(inputs, params, seed)
         if isinstance(inputs.data, BagPopulation):
             check(NoKeys, params, "observe")
-            return inputs.data.train, HeldOutBags(inputs.data.test)
+            train = inputs.data.train
+            return train, HeldOutBags(inputs.data.test, described=describe_bags(train.sizes, train.X.shape[1]))
         if not isinstance(inputs.data, RecordStore):
             raise ConfigError(f"{inputs.name}: has no bags for this task")
         if not (inputs.data.folder / "clouds.npz").exists():
@@ -88,7 +109,7 @@ class DistributionRegression(Task[HeldOutBags]):
             clouds = Bags(points, arrays["offsets"], target=arrays["classes"])
         chosen = derive_generator("clouds", inputs.name, seed).permutation(np.arange(first, last))[: p["n_clouds"]]
         train, test = (truncate_bags(clouds.take(w), p["points"]) for w in (chosen, np.arange(last, len(clouds))))
-        return train, HeldOutBags(test)
+        return train, HeldOutBags(test, described=describe_bags(train.sizes, train.X.shape[1]))
 
     def _regions(self, inputs: TaskInput, params: dict, seed: int) -> tuple[Observation, HeldOutBags]:
         p: dict = {"columns": "full", "components": 50, "bag_size": None, "elections": [2016], "states": "contiguous"}
@@ -96,25 +117,36 @@ class DistributionRegression(Task[HeldOutBags]):
         design = census_design.voter_design(inputs.data.folder, p["columns"], 0.0, p["components"])
         if params.get("persons", "sample") == "counties":
             bags = census_design.county_bags(design.persons)
+            dimension = bags.X.shape[1]
         else:
+            dimension = len(design.encoder.names)
             stream = () if p["bag_size"] is None else ("regions", inputs.name, p["columns"], seed)
             bags = census_design.region_bags(design, p["bag_size"], *stream)
         targets = np.column_stack([census_design.democratic_share(design.persons, e) for e in p["elections"]])
-        bags, left_out = replace(bags, target=targets), NOT_CONTIGUOUS if p["states"] == "contiguous" else ()
-        regions = np.flatnonzero(~design.persons.regions["state"].isin(left_out))
+        bags = replace(bags, target=np.nan_to_num(targets))  # those that are not counted are left out below
+        left_out = NOT_CONTIGUOUS if p["states"] == "contiguous" else ()
+        counted = np.isfinite(targets).all(axis=1)
+        regions = np.flatnonzero(~design.persons.regions["state"].isin(left_out).to_numpy() & counted)
         order = regions[derive_generator("regions held out", inputs.name, p["columns"], seed).permutation(len(regions))]
         n_test = round(TEST_FRACTION * len(order))
-        return bags.take(order[n_test:]), HeldOutBags(bags.take(order[:n_test]), tuple(map(str, p["elections"])))
+        described = describe_bags(bags.sizes[regions], dimension)
+        truth = HeldOutBags(bags.take(order[:n_test]), tuple(map(str, p["elections"])), described)
+        return bags.take(order[n_test:]), truth
 
     def measure(self, estimator: Estimator, truth: HeldOutBags, measures: list[str]) -> Measurements:
         yield from _settings(estimator)
+        yield from select(measures, truth.described)
+        if "embedding_dimension" in measures and hasattr(estimator, "embedding_"):
+            yield Measurement(
+                "embedding_dimension", float(estimator.embedding_.transform(truth.bags.take([0])).shape[1])
+            )
         predicted, target = estimator.predict(truth.bags), truth.bags.target
         assert target is not None
         if getattr(estimator, "classifies", False):
             correct = (predicted == target).astype(float)
             yield from _with_blocks("accuracy", lambda block: float(correct[block].mean()), len(correct), measures)
             return
-        error = np.square(predicted - target)
+        error = np.square(predicted.reshape(target.shape) - target)  # of one election, regressors predict (B,)
         if target.ndim == 1:
             yield from _errors(error, target, measures)
             if target.var() > 0:

@@ -106,6 +106,7 @@ class ElectionKeys(TypedDict, total=False):
     columns: Columns
     components: Count
     holdout: Part
+    attributes: Count
     polls: PollKeys
 
 

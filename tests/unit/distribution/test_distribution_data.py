@@ -2,6 +2,7 @@
 
 import io
 import zipfile
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from agglearn.datasets.gaussian_bags import (
 )
 from agglearn.datasets.point_clouds import points_on, read_off, surface, unit_sphere
 from agglearn.distribution import (
+    BagOfWordsEmbedding,
     EmbeddingClassifier,
     EmbeddingRegressor,
     LinearRidge,
@@ -295,6 +297,41 @@ def test_everybody_by_weight(country):
     wanted = census_design.region_means(study)
     names = list(study.persons.regions["name"])
     np.testing.assert_allclose(means, wanted[[names.index(n) for n in seen.bag_names]], atol=1e-4)
+
+
+def test_the_error_of_one_election_is_that_of_each_region(country):
+    seen, truth = observed(country, elections=[2016])
+    model = EmbeddingRegressor(MomentEmbedding(order=1), LinearRidge(), random_state=0).fit(seen)
+    (said,) = (m for m in DistributionRegression().measure(model, truth, ["mse"]) if m.measure == "mse")
+    assert said.keys == {"target": "2016"}
+    wanted = np.mean((model.predict(truth.bags) - truth.bags.target[:, 0]) ** 2)
+    assert said.value == pytest.approx(wanted, rel=1e-6)
+    both = replace(truth, bags=seen.take([0, 1]))  # several regions, whose errors are no products of one another
+    (said,) = (m for m in DistributionRegression().measure(model, both, ["mse"]) if m.measure == "mse")
+    assert said.value == pytest.approx(np.mean((model.predict(both.bags) - both.bags.target[:, 0]) ** 2), rel=1e-6)
+
+
+def test_characteristics_of_a_data_set(country):
+    """Of everybody in the three contiguous regions, before the four components; a vector has the words' length."""
+    names = [
+        "bags",
+        "bag_size",
+        "bag_size_deviation",
+        "bag_size_median",
+        "bag_size_least",
+        "bag_size_most",
+        "dimension",
+    ]
+    seen, truth = observed(country, states="contiguous")
+    model = EmbeddingRegressor(BagOfWordsEmbedding(n_words=5), LinearRidge(), random_state=0).fit(seen)
+    said = DistributionRegression().measure(model, truth, [*names, "embedding_dimension"])
+    found = {m.measure: m.value for m in said if m.measure in (*names, "embedding_dimension")}
+    frame = country.features()
+    sizes = np.bincount(frame["region"])[[0, 1, 3]]
+    numbers = ["AGEP", "x", "y", "z"]
+    categories = sum(frame[c].nunique() for c in ("SEX", "RAC1P", "HISP", "CIT", "SCHL", "DIS"))
+    wanted = [3, sizes.mean(), sizes.std(), np.median(sizes), sizes.min(), sizes.max(), len(numbers) + categories, 5]
+    assert [found[n] for n in (*names, "embedding_dimension")] == pytest.approx(wanted)
 
 
 def test_counties_are_averaged_by_population(country):

@@ -140,6 +140,9 @@ SEEDED = {  # learner → what it draws under a seed
         proportions.NormalApproximationClassifier(max_iter=2, random_state=s), proportions.cardinality),
     proportions.BagLearnerOnRecords: lambda s: proportions.BagLearnerOnRecords(proportions.MeanMapClassifier(l2=1.0), random_state=s)
         .fit(COUNTED).learner_.random_state,
+    proportions.FeatureMapClassifier: lambda s: proportions.FeatureMapClassifier(
+        proportions.MeanMapClassifier(), distribution.RandomFourierEmbedding(4), [1.0], [1.0], random_state=s
+    ).fit(BAGS).embedding_.frequencies_,
     vocabulary.LogisticOnClusters: lambda s: of_clusters(
         vocabulary.LogisticOnClusters(OptimalQuantizer(8), random_state=s)),
     vocabulary.NetworkOnClusters: lambda s: of_clusters(

@@ -1,5 +1,6 @@
 """Census records: regions, persons kept, sampling, hidden attributes, votes, scores against exit polls."""
 
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -8,7 +9,7 @@ import pytest
 from census_sample import ENTRY, LINKS, persons, prepared_census
 
 from agglearn.datasets import Census
-from agglearn.datasets.census import MISSING, read_crosswalk, read_persons, regions_of
+from agglearn.datasets.census import MISSING, number_regions, read_crosswalk, read_persons, read_polls, regions_of
 from agglearn.encoding.dense import DenseEncoder
 from agglearn.errors import ConfigError, DataError
 from agglearn.observations import Bags, LabelledBags
@@ -76,16 +77,99 @@ def test_other_files_are_refused(tmp_path, change, said):
         read_persons(tmp_path / "p_01.parquet", {"0100100": 0})
 
 
-def test_an_unknown_state_in_the_polls(tmp_path):
-    (tmp_path / "polls.csv").write_text("state\nAtlantis\n")
-    with pytest.raises(DataError, match="'Atlantis' is no state"):
-        census_polls(tmp_path / "polls.csv")
+def poll_of(answers, name="EDUC10"):
+    """An exit poll's text: answer → size, percent of D, percent of R."""
+    candidates = [{"id": 7, "party": "D"}, {"id": 8, "party": "R"}, {"id": 0, "party": ""}]
+    rows = [
+        {
+            "answer": a,
+            "pct": size,
+            "candidateanswers": [{"id": 8, "pct": r}, {"id": 7, "pct": d}, {"id": 0, "pct": "1"}],
+        }
+        for a, (size, d, r) in answers.items()
+    ]
+    return json.dumps({"polls": [{"pollname": name, "candidates": candidates, "answers": rows}]})
 
 
-def census_polls(path):
-    from agglearn.datasets.census import read_polls
+def test_exit_polls_of_two_years(tmp_path):
+    """Two answers of one group count by their sizes; an answer without votes is none."""
+    schools = {"No High School": ("3", "60", "30"), "High School Graduate": ("21", "40", "50")}
+    texts = {
+        "2012/OH": poll_of(schools | {"Postgraduate": ("9", "N/A", "N/A")}),
+        "2016/All": poll_of({"Male": ("47", "40", "60"), "Female": ("53", "54", "36")}, "SEX"),
+    }
+    paths = {f"polls/{name}.json": tmp_path / name.replace("/", "_") for name in texts}
+    for path, text in zip(paths.values(), texts.values(), strict=True):
+        path.write_text(text)
+    found = read_polls(paths).set_index(["year", "area", "covariate", "group"])
+    assert found["share"].to_dict() == {
+        (2012, "OH", "education", "high school or less"): pytest.approx((180 + 840) / (180 + 840 + 90 + 1050)),
+        (2016, "US", "sex", "female"): pytest.approx(0.6),
+        (2016, "US", "sex", "male"): pytest.approx(0.4),
+    }
+    assert found["size"].tolist() == [24, 53, 47]
 
-    return read_polls(path)
+
+@pytest.mark.parametrize("text", ["{}", "no JSON", '{"polls": [{"pollname": "SEX"}]}'])
+def test_a_file_that_is_no_exit_poll(tmp_path, text):
+    (tmp_path / "IA.json").write_text(text)
+    with pytest.raises(DataError, match=r"IA.json: is no exit poll of a state"):
+        read_polls({"polls/2016/IA.json": tmp_path / "IA.json"})
+
+
+NUMBERED = """state,puma22,county,stab,CountyName
+State code,PUMA,County code,State abbr.,County name
+01,00100,01001,AL,A AL
+01,00200,01003,AL,B AL
+01,00300,01005,AL,C AL
+01,00100,01007,AL,D AL
+01,00300,01007,AL,D AL
+19,00100,19001,IA,E IA
+"""
+
+
+def test_regions_have_the_numbers_of_the_published_files(tmp_path):
+    """County D joins the PUMA of A to that of C, and the region is found anew as C's: after B."""
+    (tmp_path / "links.csv").write_text(NUMBERED)
+    links = read_crosswalk(tmp_path / "links.csv", "puma22", "county")
+    links = links.assign(region=regions_of(links)[0])
+    names = number_regions(links)
+    assert [names[r] for r in links["region"]] == [
+        "AL_10_01",
+        "AL_10_02",
+        "AL_10_01",
+        "AL_10_01",
+        "AL_10_01",
+        "IA_10_01",
+    ]
+
+
+def test_votes_and_centroids_of_numbered_regions(tmp_path):
+    (tmp_path / "acs").mkdir()
+    people = {"01": ["00100", "00200", "00300"], "19": ["00100"]}
+    for k, (state, pumas) in enumerate(people.items()):
+        persons(100, state, pumas, k).to_parquet(tmp_path / f"acs/p_{state}.parquet")
+    texts = {
+        "links.csv": NUMBERED,
+        "votes.csv": "region,D,R\nAL_10_02,7,3\nAL_10_01,20,10\nIA_10_01,1,2\n",
+        "centroids.csv": "region,x,y,z\nAL_10_01,1,2,3\nAL_10_02,4,5,6\nIA_10_01,7,8,9\n",
+    }
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text)
+    votes = {2012: {"file": "votes.csv", "county": "region", "democratic": "D", "republican": "R"}}
+    params = {
+        "persons": "acs",
+        "crosswalk": "links.csv",
+        "votes": votes,
+        "centroids": "centroids.csv",
+        "numbered": True,
+    }
+    names = [*texts, "acs/p_01.parquet", "acs/p_19.parquet"]
+    (tmp_path / "out").mkdir()
+    Census.from_entry(ENTRY | {"params": params}).parse({n: tmp_path / n for n in names}, tmp_path / "out")
+    regions = pd.read_parquet(tmp_path / "out/regions.parquet").set_index("name")
+    assert regions["D_2012"].to_dict() == {"AL A AL": 20, "AL B AL": 7, "IA E IA": 1}
+    assert regions.loc["AL B AL", ["x", "y", "z"]].tolist() == [4, 5, 6]
 
 
 def test_no_person_files():
@@ -158,7 +242,7 @@ def test_votes_are_scaled_to_persons(store):
     assert everybody.X.shape == (4, 3)
     citizens = pd.read_parquet(store.folder / "regions.parquet")["citizens"]
     assert np.allclose(everybody.counts.sum(axis=1), citizens)
-    study = census_design.voter_design(store.folder, "shared", 0.5, 3, 0)
+    study = census_design.voter_design(store.folder, "shared", 0.5, 3, 0, polled=2016)
     rows = np.flatnonzero(study.persons.region == 1)
     mean = np.average(study.vectors(rows), weights=study.weight[rows], axis=0)
     assert np.allclose(everybody.X[1], mean, atol=1e-4)
@@ -167,6 +251,40 @@ def test_votes_are_scaled_to_persons(store):
     p = model.predict_proba(truth.bags.X)
     share = (p[:, 2] @ truth.bags.weights) / ((p[:, 1] + p[:, 2]) @ truth.bags.weights)
     assert said.value == pytest.approx(abs(share - 500 / 900))  # Iowa is one region
+
+
+def test_states_with_a_poll_of_the_year_are_tested(store):
+    """All of them where the year has none."""
+    tested = {}
+    for year in (2016, 2020, None):
+        study = census_design.voter_design(store.folder, "shared", 0.5, 3, 0, polled=year)
+        tested[year] = set(study.persons.regions["state"].to_numpy()[study.persons.region[study.test]])
+    assert tested == {2016: {"IA"}, 2020: {"AL", "AK", "IA"}, None: {"AL", "AK", "IA"}}
+
+
+def test_fewer_attributes(store):
+    """Those that exit polls ask for are kept, with as many others as wanted; who is tested does not change."""
+    design = lambda n: census_design.voter_design(store.folder, "full", 0.3, 3, 1, attributes=n)  # noqa: E731
+    kept = {}
+    for n in (4, 6, None):
+        encoder = design(n).encoder
+        kept[n] = {a for a, used in zip(encoder.attributes, encoder.mask, strict=True) if used} - {"x", "y", "z"}
+    assert kept[4] == set(census_design.ASKED) < kept[6] < kept[None] == set(design(None).persons.frame)
+    assert len(kept[6]) == 6
+    assert np.array_equal(design(4).test, design(None).test)
+    with pytest.raises(ConfigError, match="attributes: must be 4 to 11, got 3"):
+        design(3)
+
+
+def test_a_region_whose_votes_are_not_known_is_no_bag(store, monkeypatch):
+    study = census_design.voter_design(store.folder, "shared", 0.5, 3, 0)
+    regions = study.persons.regions.copy()
+    regions.loc[2, ["D_2016", "R_2016"]] = 0
+    study = replace(study, persons=replace(study.persons, regions=regions))
+    for size in (5, None):
+        bags = census_design.voter_bags(study, 2016, size, "stream")
+        assert bags.bag_names == tuple(regions["name"].drop(2))
+    assert np.isnan(census_design.democratic_share(study.persons, 2016)).tolist() == [False, False, True, False]
 
 
 def test_places_and_counted_shares_of_states(store):
