@@ -13,6 +13,7 @@ from agglearn.collective.model import ChainModel
 from agglearn.collective.population import first_tables, population_size, require_context
 from agglearn.collective.propagation import LARGE
 from agglearn.collective.results import Iterate
+from agglearn.errors import ConfigError
 from agglearn.estimator import Estimator
 from agglearn.observations import FlowCounts, FlowInstances
 from agglearn.progress import track
@@ -116,7 +117,7 @@ def _seconds_to_lowest(trace: list[Iterate], runs: list[Inference]) -> tuple[flo
 class GibbsVersusMAP(Estimator):
     """Comparison of Gibbs sampling with the approximate MAP by ‖n − n_ref‖₁ / ‖n_ref‖₁ (Sun 2019, Table 2.1).
 
-    The reference has runs of its own. That of the thesis is the mean of the other runs.
+    With `reference='runs'` the reference has runs of its own.
 
     Parameters
     ----------
@@ -126,10 +127,11 @@ class GibbsVersusMAP(Estimator):
         Number of samplers, proposed moves of each, and entries of a sampler's trace.
     random_state : int, RandomState, Generator or None
         Seed of the samplers.
-    reference : {'exact', 'runs'}
-        Posterior mean by enumeration of all tables, or the mean of other samplers.
+    reference : {'exact', 'runs', 'others'}
+        Posterior mean by enumeration of all tables, the mean of other samplers, or the thesis's: each run, and the
+        MAP, is compared with the mean of the other runs. With one run: ConfigError.
     n_references, reference_moves : int
-        Number of these other samplers, and moves of each.
+        Number of the other samplers of `runs`, and moves of each.
 
     Attributes
     ----------
@@ -148,7 +150,7 @@ class GibbsVersusMAP(Estimator):
     n_moves: Count = 10_000_000
     stages: Count = 40
     random_state: RandomState = None
-    reference: Literal["exact", "runs"] = "runs"
+    reference: Literal["exact", "runs", "others"] = "runs"
     n_references: Annotated[int, Range(2)] = 4
     reference_moves: Count = 40_000_000
 
@@ -159,16 +161,19 @@ class GibbsVersusMAP(Estimator):
         infer(*problem, method="gibbs", n_moves=1000)
 
     def _fit(self, observation: FlowCounts) -> None:
+        if self.reference == "others" and self.n_runs < 2:
+            raise ConfigError("n_runs: reference='others' needs two runs or more, got 1")
         problem, seed = _problem(observation), draw_seed(self.random_state)
         started = time.perf_counter()
         for _ in track(range(self.n_runs), "runs"):
             best = np.array(infer(*problem, method=self.method, tol=1e-6).edge_tables)
         self.map_seconds_ = (time.perf_counter() - started) / self.n_runs
-        reference, self.reference_error_ = self._reference(problem, seed)
-        self.map_error_ = _relative_distance(best, reference)
         samplers = (self._sample(problem, self.n_moves, (seed, k), trace=True) for k in range(self.n_runs))
         runs = [sampler.details["means"] for sampler in track(samplers, "runs", self.n_runs)]
-        errors = np.mean([[_relative_distance(np.array(n), reference) for *_, n in run] for run in runs], axis=0)
+        references, self.reference_error_ = self._references(problem, seed, np.array([run[-1][-1] for run in runs]))
+        self.map_error_ = float(np.mean([_relative_distance(best, reference) for reference in references]))
+        pairs = zip(runs, references, strict=True)
+        errors = np.mean([[_relative_distance(np.array(n), to) for *_, n in run] for run, to in pairs], axis=0)
         stages = np.flatnonzero(errors <= self.map_error_)
         stage = stages[0] if stages.size else self.stages - 1
         self.gibbs_error_, self.reached_ = float(errors[-1]), bool(stages.size)
@@ -178,17 +183,28 @@ class GibbsVersusMAP(Estimator):
     def _sample(self, problem: ProblemArguments, n_moves: int, stream: tuple, trace: bool = False) -> Inference:
         return infer(*problem, "gibbs", trace=trace, n_moves=n_moves, stages=self.stages, random_state=stream)
 
-    def _reference(self, problem: ProblemArguments, seed: int) -> tuple[np.ndarray, float]:
-        """Tables that stand for the posterior mean, and their own error. Samplers run in parallel: nothing is timed."""
+    def _references(self, problem: ProblemArguments, seed: int, means: np.ndarray) -> tuple[np.ndarray, float]:
+        """Tables that stand for the posterior mean in comparison with each run's mean tables, and their own error."""
         if self.reference == "exact":
-            return np.array(infer(*problem, method="exact", kind="marginals").edge_tables), 0.0
+            tables = infer(*problem, method="exact", kind="marginals").edge_tables
+            return np.broadcast_to(tables, means.shape), 0.0
+        if self.reference == "others":
+            others, distance = _leave_one_out(means)
+            return others, distance / float(np.sqrt(self.n_runs))  # its variance is 1 + 1/(n − 1), theirs 1/(n − 1)
         streams = [(seed, "reference", k) for k in range(self.n_references)]
-        with ThreadPoolExecutor(machine.cores()) as pool:
+        with ThreadPoolExecutor(machine.cores()) as pool:  # nothing is timed
             runs = pool.map(lambda stream: self._sample(problem, self.reference_moves, stream), streams)
             tables = np.array([run.edge_tables for run in runs])
-        mean, n = tables.mean(axis=0), self.n_references
-        distance = np.mean([_relative_distance(t, (n * mean - t) / (n - 1)) for t in tables])
-        return mean, float(distance * np.sqrt((n - 1) / n**2))  # its variance is 1 + 1/(n − 1), the mean's 1/n
+        distance, n = _leave_one_out(tables)[1], self.n_references
+        error = distance * float(np.sqrt((n - 1) / n**2))  # its variance is 1 + 1/(n − 1), the mean's 1/n
+        return np.broadcast_to(tables.mean(axis=0), means.shape), error
+
+
+def _leave_one_out(tables: np.ndarray) -> tuple[np.ndarray, float]:
+    """Mean of the other tables for each of (n, T−1, L, L), and the mean distance of a table from it."""
+    n = len(tables)
+    others = (tables.sum(axis=0) - tables) / (n - 1)
+    return others, float(np.mean([_relative_distance(t, to) for t, to in zip(tables, others, strict=True)]))
 
 
 def _relative_distance(tables: np.ndarray, reference: np.ndarray) -> float:

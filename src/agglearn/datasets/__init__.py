@@ -5,7 +5,15 @@ from agglearn.datasets.census import Census
 from agglearn.datasets.flows import BirdMigration, FlowPopulation, HumanMobility, StateFlows
 from agglearn.datasets.gaussian_bags import GaussianBags
 from agglearn.datasets.point_clouds import DigitClouds, PointClouds
-from agglearn.datasets.simulated import Categorical, ClickLog, ClickTables, LogLinear, TablePopulation, Xor
+from agglearn.datasets.simulated import (
+    Categorical,
+    ClickLog,
+    ClickTables,
+    LogLinear,
+    SoftmaxLabels,
+    TablePopulation,
+    Xor,
+)
 from agglearn.datasets.tabular import Packaged, Streamed, Tabular
 
 __all__ = [
@@ -26,6 +34,7 @@ __all__ = [
     "Population",
     "RecordStore",
     "Simulated",
+    "SoftmaxLabels",
     "StateFlows",
     "Stored",
     "Streamed",

@@ -105,6 +105,33 @@ class Xor(Simulated):
         return Population(frame, y[order], (0.25 + 0.5 * x3)[order])
 
 
+@dataclass(eq=False, repr=False)
+class SoftmaxLabels(Simulated):
+    """Records of normal covariates for bags of one size, P(Y = c | x) ∝ exp(x·θ_c) with normal θ (Sun 2019, 3.4.3.1).
+
+    Parameters
+    ----------
+    n_classes, n_features, bags : int, int, int
+        C, d, and instances per bag. Twice as many records are drawn, of which the training rows fill one bag.
+    """
+
+    PEAK: ClassVar = {"bytes": 50, "bags": 1000, "n_features": 5}
+
+    n_classes: Annotated[int, Range(2)] = 2
+    n_features: Count = 5
+    bags: Count = 1000
+
+    def draw(self, seed: int, **params: Any) -> Population:
+        p = self.overlay(params)
+        d, n = p["n_features"], 2 * p["bags"]
+        rng = derive_generator("softmax labels", sorted(p.items()), seed)
+        x = rng.normal(size=(n, d))
+        score = x @ rng.normal(size=(d, p["n_classes"]))
+        y = (score + rng.gumbel(size=score.shape)).argmax(axis=1).astype(np.int8)
+        probabilities = np.exp(score - np.logaddexp.reduce(score, axis=1, keepdims=True))
+        return Population(pd.DataFrame(x, columns=[f"x{i + 1}" for i in range(d)]), y, probabilities[:, 1])
+
+
 @dataclass(frozen=True)
 class TablePopulation:
     """Tables of single features of training and of held-out records, drawn without rows, under the same codes.

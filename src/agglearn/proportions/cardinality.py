@@ -22,7 +22,7 @@ from agglearn.proportions.base import (
     probabilities,
     validation_likelihood,
 )
-from agglearn.proportions.count_likelihood import CountLikelihood, exact_posteriors, normal_posteriors
+from agglearn.proportions.count_likelihood import CountLikelihood, exact_posteriors, normal_posteriors, tree_posteriors
 from agglearn.proportions.means import mean_embedding
 from agglearn.proportions.posterior import class_posteriors
 from agglearn.seeds import RandomState
@@ -49,6 +49,9 @@ class CardinalityClassifier(BagClassifier):
     max_iter, tol : int, float
         Largest number of steps, and gain in nats per bag below which a step is the last.
     n_bags, random_state : see `MeanEmbeddingClassifier`
+    e_step : {'fourier', 'tree'}
+        How posteriors are computed, see `cardinality_posterior`. `tree` is the thesis's, a DataError for a bag whose
+        counts are too improbable for its rounding errors.
 
     Attributes
     ----------
@@ -67,6 +70,7 @@ class CardinalityClassifier(BagClassifier):
     tol: NonNegative = 1e-4
     n_bags: Count | None = None
     random_state: RandomState = None
+    e_step: Literal["fourier", "tree"] = "fourier"
 
     def _learn(self, bags: Bags) -> np.ndarray:
         bags = bags.drop_zero_weights()
@@ -83,8 +87,10 @@ class CardinalityClassifier(BagClassifier):
         return np.concatenate([theta for theta, _ in solutions])
 
     def _climb(self, bags: Bags, counts: np.ndarray, start: np.ndarray) -> tuple[np.ndarray, float]:
+        infer = tree_posteriors if self.e_step == "tree" else self.infer
+
         def likelihood_of(subset: Bags) -> CountLikelihood:
-            return CountLikelihood(LogisticProblem(as_single(subset.X), subset.offsets), counts_of(subset), self.infer)
+            return CountLikelihood(LogisticProblem(as_single(subset.X), subset.offsets), counts_of(subset), infer)
 
         def run(climb: CountLikelihood, start: np.ndarray, tol: float) -> np.ndarray:
             return getattr(climb, self.solver)(start, self.max_iter, tol)
@@ -108,7 +114,10 @@ class CardinalityClassifier(BagClassifier):
         stacked, labels = np.tile(x, (classes, 1)), np.repeat(self.classes_, len(x))
         trace, best = [], -np.inf
         for _ in track(range(self.max_iter), "EM"):
-            q, likelihoods = class_posteriors(np.log(p), bags.offsets, counts_of(bags))
+            log_p, problem = np.log(p), (bags.offsets, counts_of(bags))
+            q, likelihoods = (
+                tree_posteriors(log_p, p, *problem) if self.e_step == "tree" else class_posteriors(log_p, *problem)
+            )
             trace.append(float(likelihoods.sum()))
             if trace[-1] - best < self.tol * len(bags):
                 break

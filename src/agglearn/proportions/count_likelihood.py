@@ -13,6 +13,7 @@ from scipy.linalg import cho_factor, cho_solve
 
 from agglearn.linear.softmax import LogisticProblem, bag_sums, log_softmax, scores, softmax
 from agglearn.progress import track
+from agglearn.proportions.convolution_tree import tree_posterior
 from agglearn.proportions.posterior import binary_posteriors, class_posteriors
 
 Infer = Callable[[np.ndarray, np.ndarray, np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
@@ -26,6 +27,15 @@ def exact_posteriors(
         return class_posteriors(log_softmax(scores), offsets, counts)
     q, likelihoods = binary_posteriors(scores[:, 0], offsets, counts[:, 1])
     return np.column_stack([1 - q, q]), likelihoods
+
+
+def tree_posteriors(
+    scores: np.ndarray, p: np.ndarray, offsets: np.ndarray, counts: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """`exact_posteriors` by the thesis's message passing, from probabilities (n, C)."""
+    bags = zip(np.split(p, offsets[1:-1]), counts, strict=True)
+    posteriors, likelihoods = zip(*(tree_posterior(rows, z) for rows, z in bags), strict=True)
+    return np.concatenate(posteriors), np.array(likelihoods)
 
 
 def normal_posteriors(

@@ -87,9 +87,10 @@ class BagClassification(Task[HeldOutPersons]):
         (frame, y), test = split_records(inputs, seed)
         order, offsets, names = group_rows(frame, inputs.params, derive_generator("bags", inputs.name, seed))
         encoder = DenseEncoder(fill_text(frame), text_columns(frame, inputs.entry))
-        bags = count_bags(encoder.transform(fill_text(frame.iloc[order])), offsets, y[order], names)
+        n_classes = max(2, int(y.max()) + 1, int(test.y.max()) + 1)
+        bags = count_bags(encoder.transform(fill_text(frame.iloc[order])), offsets, y[order], n_classes, names)
         chunks = np.unique(np.append(np.arange(0, len(test.y), 100), len(test.y)))
-        truth = count_bags(encoder.transform(fill_text(test.frame)), chunks, test.y)
+        truth = count_bags(encoder.transform(fill_text(test.frame)), chunks, test.y, n_classes)
         return as_observation(kind, bags, y[order]), HeldOutPersons(truth, test.y)
 
     def _observe_hidden(self, inputs: TaskInput, kind: Kind, seed: int) -> tuple[Observation, HeldOutPersons]:
@@ -147,8 +148,10 @@ def as_observation(kind: Kind, bags: Bags, y: np.ndarray) -> Observation:
     raise ConfigError(f"observe: this task cannot make {kind.__name__}; it makes Bags and LabelledBags")
 
 
-def count_bags(x: np.ndarray, offsets: np.ndarray, y: np.ndarray, names: tuple[str, ...] = ()) -> Bags:
-    return Bags(x, offsets, census_design.count_labels(y, offsets, 2), bag_names=names)
+def count_bags(
+    x: np.ndarray, offsets: np.ndarray, y: np.ndarray, n_classes: int = 2, names: tuple[str, ...] = ()
+) -> Bags:
+    return Bags(x, offsets, census_design.count_labels(y, offsets, n_classes), bag_names=names)
 
 
 def group_rows(

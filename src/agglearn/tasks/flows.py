@@ -1,6 +1,7 @@
 """Flows of a population: reconstruct its tables under a given model, or learn the model of its individuals."""
 
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from typing import ClassVar
 
 import numpy as np
@@ -15,6 +16,7 @@ from agglearn.tasks.keys import FlowKeys, NoKeys, WeekKeys
 from agglearn.tasks.measures import Measurement, Measurements, higher, lower, neither
 
 MAX_RELATIVE_GAP, MAX_VIOLATION = 1e-6, 1e-6  # of a solution, the latter per individual and node
+RATE_FROM, RATE_DOWN_TO = 10, 1e-8  # first iteration and smallest relative gap that an exponent is fitted to
 MAX_FLOWS = 150  # arrows of a map
 MAX_CELLS = 2000  # points of a scatter plot
 DIGITS = 4  # of a position after the point, in degrees on a map
@@ -112,13 +114,14 @@ class FlowInference(_Flows):
 
     * `relative_gap`: |F − F*| / |F*| with F* from a tight solve. `violation`: L1 distance from eq. 2.5 per individual.
     * `time_to_convergence`: seconds after which both stay below 1e-6 (violation: times the number of nodes).
+    * `gap_exponent`: slope of log `relative_gap` on log t over iterations t ≥ 10, until the gap is below 1e-8.
     * `map_error`, `mean_error`: ‖n − n*‖₁ / ‖n*‖₁ with n* the exact MAP tables, the exact posterior mean.
     """
 
     MEASURES: ClassVar = (
         higher("converged", "gibbs_reached")
         | lower("relative_gap", "violation", "negative", "map_error", "mean_error", "edge_error", "node_error")
-        | lower("gibbs_error", "gibbs_moves", "reference_error")
+        | lower("gibbs_error", "gibbs_moves", "reference_error", "gap_exponent")
         | lower("time_to_convergence", "map_seconds", "gibbs_seconds", unit="s")
         | neither("tuned_value", "flow", "true_flow")
     )
@@ -184,6 +187,10 @@ def _convergence(estimator: Estimator, truth: TrueFlows) -> Measurements:
             yield Measurement("converged", float(good[-1]))
             if good[-1]:
                 yield Measurement("time_to_convergence", float(trace[last_bad + 1][1]))
+        points = [(t, abs(f - best) / abs(best)) for t, _, f, _ in trace if t >= RATE_FROM and np.isfinite(f)]
+        points = list(takewhile(lambda point: point[1] > RATE_DOWN_TO, points))
+        if len(points) > 1:
+            yield Measurement("gap_exponent", float(np.polyfit(*np.log(points).T, 1)[0]))
         for step, seconds, objective, off_by in trace:
             if np.isfinite(objective):
                 yield Measurement("relative_gap", max(abs(objective - best) / abs(best), 1e-12), step=step)

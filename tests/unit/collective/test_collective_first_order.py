@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from collective_worlds import fixed_tree, observe
 
-from agglearn.collective.first_order import accelerated_rda
+from agglearn.collective.first_order import accelerated_rda, bethe_rda
 from agglearn.collective.learning import _Steps
 from agglearn.collective.problem import Problem
 
@@ -31,6 +31,20 @@ def test_accelerated_rda_follows_its_equations(beta):
     duals = []
     accelerated_rda(problem, beta, lipschitz=1e6, tol=0.0, max_iter=12, record=lambda point: duals.append(point.dual))
     np.testing.assert_allclose(duals, accelerated_by_hand(problem, beta, 1e6, 12), rtol=1e-9)
+
+
+def test_mirror_descent_with_the_step_of_its_proof_is_rda_with_beta_one():
+    """Eq. A.2 with η_t = 1/t written out: λ_t = (λ_{t−1} + η_t g_t) / (1 + η_t)."""
+    rng = np.random.default_rng(6)
+    model, m = fixed_tree("mixed", rng), 50
+    problem = Problem(model, observe(model, model.sample_tables(m, rng), "gaussian", rng), m)
+    expected, dual = [], np.zeros(problem.size)
+    for t in range(1, 11):
+        dual = (dual + problem.gradient(problem.point(dual).z) / t) / (1 + 1 / t)
+        expected.append(dual)
+    duals = []
+    bethe_rda(problem, 1.0, "thesis", tol=0.0, max_iter=10, record=lambda point: duals.append(point.dual))
+    np.testing.assert_allclose(duals, expected, rtol=1e-9)
 
 
 def test_the_clock_of_a_trace_starts_at_zero():

@@ -97,27 +97,53 @@ def test_a_wrong_message_over_tables_is_noticed(monkeypatch):
         test_exact_inference_equals_brute_force("chain", "poisson", "node")
 
 
-@pytest.mark.parametrize("solvable", [True, False])
-def test_three_dimensional_matching_reduces_to_inference(solvable):
-    """Theorem 3: a perfect matching exists iff the exact counts n_i(a) = 1 have positive probability."""
-    triples = [(0, 0, 0), (1, 2, 1), (2, 1, 2), (0, 1, 1)] if solvable else [(0, 0, 0), (1, 1, 1), (2, 1, 2), (0, 2, 2)]
-    m, k = 3, len(triples)
-    tables = [np.full((k, m), -np.inf) for _ in range(3)]
+def matching_inference(triples, m, **options):
+    """Exact inference in the model of Theorem 3: X0 is one of the triples, Xi its element i, and every element counts 1."""
+    tables = [np.full((len(triples), m), -np.inf) for _ in range(3)]
     for e, triple in enumerate(triples):
         for i, a in enumerate(triple):
             tables[i][e, a] = 0.0
     model = TreeModel([(0, 1), (0, 2), (0, 3)], tables)
-    counts = FlowCounts(node_counts=[np.full(k, np.nan), *np.ones((3, m))], noise="exact")
-    brute = any(all(len({t[i] for t in s}) == m for i in range(3)) for s in itertools.combinations(triples, m))
-    assert brute == solvable
+    counts = FlowCounts(node_counts=[np.full(len(triples), np.nan), *np.ones((3, m))], noise="exact")
+    return infer(model, counts, m, method="exact", **options)
+
+
+def has_matching(triples, m):
+    return any(all(len({t[i] for t in s}) == m for i in range(3)) for s in itertools.combinations(triples, m))
+
+
+def test_exact_map_decides_random_instances_of_three_dimensional_matching():
+    """MAP of Theorem 3 against enumeration, on 40 instances of which many have a matching and many have none."""
+    rng, found = np.random.default_rng(3), []
+    for _ in range(40):
+        m = int(rng.integers(2, 4))
+        triples = [tuple(t) for t in np.unique(rng.integers(0, m, (2 * m, 3)), axis=0).tolist()]
+        found.append(has_matching(triples, m))
+        if not found[-1]:
+            with pytest.raises(DataError, match=r"no tables|forbid"):
+                matching_inference(triples, m)
+            continue
+        chosen = matching_inference(triples, m).node_tables[0]
+        covered = [t for t, n in zip(triples, chosen, strict=True) if n == 1]
+        assert len(covered) == m
+        assert has_matching(covered, m)
+    assert 10 <= sum(found) <= 30
+
+
+@pytest.mark.parametrize("solvable", [True, False])
+def test_three_dimensional_matching_reduces_to_inference(solvable):
+    """Theorem 3: a perfect matching exists iff the exact counts n_i(a) = 1 have positive probability."""
+    triples = [(0, 0, 0), (1, 2, 1), (2, 1, 2), (0, 1, 1)] if solvable else [(0, 0, 0), (1, 1, 1), (2, 1, 2), (0, 2, 2)]
+    m = 3
+    assert has_matching(triples, m) == solvable
     if not solvable:
         with pytest.raises(DataError, match="no tables"):
-            infer(model, counts, m, method="exact")
+            matching_inference(triples, m)
         return
-    found = infer(model, counts, m, method="exact", kind="marginals")
+    found = matching_inference(triples, m, kind="marginals")
     covered = [t for t, n in zip(triples, found.node_tables[0], strict=True) if n > 0.99]
     assert all({t[i] for t in covered} == set(range(m)) for i in range(3))
-    assert flat(infer(model, counts, m, method="exact").edge_tables) == pytest.approx(flat(found.edge_tables))
+    assert flat(matching_inference(triples, m).edge_tables) == pytest.approx(flat(found.edge_tables))
 
 
 def solved_otherwise(problem, start):

@@ -8,7 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from agglearn.collective import FlowReconstruction
+from agglearn.collective import ChainModel, FlowReconstruction, infer
+from agglearn.collective.results import Iterate
 from agglearn.datasets import BirdMigration, RecordStore, StateFlows
 from agglearn.errors import ConfigError, DataError
 from agglearn.observations import ContingencyTables, FlowCounts, FlowInstances
@@ -67,6 +68,25 @@ def test_a_packed_file_without_flows_is_named(tmp_path):
 def observed(kind=FlowCounts, **params):
     drawn = BirdMigration(3, 5, 200, (0.5, 1, 1, 1)).draw(0)
     return FlowInference().observe(TaskInput("birds", {}, {}, drawn), kind, params, 0)
+
+
+@pytest.mark.parametrize("power", [-1.0, -2.0])
+def test_the_exponent_of_a_gap_is_that_of_its_power_law(power):
+    """From the tenth iteration on, until the gap is below 1e-8; what comes before and after has no part."""
+    seen, truth = observed()
+    model = FlowReconstruction(trace=True).fit(seen)
+    best = infer(ChainModel(list(truth.log_potentials[0])), truth.counts, 200, tol=1e-10).objective
+
+    def exponent(gap):
+        t = np.arange(40)
+        trace = [Iterate(k, 0.1 * k, best + abs(best) * gap(k), 0.0) for k in t.tolist()]
+        model.trace_ = trace
+        return [v.value for v in FlowInference().measure(model, truth, ["relative_gap"]) if v.measure == "gap_exponent"]
+
+    assert exponent(lambda k: 5.0 if k < 10 else 0.3 * k**power) == pytest.approx([power], rel=1e-5)
+    ends = lambda k: 0.3 * k**power if 10 <= k < 20 else 1e-10 if k == 20 else 7.0  # noqa: E731
+    assert exponent(ends) == pytest.approx([power], rel=1e-5)
+    assert exponent(lambda k: np.inf) == exponent(lambda k: 1e-12) == []
 
 
 def test_truth_is_kept(tmp_path):

@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from agglearn.datasets import Categorical, GaussianBags, LogLinear, Xor
+from agglearn.datasets import Categorical, GaussianBags, LogLinear, SoftmaxLabels, Xor
 from agglearn.datasets.gaussian_bags import draw_bags, evenly_spaced, van_der_corput
 from agglearn.datasets.simulated import interaction, weights
 
@@ -45,11 +45,20 @@ def test_the_interaction_of_every_state_by_loops():
     np.testing.assert_allclose(interaction(w, d, m), expected)
 
 
-@pytest.mark.parametrize("draw", [LogLinear(3, 4, n=6000), Categorical(4, 3, 6000), Xor(6000)])
+@pytest.mark.parametrize(
+    "draw",
+    [
+        LogLinear(3, 4, n=6000),
+        Categorical(4, 3, 6000),
+        Xor(6000),
+        SoftmaxLabels(bags=3000),
+        SoftmaxLabels(3, bags=3000),
+    ],
+)
 def test_labels_follow_their_probabilities(draw):
     """Σ (y − p)·f over records is within its error, for f of 1 and of the probability itself."""
     found = draw.draw(1)
-    p, y = found.probabilities, found.y
+    p, y = found.probabilities, found.y == 1
     for f in (np.ones(len(p)), p - p.mean()):
         error = np.sqrt(np.sum(p * (1 - p) * f**2))
         assert abs(np.sum((y - p) * f)) < 5 * error

@@ -51,6 +51,31 @@ def persons(n_bags=120, size=12, classes=2, d=3, seed=0):
     return LabelledBags(Bags(x, offsets, counts), y), theta
 
 
+@pytest.mark.parametrize(("classes", "solver"), [(2, "scoring"), (2, "em"), (3, "em")])
+def test_the_tree_of_convolutions_learns_what_fourier_sums_learn(classes, solver):
+    seen, _ = persons(n_bags=30, size=8, classes=classes)
+    settings = {"multiclass": "exact", "solver": solver, "l2": 1.0, "max_iter": 5}
+    tree, fourier = (CardinalityClassifier(e_step=e, **settings).fit(seen.bags) for e in ("tree", "fourier"))
+    np.testing.assert_allclose(tree.coef_, fourier.coef_, rtol=1e-6)
+    np.testing.assert_allclose(tree.log_likelihoods_[0], fourier.log_likelihoods_[0], rtol=1e-9)
+
+
+def test_the_e_step_is_the_one_that_is_asked_for(monkeypatch):
+    from agglearn.proportions import count_likelihood
+
+    asked = []
+    right = count_likelihood.tree_posterior
+    monkeypatch.setattr(count_likelihood, "tree_posterior", lambda *a: asked.append(1) or right(*a))
+    seen, _ = persons(n_bags=6, size=5)
+    CardinalityClassifier(l2=1.0, max_iter=1).fit(seen.bags)
+    assert not asked
+    CardinalityClassifier(l2=1.0, max_iter=1, solver="em", e_step="tree").fit(seen.bags)
+    assert len(asked) == 2 * 6
+    asked.clear()
+    CardinalityClassifier(classifier=LogisticRegression(), max_iter=2, e_step="tree", tol=0).fit(seen.bags)
+    assert len(asked) == 2 * 6
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("classes", [2, 3])
 @pytest.mark.parametrize("learner", LEARNERS, ids=lambda e: repr(e)[:60])

@@ -13,6 +13,7 @@ from agglearn.cli.report import reproduction, smallest_cells
 from agglearn.collective import GibbsVersusMAP, reconstruction
 from agglearn.collective.results import Inference
 from agglearn.datasets import Population
+from agglearn.errors import ConfigError
 from agglearn.evaluation.information import bucketing_bound, mutual_information, predictive_information
 from agglearn.evaluation.intervals import Estimate, mean_interval
 from agglearn.evaluation.verdicts import Region, combine_p_values, holm
@@ -283,12 +284,37 @@ def test_gibbs_beside_map_by_hand(monkeypatch):
     # each reference is 4/10 from the other: of the mean of two, √(1/4) of that
     assert model.reference_error_ == pytest.approx(0.4 * math.sqrt(1 / 4))
     assert [o.get("tol") for m, o in asked if m == "dual-newton"] == [1e-6] * 2
-    assert [o["n_moves"] for m, o in asked if m == "gibbs"] == [800, 800, 400, 400]
+    assert [o["n_moves"] for m, o in asked if m == "gibbs"] == [400, 400, 800, 800]
 
     means[0] = means[1] = [table(9, 1, 0, 0)] * 4  # never as near
     model = GibbsVersusMAP("dual-newton", 2, 400, 4, 1, "runs", 2, 800).fit(counts)
     assert not model.reached_
     assert (model.gibbs_seconds_, model.gibbs_moves_) == (pytest.approx((2.0 + 3.0) / 2), 400)
+
+
+def test_each_gibbs_run_and_the_map_are_compared_with_the_mean_of_the_other_runs(monkeypatch):
+    means = [np.array([[[5.0, 2, 2, 1]]]), np.array([[[5.0, 2, 1, 2]]]), np.array([[[3.0, 4, 2, 1]]])]
+    worse = np.array([[[9.0, 1, 0, 0]]])
+
+    def infer(model, counts, m, method, trace=False, random_state=None, **options):
+        if method != "gibbs":
+            return Inference([np.array([[6.0, 2, 1, 1]])], [], 0.0)
+        made = [(1.0, 200, list(worse[0])), (2.0, 400, list(means[random_state[1]][0]))]
+        return Inference(list(means[random_state[1]][0]), [], 0.0, details={"means": made})
+
+    monkeypatch.setattr(reconstruction, "infer", infer)
+    counts = FlowCounts(
+        node_counts=np.ones((2, 2)) * 5, population_size=10, context={"log_potentials": np.zeros((1, 2, 2))}
+    )
+    model = GibbsVersusMAP("dual-newton", 3, 400, 2, 1, "others").fit(counts)
+    others = [(means[1] + means[2]) / 2, (means[0] + means[2]) / 2, (means[0] + means[1]) / 2]
+    error = np.mean([np.abs(m - o).sum() / 10 for m, o in zip(means, others, strict=True)])
+    assert model.gibbs_error_ == pytest.approx(error)
+    assert model.map_error_ == pytest.approx(np.mean([np.abs([[[6, 2, 1, 1]]] - o).sum() / 10 for o in others]))
+    assert model.reference_error_ == pytest.approx(error * math.sqrt(1 / 3))
+    assert (model.reached_, model.gibbs_moves_) == (error <= model.map_error_, 400)
+    with pytest.raises(ConfigError, match=r"n_runs: .* two runs or more"):
+        GibbsVersusMAP(n_runs=1, reference="others").fit(counts)
 
 
 # -- splits -----------------------------------------------------------------------------------------------------------

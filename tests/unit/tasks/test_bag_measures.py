@@ -9,8 +9,9 @@ import pytest
 from measured_by_hand import about, mean, measured
 
 from agglearn import tasks
+from agglearn.datasets import SoftmaxLabels
 from agglearn.observations import Bags, LabelledBags
-from agglearn.tasks import bags
+from agglearn.tasks import TaskInput, bags
 
 PERSONS = Bags(np.arange(5.0)[:, None], np.array([0, 2, 5]), np.array([[1, 1], [1, 2]]))
 CERTAINTY = np.array([[0.6, 0.4], [0.3, 0.7], [0.5, 0.5], [0.2, 0.8], [0.9, 0.1]])  # a tie goes to class 0
@@ -152,3 +153,12 @@ def test_five_states_have_a_correlation():
     top = sum((a - mean(x)) * (b - mean(y)) for a, b in zip(x, y, strict=True))
     spread = math.sqrt(sum((a - mean(x)) ** 2 for a in x) * sum((b - mean(y)) ** 2 for b in y))
     assert found["state_correlation", about(covariate="sex", group="male"), None] == pytest.approx(top / spread)
+
+
+def test_records_of_three_classes_are_counted_in_bags_of_one_size():
+    drawn = SoftmaxLabels(n_classes=3, n_features=2, bags=50).draw(0)
+    source = TaskInput("softmax_labels", {"split": 0.2}, {"bags": 50}, drawn)
+    seen, truth = tasks.BagClassification().observe(source, LabelledBags, {}, 0)
+    assert seen.bags.counts.shape == (1, 3)
+    np.testing.assert_array_equal(seen.bags.counts[0], np.bincount(seen.y, minlength=3))
+    np.testing.assert_array_equal(truth.bags.counts.sum(axis=0), np.bincount(truth.y, minlength=3))
