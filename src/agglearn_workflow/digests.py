@@ -14,7 +14,11 @@ from typing import NamedTuple, TypeVar
 
 from agglearn import kernel_cache, storage
 
-ROOTS = [Path(__file__).resolve().parents[1]]
+HOME, OURS = (
+    Path(__file__).resolve().parents[1],
+    {"agglearn", "agglearn_workflow"},
+)  # in the folder of all packages, if installed
+ROOTS = [HOME]
 DISTRIBUTIONS = {"sklearn": "scikit-learn", "yaml": "pyyaml"}  # of packages that are imported under another name
 PARTNERS = {"jax": "jaxlib", "numba": "llvmlite", "cvxpy": "clarabel"}  # packages that do another one's work
 OPTIONAL = {"pyspark"}  # its numbers are those of one machine, so its installation must make nothing anew
@@ -38,7 +42,8 @@ def add_root(folder: Path | str) -> None:
 
 @cache_by_roots
 def find_file(module: str) -> Path | None:
-    paths = [root.joinpath(*module.split(".")) for root in ROOTS]
+    is_ours = module.partition(".")[0] in OURS
+    paths = [root.joinpath(*module.split(".")) for root in ROOTS if is_ours or root != HOME]
     files = (file for path in paths for file in (path.with_suffix(".py"), path / "__init__.py"))
     return next((file for file in files if file.is_file()), None)
 
@@ -98,7 +103,7 @@ def origin_of(module: str, name: str | None) -> str:
     if name and find_file(f"{module}.{name}"):
         return f"{module}.{name}"
     for base, original, local in read(module).imports:
-        if original and local == name and find_file(base):
+        if original and local == name and (base, original) != (module, name) and find_file(base):
             return origin_of(base, original)
     return module
 

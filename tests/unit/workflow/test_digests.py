@@ -57,6 +57,20 @@ def test_imports_are_followed(package):
     assert behind == {"models", "base", "helpers", "far"}
 
 
+def test_packages_beside_the_installed_library_are_not_followed(package, tmp_path, monkeypatch):
+    """In the folder of all packages lie numpy and others. Some import a compiled module from themselves, which has no text."""
+    package.write("models", f"from {package.name} import _compiled\nclass Model: pass\n")
+    monkeypatch.setattr(digests, "HOME", tmp_path)
+    package.forget()
+    assert digests.find_file(package.name) is None
+    assert not digests.is_followed(f"{package.name}.Model")
+
+
+def test_a_compiled_module_of_a_package_is_its_own_origin(package):
+    package.write("__init__", f"from {package.name} import _compiled\n")
+    assert digests.origin_of(package.name, "_compiled") == package.name
+
+
 def test_comments_docstrings_and_layout_change_nothing(package):
     before = package.digest()
     package.write("far", '"""Farther."""\n# more\n\n\ndef far(x):\n    """Other."""\n    return (x\n            + 1)\n')
