@@ -121,7 +121,9 @@ def test_datasets(name, shipped):
         whole = {n: expand_entry(entry, f"config/datasets/{n}.yaml") for n, entry in raw.items()}
         checks.check_dataset(resolve_extends(name, whole, "config/datasets"), name, shipped["datasets"])
 
-    needed = {name, entries[name].get("extends", name)}
+    needed = {name}
+    while (parents := {entries[n].get("extends", n) for n in needed}) - needed:
+        needed |= parents
     check(entries[name])
     assert accepted(entries[name], check, lambda p: p[-2:-1] in FREE, "config/datasets") == []
 
