@@ -48,8 +48,7 @@ def test_attribution_in_the_upstream_format(project, first):
     table = project.table("maxent_table4_attribution").query("measure == 'nllh'").set_index("method")["mean"]
     assert table["logistic"] > 0.1  # the planted dependence is found
     assert table["maxent"] > 0.1
-    [log] = project.results.glob("logs/fit/maxent_table4_attribution/*.log")
-    assert "left out: ['cat7']" in log.read_text()
+    assert table["best_pair"] > 0.05  # from the cells themselves, without hashing
 
 
 def test_what_has_no_source_is_stated(project, first):

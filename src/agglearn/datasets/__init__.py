@@ -5,6 +5,7 @@ from agglearn.datasets.census import Census
 from agglearn.datasets.flows import BirdMigration, FlowPopulation, HumanMobility, StateFlows
 from agglearn.datasets.gaussian_bags import GaussianBags
 from agglearn.datasets.point_clouds import DigitClouds, PointClouds
+from agglearn.datasets.published_tables import PublishedTables
 from agglearn.datasets.simulated import (
     Categorical,
     ClickLog,
@@ -32,6 +33,7 @@ __all__ = [
     "Packaged",
     "PointClouds",
     "Population",
+    "PublishedTables",
     "RecordStore",
     "Simulated",
     "SoftmaxLabels",

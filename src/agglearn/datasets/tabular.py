@@ -15,7 +15,7 @@ from pandas.api.types import is_numeric_dtype
 
 from agglearn.datasets.base import Stored, write_header
 from agglearn.encoding.columns import as_text, numbers
-from agglearn.encoding.csv_files import CSVFormat, about, read_csv, read_csv_blocks
+from agglearn.encoding.csv_files import CSVFormat, about, header_of, read_csv, read_csv_blocks
 from agglearn.encoding.labels import binary_label
 from agglearn.errors import DataError, NotAvailable
 from agglearn.registry import resolve
@@ -72,7 +72,7 @@ class Tabular(Stored):
 
 
 class Streamed(Stored):
-    """One file, maybe larger than memory, with one record per line and no header. Its columns are `format.columns`.
+    """Files, together maybe larger than memory, with one record per line. Columns are `format.columns` or their header.
 
     Features are all columns that are not dropped, as text. `label.positive` is the label's spelling that counts as 1.
     """
@@ -83,15 +83,16 @@ class Streamed(Stored):
     )  # fmt: skip
 
     def parse(self, files: dict[str, Path], out: Path) -> dict:
-        [path] = files.values()
-        columns, label = self.entry["format"]["columns"], self.entry["label"]["column"]
+        form, label = CSVFormat.from_entry(self.entry), self.entry["label"]["column"]
+        columns = header_of(next(iter(files.values())), form)
         dropped = {label, *self.entry.get("features", {}).get("drop", [])}
         features, labels = [c for c in columns if c not in dropped], []
         schema = pa.schema([(c, pa.string()) for c in features])
         with pq.ParquetWriter(out / "features.parquet", schema, compression="zstd") as writer:
-            for block in read_csv_blocks(path, CSVFormat.from_entry(self.entry), [*features, label]):
-                writer.write_table(block.select(features))
-                labels.append(self._labels(block[label], path))
+            for path in files.values():
+                for block in read_csv_blocks(path, form, [*features, label]):
+                    writer.write_table(block.select(features))
+                    labels.append(self._labels(block[label], path))
         y = np.concatenate(labels)
         pq.write_table(pa.table({"label": y}), out / "labels.parquet")
         write_header(out, len(y), label, self.entry.get("features", {}).get("categorical", []))
@@ -174,7 +175,7 @@ def label_of(frame: pd.DataFrame, spec: dict, source: str) -> np.ndarray:
 
 def features_of(frame: pd.DataFrame, entry: dict) -> pd.DataFrame:
     spec = entry.get("features", {})
-    for key in ("drop", "categorical", "numeric", "log"):
+    for key in ("drop", "categorical", "numeric", "log", "log2", "rare", "hashed"):
         for name in spec.get(key, []):
             if name not in frame:
                 raise DataError(f"features.{key}: no column {name!r}; there are {', '.join(map(str, frame.columns))}")
@@ -186,4 +187,7 @@ def features_of(frame: pd.DataFrame, entry: dict) -> pd.DataFrame:
         if values.min() < 0:
             raise DataError(f"features.log: column {name!r} has {values.min():g}; numbers from 0 on have a logarithm")
         features[name] = np.log1p(values)
+    for name, offset in spec.get("log2", {}).items():
+        shifted = numbers(features[name]) + offset
+        features[name] = np.floor(np.log2(np.where(shifted > 0, shifted, np.nan)))
     return features

@@ -147,3 +147,21 @@ def with_target_encodings(
     """
     frame = as_frame(frame, encoder.names)
     return FrameEncoder(tuple(fit(frame[f.name], y, modalities) if f.size > above else f for f in encoder.features))
+
+
+def with_rare_values_grouped(encoder: FrameEncoder, frame: pd.DataFrame, rare: Mapping[str, int]) -> FrameEncoder:
+    """The encoder with `other` in place of values that at most so many rows of `frame` have.
+
+    Parameters
+    ----------
+    encoder, frame, rare : FrameEncoder, DataFrame, Mapping[str, int]
+        Training rows, and {categorical feature: rows}. DataError for another feature.
+    """
+    by_name = {f.name: f for f in encoder.features}
+    for name, limit in rare.items():
+        if not isinstance(feature := by_name.get(name), CategoricalEncoder):
+            raise DataError(f"rare: {name!r} is no categorical feature; leave it out")
+        counts = np.bincount(feature.encode(frame[name]), minlength=feature.size)
+        values = tuple(v for v, n in zip(feature.values, counts, strict=False) if n > limit)
+        by_name[name] = CategoricalEncoder(name, values, feature.has_missing, has_other=True)
+    return FrameEncoder(tuple(by_name.values()), encoder.schema)

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 import pandas as pd
 
-from agglearn.datasets import Dataset, Population
+from agglearn.datasets import Dataset, Population, PublishedTables
 from agglearn.encoding import FrameEncoder
 from agglearn.errors import NotAvailable
 from agglearn.estimator import Estimator
@@ -18,7 +18,7 @@ from agglearn.observations import ContingencyTables, CountedBags, Halves, LabelS
 from agglearn.tasks import keys
 from agglearn.tasks.base import Kind, Task, TaskInput, Truth, check_stored
 from agglearn.tasks.measures import Measurement, Measurements, higher, lower, neither, select
-from agglearn.tasks.observers import ENCODING, OBSERVERS, TrainingRows, fit_encoder
+from agglearn.tasks.observers import ENCODING, OBSERVERS, TrainingRows, fit_encoder, published_tables
 from agglearn.tasks.splitting import check_labels, split_name, split_overlap, split_rows
 
 ITERATES = {"curve", "nllh_best_on_test", "nllh_best_on_validation"}
@@ -54,10 +54,13 @@ class Classification(Task[HeldOutRows]):
       (default 1/(10 N)), `mechanism`.
 
     A stored data set has `rows`, the size of a random subset. With `encoding: {target: …}` or `{vocabulary: …}` of its
-    entry, the encoding is fitted to training rows of its own.
+    entry, the encoding is fitted to training rows of its own. Tables of a `PublishedTables` data set are the published
+    ones. Its records are its training rows.
     """
 
     OBSERVATIONS: ClassVar = (
+        (PublishedTables, ContingencyTables, keys.NoKeys, keys.PublishedTableKeys),
+        (PublishedTables, Records, keys.NoKeys, keys.RecordKeys),
         (Dataset, ContingencyTables, keys.RowKeys, keys.TableKeys),
         (Dataset, CountedBags, keys.RowKeys, keys.CountedBagKeys),
         (Dataset, Halves, keys.RowKeys, keys.TableHalvesKeys),
@@ -78,6 +81,8 @@ class Classification(Task[HeldOutRows]):
         self.check_observation(kind, params)
         check_stored(inputs, keys.RowKeys)
         (frame, y), test = split_records(inputs, seed)
+        if kind is ContingencyTables and (tables := published_tables(inputs, params.get("cross_buckets"))):
+            return tables, test
         encoder, mask = _encoder_of(inputs, frame, y, params, seed)
         frame, y = frame[mask].reset_index(drop=True), y[mask]
         label = inputs.entry.get("label", {}).get("column", "label")

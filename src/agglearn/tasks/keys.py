@@ -63,6 +63,10 @@ class TableKeys(RecordKeys, NoiseKeys, total=False):
     postprocessing: Literal["none", "clip", "project"]
 
 
+class PublishedTableKeys(TypedDict, total=False):
+    cross_buckets: Count
+
+
 class LabelSumKeys(EncodedKeys, NoiseKeys, total=False):
     features: Features
     ranges: Ranges

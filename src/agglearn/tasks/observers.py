@@ -7,7 +7,10 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
-from agglearn.encoding import FeatureMap, FrameEncoder, HashedEncoder, TargetEncoder, with_target_encodings
+from agglearn.datasets import RecordStore
+from agglearn.datasets.published_tables import TABLES, hash_pairs
+from agglearn.encoding import FeatureMap, FrameEncoder, HashedEncoder, TargetEncoder
+from agglearn.encoding.frame import with_rare_values_grouped, with_target_encodings
 from agglearn.errors import ConfigError
 from agglearn.observations import ContingencyTables, CountedBags, Halves, LabelSums, Records
 from agglearn.observations.gaussian_noise import with_gaussian_noise
@@ -52,6 +55,14 @@ def _tables(rows: TrainingRows, params: dict, seed: int | str) -> ContingencyTab
             raise ConfigError("observe: epsilon and the size of the noise are both given; give one")
         return tables.private(**release)
     return with_gaussian_noise(tables, sigma, noise_seed)
+
+
+def published_tables(inputs: TaskInput, cross_buckets: int | None) -> ContingencyTables | None:
+    """The tables that a publisher released, hashed by `cross_buckets`, or None where the data set has none."""
+    if not isinstance(inputs.data, RecordStore) or not (folder := inputs.data.folder / TABLES).exists():
+        return None
+    tables = ContingencyTables.load(folder)
+    return hash_pairs(tables, cross_buckets) if cross_buckets else tables
 
 
 def _map(rows: TrainingRows, params: dict) -> FeatureMap:
@@ -110,8 +121,10 @@ def fit_encoder(
     """The encoder, and a mask of the training rows to learn from: those that it was not fitted to."""
     entry, mask = inputs.entry, np.ones(len(frame), dtype=bool)
     binning = params.get("binning") or entry.get("binning", "deciles")
-    categorical = entry.get("features", {}).get("categorical", [])
-    encoder = FrameEncoder.fit(frame, binning, categorical, params.get("hashed"))
+    features = entry.get("features", {})
+    hashed = params.get("hashed") or features.get("hashed")
+    encoder = FrameEncoder.fit(frame, binning, features.get("categorical", []), hashed)
+    encoder = with_rare_values_grouped(encoder, frame, features.get("rare", {}))
     for kind, spec in entry.get("encoding", {}).items():
         from agglearn.vocabulary.encoder import optimal_encoder  # imports for a second, rarely used
 

@@ -286,6 +286,11 @@ class Features(Model):
     categorical: list[str] = key("numbers that are names")
     numeric: list[str] = key("columns that must be numbers; text in them is an error")
     log: list[str] = key("numbers from 0 on that are replaced by ln(1 + x)")
+    log2: dict[str, NonNegative] = key(
+        "columns that become ⌊log₂(value + this number)⌋; missing where the sum is not above 0"
+    )
+    rare: dict[str, Count] = key("columns whose values of at most so many training rows become one")
+    hashed: dict[str, Count] = key("columns that are hashed into so many buckets, where an observation names none")
 
 
 class Split(Model):

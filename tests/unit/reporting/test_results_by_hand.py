@@ -380,7 +380,7 @@ def test_every_field_of_the_page_of_a_source(words_of_pages):
         "A work W 2020", "More.", "1 1 2", "fails (1)", "undecided (1)", "not judged (2)",
         f"undecided Ours beats base. §1 H{wins}. {never}",
         f"h{wins} 0.001",
-        "fails Ours is small. §2 " + small + ". In the archive, at the sizes of the paper: holds. Why: It is large.",
+        "fails Ours is small. §2 " + small + ". In the archive, at scale paper: holds. Why: It is large.",
         f"{small} 0.3",
         f"mean 0.43 [0.3825, 0.4775] against 0.3, 5 replicates; {marked} small in config/claims.yaml : "
         'at_most {"value": {"measure": "nllh", "method": "ours", "dataset": "a"}, "bound": 0.3}',

@@ -191,6 +191,19 @@ def test_streamed_records(tmp_path, monkeypatch):
     assert seen.dense(1)[0].sum() == 60
 
 
+def test_streamed_files_with_a_header_are_one_after_the_other(tmp_path):
+    entry = DAC | {"format": {"separator": ","}}
+    files = {"train.csv": ["1,3,a,b", "0,,a,c"], "test.csv": ["0,2,d,"]}
+    for name, lines in files.items():
+        (tmp_path / name).write_text("\n".join(["click,I1,C1,C2", *lines]) + "\n")
+    facts = Streamed.from_entry(entry).parse({name: tmp_path / name for name in files}, tmp_path)
+    store = RecordStore.open(tmp_path)
+    assert (facts["rows"], store.names) == (3, ["C1", "C2"])
+    assert store.labels().tolist() == [1, 0, 0]
+    assert store.column("C1").tolist() == ["a", "a", "d"]
+    assert store.column("C2").tolist() == ["b", "c", None]
+
+
 def test_streamed_files_that_are_wrong(tmp_path):
     with pytest.raises(DataError, match=r"train\.txt: .*Expected 4 columns"):
         parsed(tmp_path, [*LINES, "0\t1"])

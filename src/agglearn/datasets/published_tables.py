@@ -1,0 +1,121 @@
+"""Contingency tables that a publisher released with noise, and the records that came with them (AdKDD'21)."""
+
+import logging
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+from pyarrow import csv
+
+from agglearn.datasets.base import Stored
+from agglearn.encoding import CategoricalEncoder, FrameEncoder
+from agglearn.encoding.columns import present
+from agglearn.encoding.csv_files import CSVFormat, about, read_csv, refuse_unreadable
+from agglearn.errors import DataError
+from agglearn.observations import ContingencyTables, NoiseSpec, Table
+from agglearn.observations.counting import Key, buckets_of, sum_cells
+from agglearn.observations.gaussian_noise import promised_epsilon
+from agglearn.observations.table import table_name
+from agglearn.settings import Positive
+
+logger = logging.getLogger(__name__)
+
+TABLES = "tables"  # folder beside the records
+DELTA = 1e-5  # at which ε is stated
+UNPROTECTED = "the publisher drew this noise, and left out cells of few records"
+
+
+@dataclass(eq=False, repr=False)
+class PublishedTables(Stored):
+    """The noisy tables of the AdKDD'21 challenge, and its labelled records for training and test.
+
+    `aggregated_noisy_data_singles` has the columns feature_1_value, feature_1_id, count, nb_clicks and nb_sales, and a
+    row for each value. `aggregated_noisy_data_pairs` has feature_2_value and feature_2_id besides. Feature i is the
+    column hash_i of `X_train` and `X_test`. Only features in `features.categorical` are read. A cell without a row
+    counts as 0. The totals are medians over the features' tables, as in the authors' public code.
+
+    Parameters
+    ----------
+    sigma : float
+        Standard deviation of the Gaussian noise on each number.
+    """
+
+    KEYS: ClassVar[tuple[str, ...]] = ("mirror", "files", "label.column", "features.categorical", "split_like")
+
+    sigma: Positive = 17.0
+
+    def parse(self, files: dict[str, Path], out: Path) -> dict:
+        paths = {name.partition(".")[0]: path for name, path in files.items()}
+        names, label = self.entry["features"]["categorical"], self.entry["label"]["column"]
+        singles, pairs = (paths[f"aggregated_noisy_data_{k}"] for k in ("singles", "pairs"))
+        read_tables(singles, pairs, names, label, self.sigma).save(out / TABLES)
+        train, test = (_read_records(paths[f"X_{k}"], paths[f"y_{k}"], names, label) for k in ("train", "test"))
+        frame, bounds = pd.concat([train, test], ignore_index=True), np.cumsum([0, len(train), len(test)]).tolist()
+        return self.write(out, frame[names], frame[label].to_numpy(np.int8), {"train": bounds[:2], "test": bounds[1:]})
+
+
+def read_tables(singles: Path, pairs: Path, names: Sequence[str], label: str, sigma: float) -> ContingencyTables:
+    """The tables of the features hash_i in `names`, of single ones and of pairs. DataError for a feature without one."""
+    ids, numbers = [int(name.removeprefix("hash_")) for name in names], ("count", f"nb_{label}s")
+    by_feature = dict(list(_read_cells(singles, ids, 1, numbers).groupby("feature_1_id")))
+    if absent := [name for name, i in zip(names, ids, strict=True) if i not in by_feature]:
+        raise DataError(f"{singles}: feature {absent[0]!r} has no row")
+    values = (tuple(sorted(by_feature[i]["feature_1_value"].astype(str))) for i in ids)
+    encoder = FrameEncoder(tuple(map(CategoricalEncoder, names, values)))
+    tables: dict[Key, Table] = {(k,): _table(encoder, (k,), by_feature[i], numbers) for k, i in enumerate(ids)}
+    for of_pair, rows in _read_cells(pairs, ids, 2, numbers).groupby(["feature_1_id", "feature_2_id"]):
+        order = tuple(map(ids.index, of_pair))
+        key, table = tuple(sorted(order)), _table(encoder, order, rows, numbers)
+        tables[key] = tables[key] + table if key in tables else table
+    sums = [[tables[k,].counts.sum(), tables[k,].label_sums.sum()] for k in range(len(ids))]
+    total, positives = np.median(sums, axis=0).tolist()
+    epsilon = promised_epsilon(sigma, len(tables), DELTA)
+    noise = NoiseSpec("gaussian", sigma, epsilon, DELTA, unprotected=UNPROTECTED)
+    ordered = {key: tables[key] for key in sorted(tables, key=lambda key: (len(key), key))}
+    return ContingencyTables(encoder, label, total, positives, ordered, noise)
+
+
+def _read_records(features: Path, labels: Path, names: Sequence[str], label: str) -> pd.DataFrame:
+    with about(features):
+        records = pd.concat([read_csv(path, CSVFormat(), {}) for path in (features, labels)], axis=1)
+        records = records[present([*names, label], records.columns)]
+        if records.isna().any(axis=None):
+            raise DataError(f"{labels.name} has another number of rows, or a value is missing")
+    return records
+
+
+def _read_cells(path: Path, ids: Sequence[int], order: int, numbers: Sequence[str]) -> pd.DataFrame:
+    """Rows of the features `ids` in tables of so many features. The file is read in blocks."""
+    keys = [f"feature_{k}_{part}" for part in ("id", "value") for k in range(1, order + 1)]
+    types = dict.fromkeys(keys, pa.int64()) | dict.fromkeys(numbers, pa.float64())
+    convert = csv.ConvertOptions(column_types=types, include_columns=list(types))
+    with about(path), refuse_unreadable(CSVFormat()), csv.open_csv(path, convert_options=convert) as blocks:
+        frames = [frame[frame[keys[:order]].isin(ids).all(axis=1)] for frame in map(pa.RecordBatch.to_pandas, blocks)]
+    return pd.concat(frames, ignore_index=True)
+
+
+def _table(encoder: FrameEncoder, key: Key, rows: pd.DataFrame, numbers: Sequence[str]) -> Table:
+    """The table of the features at positions `key`, in the order of the file. Its axes ascend."""
+    codes = {k: encoder.features[k].encode(rows[f"feature_{n}_value"]) for n, k in enumerate(key, start=1)}
+    known = np.all([c >= 0 for c in codes.values()], axis=0)
+    if lost := int((~known).sum()):
+        logger.info(f"{[encoder.names[k] for k in key]}: {lost:,} cells have a value without a count, and are left out")
+    shape = tuple(encoder.features[k].size for k in sorted(key))
+    cells = np.ravel_multi_index([codes[k][known] for k in sorted(key)], shape)
+    return Table(shape, *sum_cells(cells.astype(np.int64), *(rows[name].to_numpy()[known] for name in numbers)))
+
+
+def hash_pairs(tables: ContingencyTables, buckets: int) -> ContingencyTables:
+    """The tables with pairs of more cells hashed into `buckets`, as `Tally` does. A bucket sums the noise of its cells."""
+    large = {k: t for k, t in tables.tables.items() if math.prod(t.shape) > buckets}
+    merged = {k: t.merge_cells(buckets_of(t.cells, buckets), (buckets,)) for k, t in large.items()}
+    assert tables.noise is not None
+    summed = {k: max(len(t.cells), 1) / max(len(merged.get(k, t).cells), 1) for k, t in tables.tables.items()}
+    scales = {table_name(tables, k): tables.noise.scale * math.sqrt(n) for k, n in summed.items()}
+    noise = replace(tables.noise, scale=max(scales.values()), scales=scales)
+    return replace(tables, tables=tables.tables | merged, noise=noise)

@@ -1,0 +1,62 @@
+"""Criteo Attribution as the authors' public loader makes it, on a file of the publisher's layout that the test writes."""
+
+import math
+from collections import Counter
+
+import numpy as np
+import pandas as pd
+import yaml
+from samples import ROOT
+
+from agglearn.datasets import RecordStore, Tabular
+from agglearn.observations import Records
+from agglearn.tasks import Classification, TaskInput
+
+ENTRY = yaml.safe_load((ROOT / "config/datasets/criteo_attribution.yaml").read_text())
+FEATURES = ["campaign", "time_since_last_click", *(f"cat{k}" for k in range(1, 10))]
+COLUMNS = [
+    "timestamp", "uid", "campaign", "conversion", "conversion_timestamp", "conversion_id", "attribution", "click", "click_pos",
+    "click_nb", "cost", "cpo", "time_since_last_click", *(f"cat{k}" for k in range(1, 10)),
+]  # fmt: skip
+N = 6000
+
+
+def upstream() -> pd.DataFrame:
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({name: rng.integers(0, 5, N) for name in COLUMNS})
+    frame["click"] = rng.integers(0, 2, N)
+    frame["time_since_last_click"] = np.where(rng.random(N) < 0.3, -1, rng.integers(1, 3_000_000, N))
+    for name, size in (("cat3", 300), ("cat7", 2000), ("cat9", 900)):
+        frame[name] = 10_000_000 + np.minimum(rng.zipf(1.3, N), size)
+    return frame
+
+
+def test_features_split_and_rare_values_are_the_loaders(tmp_path):
+    frame, out = upstream(), tmp_path / "out"
+    out.mkdir()
+    path = tmp_path / "criteo_attribution_dataset.tsv.gz"
+    frame.to_csv(path, sep="\t", index=False)
+    Tabular.from_entry(ENTRY).parse({path.name: path}, out)
+    records, test = Classification().observe(
+        TaskInput("criteo_attribution", ENTRY, {}, RecordStore.open(out)), Records, {}, 0
+    )
+    assert sorted(records.encoder.names) == sorted(FEATURES)
+    share = len(test.y) / N
+    assert abs(share - 0.3) < 5 * math.sqrt(0.3 * 0.7 / N)
+    buckets = [int(math.log(seconds + 6 * 3600) / math.log(2)) for seconds in frame["time_since_last_click"]]
+    assert RecordStore.open(out).column("time_since_last_click").tolist() == buckets
+    by_name = {feature.name: feature for feature in records.encoder.features}
+    assert set(by_name["time_since_last_click"].labels) == {str(b) for b in buckets}
+    for name in ("cat3", "cat7"):
+        counts = Counter(records.frame[name])
+        assert set(by_name[name].labels) == {str(v) for v, n in counts.items() if n > 20} | {"other"}
+    assert "other" not in by_name["cat9"].labels
+
+
+def test_what_has_no_logarithm_is_missing(tmp_path):
+    path, out = tmp_path / "a.csv", tmp_path / "out"
+    out.mkdir()
+    path.write_text("a,b,y\n-4,u,0\n-3,u,1\n,v,0\n0,v,1\n5,u,0\n")
+    entry = {"label": {"column": "y"}, "features": {"log2": {"a": 3}}}
+    Tabular.from_entry(entry).parse({"a.csv": path}, out)
+    np.testing.assert_array_equal(RecordStore.open(out).column("a"), [np.nan, np.nan, np.nan, 1, 3])
