@@ -93,6 +93,7 @@ def test_distributed_has_as_many_machines_as_the_theorem_says():
     counts, sums = drawn(5000, 1)
     found = DistributedSubmodularQuantizer(101, 0.1).fit(counts, sums)
     assert found.n_machines_ == 10
+    assert found.machine_size_ == max(np.diff(np.arange(11) * found.n_ranks_ // 10))
     assert found.n_clusters_ == 101
     places = len(np.unique(sums / counts))
     forced = [j * places // 10 for j in range(1, 10)]
