@@ -46,12 +46,13 @@ class BucketingQuantizer(Quantizer):
 
     Parameters
     ----------
-    budget, allocation, min_count, shrinkage, noisy, random_state
-        As in `Quantizer`. `allocation` divides the budget evenly (`uniform`) or in proportion to I(X;C)
-        (`information`).
+    budget, allocation : int or float, str
+        As in `Quantizer`, and divided evenly (`uniform`) or in proportion to I(X;C) (`information`).
     fill : bool
         Whether empty intervals cost nothing: k grows until the others are as many as the feature's share of the budget.
         What a feature cannot use goes to the others. The paper counts empty intervals.
+    min_count, shrinkage, noisy, random_state
+        As in `Quantizer`.
     """
 
     allocation: Literal["uniform", "information"] = "uniform"
