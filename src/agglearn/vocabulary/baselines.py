@@ -60,8 +60,8 @@ class BucketingQuantizer(Quantizer):
 
     def _quantize(self, rankings: list[Ranking], budget: int) -> list[np.ndarray]:
         if self.fill:
-            shares = allocate(budget, rankings, self.allocation, np.array([r.n_ranks for r in rankings]))
-            buckets = in_threads(_most_buckets, rankings, shares)
+            clusters = allocate(budget, rankings, self.allocation, np.array([r.n_ranks for r in rankings]))
+            buckets = in_threads(_most_buckets, rankings, clusters)
         else:
             buckets = allocate(budget, rankings, self.allocation)
         self.n_buckets_ = {r.name: k for r, k in zip(rankings, buckets, strict=True)}
