@@ -22,6 +22,7 @@ from agglearn.settings import Positive
 
 FOLDS = 5  # groups of bags, each held out once to choose λ
 PATH = tuple(0.5 * 10.0**k for k in (2, 1, 0, -1, -2))  # values of λ, from strong to weak
+BEHIND = 20.0  # of held-out log-likelihood, in nats, from which a λ is given up
 Penalty = Literal["held_out"] | Positive
 Solver = Callable[[float, np.ndarray | None], np.ndarray]  # (λ, start) → θ
 
@@ -140,7 +141,7 @@ def choose_l2(
 ) -> tuple[float, np.ndarray | None]:
     """(λ, a solution near there or None): λ as it is, or of the largest score by cross-validation over bags.
 
-    Of equal scores the largest λ wins. A single bag takes the middle of the path, which goes from strong to weak.
+    The weakest λ is left out of later folds once it is `BEHIND`. Of equal scores the largest λ wins. A single bag takes the middle of the path, which goes from strong to weak.
     """
     if not isinstance(l2, str):
         return float(l2), None
@@ -149,14 +150,13 @@ def choose_l2(
         return path[len(path) // 2], None
     folds = np.array_split(draw_generator(random_state).permutation(len(bags)), min(FOLDS, len(bags)))
     totals, solutions = np.zeros(len(path)), dict[float, np.ndarray]()
-
-    def solve(solver: Solver, value: float, last: np.ndarray | None) -> np.ndarray:
-        return solver(value, solutions.get(value, last))
-
     for k, fold in enumerate(track(folds, "folds")):
         validation, training = bags.take(np.sort(fold)), bags.take(np.sort(np.concatenate(folds[:k] + folds[k + 1 :])))
-        fits = fit_path(path, partial(solve, solver_on(training)), partial(score, validation), stop=False)
-        totals += [len(fold) * fit.score for fit in fits]
+        # no start from another fold's solution, which has seen this fold's counts
+        fits = fit_path(path[: len(totals)], solver_on(training), partial(score, validation), stop=False)
+        totals = totals + [len(fold) * fit.score for fit in fits]
         solutions.update({fit.l2: fit.solution for fit in fits})
+        while totals[-1] < totals.max() - BEHIND:
+            totals = totals[:-1]
     best = path[choose_best(totals)]
     return best, solutions[best]

@@ -1,6 +1,7 @@
 """The thesis's method: maximum likelihood of the bags' counts, by exact posteriors of the labels."""
 
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -11,6 +12,7 @@ from sklearn.base import clone
 from agglearn.errors import NotAvailable
 from agglearn.linear.softmax import LogisticProblem, as_single, scores
 from agglearn.observations import Bags
+from agglearn.privacy.mechanisms import Mechanism
 from agglearn.progress import track
 from agglearn.proportions.base import (
     BagClassifier,
@@ -22,7 +24,13 @@ from agglearn.proportions.base import (
     probabilities,
     validation_likelihood,
 )
-from agglearn.proportions.count_likelihood import CountLikelihood, exact_posteriors, normal_posteriors, tree_posteriors
+from agglearn.proportions.count_likelihood import (
+    CountLikelihood,
+    Infer,
+    exact_posteriors,
+    normal_posteriors,
+    tree_posteriors,
+)
 from agglearn.proportions.means import mean_embedding
 from agglearn.proportions.posterior import class_posteriors
 from agglearn.seeds import RandomState
@@ -59,7 +67,6 @@ class CardinalityClassifier(BagClassifier):
         log P(counts) at every step, and λ, per problem (one, or one per class).
     """
 
-    infer = staticmethod(exact_posteriors)
     l2_: float | list[float] | None = field(init=False)
 
     multiclass: Literal["ovr", "exact"] = "ovr"
@@ -87,24 +94,35 @@ class CardinalityClassifier(BagClassifier):
         return np.concatenate([theta for theta, _ in solutions])
 
     def _climb(self, bags: Bags, counts: np.ndarray, start: np.ndarray) -> tuple[np.ndarray, float]:
-        infer = tree_posteriors if self.e_step == "tree" else self.infer
+        inference, noise = self._inference(bags)
+        variance = counts.prod(axis=1).mean() / bags.sizes.mean()  # of a count, for two classes, about
+        tol = self.tol * variance / (variance + noise) if noise else self.tol  # a noisy bag tells less
 
         def likelihood_of(subset: Bags) -> CountLikelihood:
-            return CountLikelihood(LogisticProblem(as_single(subset.X), subset.offsets), counts_of(subset), infer)
+            logistic = LogisticProblem(as_single(subset.X), subset.offsets)
+            return CountLikelihood(logistic, counts_of(subset), inference, noise)
+
+        def noisy_likelihood(subset: Bags, theta: np.ndarray) -> float:
+            return likelihood_of(subset).e_step(theta)[2] / len(subset)
 
         def run(climb: CountLikelihood, start: np.ndarray, tol: float) -> np.ndarray:
             return getattr(climb, self.solver)(start, self.max_iter, tol)
 
         def solver_on(subset: Bags) -> Solver:
             climb = likelihood_of(subset)
-            return lambda l2, last: run(climb.with_l2(l2), start if last is None else last, COARSE * self.tol)
+            return lambda l2, last: run(climb.with_l2(l2), start if last is None else last, COARSE * tol)
 
         problem = Bags(bags.X, bags.offsets, counts)
-        l2, near = choose_l2(self.l2, problem, solver_on, validation_likelihood, self.random_state)
+        score = noisy_likelihood if noise else validation_likelihood
+        l2, near = choose_l2(self.l2, problem, solver_on, score, self.random_state)
         climb = likelihood_of(problem).with_l2(l2)
-        theta = run(climb, start if near is None else near, self.tol)
+        theta = run(climb, start if near is None else near, tol)
         self.log_likelihoods_.append(np.array(climb.trace))
         return theta, l2
+
+    def _inference(self, bags: Bags) -> tuple[Infer, float]:
+        """The E step, and the variance of the noise on a count that it allows for."""
+        return tree_posteriors if self.e_step == "tree" else exact_posteriors, 0.0
 
     def _learn_other(self, bags: Bags) -> np.ndarray:
         """EM with one fit of the classifier per M step, from the mean embedding, whose θ is returned."""
@@ -154,12 +172,15 @@ class CardinalityClassifier(BagClassifier):
 class NormalApproximationClassifier(CardinalityClassifier):
     """The same with a normal distribution of counts (Rosenman and Viswanathan 2018), one against the rest for C > 2.
 
+    The variance of privacy noise on the counts is added to that of a count. A count at the end to which noise is clipped
+    has the probability of all beyond it. λ is then chosen by that likelihood, too.
+
     Parameters
     ----------
     l2, max_iter, tol, n_bags, random_state : see `CardinalityClassifier`
     """
 
-    infer = staticmethod(normal_posteriors)
+    accounts_for_noise = True
 
     def __init__(
         self,
@@ -170,3 +191,7 @@ class NormalApproximationClassifier(CardinalityClassifier):
         random_state: RandomState = None,
     ):
         super().__init__("ovr", "scoring", None, l2, max_iter, tol, n_bags, random_state)
+
+    def _inference(self, bags: Bags) -> tuple[Infer, float]:
+        noise = bags.noise and Mechanism(bags.noise.mechanism, bags.noise.scale).variance
+        return partial(normal_posteriors, noise=noise or 0.0), noise or 0.0

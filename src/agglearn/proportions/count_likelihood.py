@@ -10,6 +10,7 @@ from typing import Self
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
+from scipy.special import log_ndtr
 
 from agglearn.linear.softmax import LogisticProblem, bag_sums, log_softmax, scores, softmax
 from agglearn.progress import track
@@ -39,16 +40,27 @@ def tree_posteriors(
 
 
 def normal_posteriors(
-    scores: np.ndarray, p: np.ndarray, offsets: np.ndarray, counts: np.ndarray
+    scores: np.ndarray, p: np.ndarray, offsets: np.ndarray, counts: np.ndarray, noise: float = 0.0
 ) -> tuple[np.ndarray, np.ndarray]:
-    """p + ∂ log N(z | Σp, Σp(1−p))/∂ score in place of posteriors, for two classes (Rosenman and Viswanathan 2018)."""
+    """p + ∂ log N(z | Σp, Σp(1−p) + noise)/∂ score in place of posteriors, for two classes (Rosenman and Viswanathan 2018).
+
+    Noisy counts were clipped to 0 … size, so that z at an end has the probability of everything beyond half a count of it.
+    """
     v = p[:, 1] * p[:, 0]
     mean, variance = (np.add.reduceat(a, offsets[:-1]) for a in (p[:, 1], v))
-    variance = np.maximum(variance, 1e-12)
-    residual, sizes = counts[:, 1] - mean, np.diff(offsets)
+    variance = np.maximum(variance, 1e-12) + noise
+    z, sizes = counts[:, 1], np.diff(offsets)
+    residual, deviation = z - mean, np.sqrt(variance)
     likelihoods = -0.5 * (np.log(2 * np.pi * variance) + residual**2 / variance)
-    linear = np.repeat(residual / variance, sizes)
-    square = np.repeat(0.5 * (residual**2 / variance - 1) / variance, sizes)
+    by_mean, by_variance = residual / variance, 0.5 * (residual**2 / variance - 1) / variance
+    for end, side in ((z == 0, 1.0), (z == sizes, -1.0)) if noise else ():
+        beyond = (side * residual + 0.5) / deviation  # standard deviations from the mean to the end, outwards positive
+        tail = log_ndtr(beyond)
+        hazard = np.exp(-0.5 * beyond**2 - tail) / np.sqrt(2 * np.pi)
+        likelihoods = np.where(end, tail, likelihoods)
+        by_mean = np.where(end, -side * hazard / deviation, by_mean)
+        by_variance = np.where(end, -0.5 * hazard * beyond / variance, by_variance)
+    linear, square = np.repeat(by_mean, sizes), np.repeat(by_variance, sizes)
     q = p[:, 1] + v * (linear + square * (1 - 2 * p[:, 1]))
     return np.column_stack([1 - q, q]), likelihoods
 
@@ -58,6 +70,7 @@ class CountLikelihood:
     problem: LogisticProblem  # covariates, bags and λ
     counts: np.ndarray  # (B, C)
     infer: Infer = exact_posteriors  # the E step
+    noise: float = 0.0  # variance of the noise on a count
     trace: list[float] = field(default_factory=list)  # ℓ, unpenalised, at every step
 
     def with_l2(self, l2: float) -> Self:
@@ -114,7 +127,7 @@ class CountLikelihood:
         return theta
 
     def information(self, p: np.ndarray) -> np.ndarray:
-        """Σ_b G_bᵀ V_b⁻¹ G_b, over θ in C order."""
+        """Σ_b G_bᵀ V_b⁻¹ G_b, over θ in C order, where V_b has the noise too."""
         free, width = p.shape[1] - 1, self.problem.x.shape[1] + 1
         pairs = [(a, c) for a in range(free) for c in range(a, free)]
         weights = np.column_stack([p[:, a + 1] * ((a == c) - p[:, c + 1]) for a, c in pairs])
@@ -122,6 +135,6 @@ class CountLikelihood:
         g = np.empty((len(sums), free, free, width))
         for k, (a, c) in enumerate(pairs):
             g[:, a, c] = g[:, c, a] = sums[:, k]
-        root = np.linalg.cholesky(g[..., -1] + 1e-9 * np.eye(free))
+        root = np.linalg.cholesky(g[..., -1] + (self.noise + 1e-9) * np.eye(free))
         rows = np.linalg.solve(root, g.reshape(len(g), free, free * width)).reshape(-1, free * width)
         return rows.T @ rows

@@ -1,5 +1,6 @@
 """Compression of vocabularies: clusters are learned from tables of training records and judged on held-out records."""
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
@@ -38,6 +39,8 @@ class Compression(Task[HeldOut]):
     * `information_loss`: (Σ X_i − Z_i) / Σ X_j, in counted rates of training records (Bateni et al. 2019, section 3.1).
     * `information_ratio`, `loss_ratio`: retained and lost information over those of the optimum for the same budget.
     * `bound_ratio`: loss of bucketing over Δ_max of its theorem 6, the largest over features.
+    * `rounds`, `machine_size`: of the distributed algorithm, and `rounds_ratio`, the rounds over log n to the base 1/(1 − ε)
+      (theorem 5), n the number of values. `space_ratio`: `machine_size` over the mean of all machines.
     * `heldout_information`: Σ I(Z;C) among held-out records. Values that no training record has belong to `unseen_`.
     * `heldout_predictive`: mean of log p(y|z)/p(y) over held-out labels, with the clusters' training rates, added up.
       It is I(Z;C) less the cost of wrong rates. Rates of 0 and 1 move by half a record. `heldout_predictive_shrunk`:
@@ -47,8 +50,8 @@ class Compression(Task[HeldOut]):
     MEASURES: ClassVar = (
         higher("information_ratio")
         | higher("information", "heldout_information", "heldout_predictive", "heldout_predictive_shrunk", unit="nat")
-        | lower("information_loss", "loss_ratio", "bound_ratio")
-        | neither("clusters", "values")
+        | lower("information_loss", "loss_ratio", "bound_ratio", "rounds_ratio", "space_ratio")
+        | neither("clusters", "values", "rounds", "machine_size")
     )
     OBSERVATIONS: ClassVar = ((Dataset, ContingencyTables, RowKeys, NoKeys),)
     truth: ClassVar = HeldOut
@@ -77,6 +80,8 @@ class Compression(Task[HeldOut]):
             yield from select(measures, ratios)
         if "bound_ratio" in measures and hasattr(estimator, "n_buckets_"):
             yield Measurement("bound_ratio", max(_bound_ratio(estimator, truth, n) for n in estimator.features_))
+        if hasattr(estimator, "n_rounds_"):
+            yield from select(measures, _distribution(estimator, truth.train))
         if held_out := [m for m in measures if m.startswith("heldout_")]:
             names = enumerate(truth.train.names)
             features = [_held_out_feature(estimator, truth, i, name, held_out) for i, name in names]
@@ -137,6 +142,17 @@ def _optimum(tables: ContingencyTables, budget: float, min_count: float) -> tupl
         best = OptimalQuantizer(budget, min_count=min_count).fit(tables)
         _OPTIMA[key] = best.information_, best.information_loss_
     return _OPTIMA[key]
+
+
+def _distribution(estimator: Estimator, tables: ContingencyTables) -> dict[str, float]:
+    values = sum(len(t.cells) for t in tables.tables.values())
+    rounds, size, machines = estimator.n_rounds_, estimator.machine_size_, estimator.n_machines_
+    return {
+        "rounds": rounds,
+        "machine_size": size,
+        "rounds_ratio": rounds * -math.log1p(-estimator.epsilon) / math.log(values),
+        "space_ratio": size * machines / estimator.n_ranks_,
+    }
 
 
 def _bound_ratio(estimator: Estimator, truth: HeldOut, name: str) -> float:

@@ -14,6 +14,8 @@ from agglearn.vocabulary.quantizer import Quantizer
 from agglearn.vocabulary.rate_order import Ranking, in_threads
 from agglearn.vocabulary.submodular import ConcatenatedFeatures
 
+MAX_BUCKETS = 2**32  # as finely as double precision tells counts times buckets apart
+
 
 def allocate(budget: int, rankings: list[Ranking], mode: str, limits: np.ndarray | None = None) -> list[int]:
     """Return clusters per feature, at least one (section 3.1). What exceeds a feature's `limits` goes to the others."""
@@ -44,17 +46,37 @@ class BucketingQuantizer(Quantizer):
 
     Parameters
     ----------
-    budget, allocation, min_count, shrinkage, noisy, random_state
-        As in `Quantizer`. `allocation` divides the budget evenly (`uniform`) or in proportion to I(X;C)
-        (`information`).
+    budget, allocation : int or float, str
+        As in `Quantizer`, and divided evenly (`uniform`) or in proportion to I(X;C) (`information`).
+    fill : bool
+        Whether empty intervals cost nothing: k grows until the others are as many as the feature's share of the budget.
+        What a feature cannot use goes to the others. The paper counts empty intervals.
+    min_count, shrinkage, noisy, random_state
+        As in `Quantizer`.
     """
 
     allocation: Literal["uniform", "information"] = "uniform"
+    fill: bool = False
 
     def _quantize(self, rankings: list[Ranking], budget: int) -> list[np.ndarray]:
-        buckets = allocate(budget, rankings, self.allocation)
+        if self.fill:
+            clusters = allocate(budget, rankings, self.allocation, np.array([r.n_ranks for r in rankings]))
+            buckets = in_threads(_most_buckets, rankings, clusters)
+        else:
+            buckets = allocate(budget, rankings, self.allocation)
         self.n_buckets_ = {r.name: k for r, k in zip(rankings, buckets, strict=True)}
         return [r.labels(_bucket_cuts(r, k)) for r, k in zip(rankings, buckets, strict=True)]
+
+
+def _most_buckets(ranking: Ranking, clusters: int) -> int:
+    """Some k of at most `clusters` occupied buckets, where k + 1 has more. Their number is not monotone in k."""
+    low, high = clusters, 2 * clusters
+    while high < MAX_BUCKETS and len(_bucket_cuts(ranking, high)) < clusters:
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if len(_bucket_cuts(ranking, middle)) < clusters else (low, middle)
+    return low
 
 
 def _bucket_cuts(ranking: Ranking, k: int) -> np.ndarray:

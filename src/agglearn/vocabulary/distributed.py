@@ -61,7 +61,8 @@ class DistributedSubmodularQuantizer(Quantizer):
     The (j·n/εk)-th candidates are cut beforehand, so that no machine depends on the others. In round i every cut whose
     gain is at least w₀(1 − ε)^i is made, w₀ the largest gain, until there are k. The paper stops at w₀/n, here the last
     threshold is w₀/n³. The clusters have at least 1 − 1/e − 2ε of the information of the best ones. O(n log² n).
-    The attributes `n_machines_` and `n_rounds_` are the numbers of machines and of rounds.
+    The attributes `n_machines_` and `n_rounds_` are the numbers of machines and of rounds, `machine_size_` is the largest
+    number of ranks on a machine, of `n_ranks_` distinct rates in all.
 
     Parameters
     ----------
@@ -76,7 +77,8 @@ class DistributedSubmodularQuantizer(Quantizer):
         joined = ConcatenatedFeatures.from_rankings(rankings)
         cuts = min(budget, joined.n_ranks) - len(rankings)
         borders, machines = split_over_machines(joined, max(1, math.floor(self.epsilon * cuts)))
-        self.n_machines_ = len(machines)
+        self.n_machines_, self.machine_size_ = len(machines), max(len(machine.N) - 1 for machine in machines)
+        self.n_ranks_ = joined.n_ranks
         forced = np.setdiff1d(borders[1:-1], joined.bounds)
         rounds = math.ceil(3 * math.log(max(joined.n_ranks, 2)) / -math.log1p(-self.epsilon)) + 1
         group = Machines(machines) if self.engine == "local" else SparkMachines(machines)

@@ -363,7 +363,7 @@ def _figure(figure: dict, names: Named, path: str) -> Iterator[Fault]:
     yield from _unknown(figure["y"], names.measures, f"{path}.y")
     for key in ("series", "panel"):
         yield from _unknown(figure.get(key, []), names.fields, f"{path}.{key}")
-    abscissae = {"line": names.fields, "scatter": names.methods | names.measures, "curve": {"seconds"}}
+    abscissae = {"line": names.fields | names.measures, "scatter": names.methods | names.measures, "curve": {"seconds"}}
     yield from _unknown(figure.get("x", []), abscissae.get(figure["kind"], names.measures), f"{path}.x")
 
 

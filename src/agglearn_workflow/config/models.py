@@ -387,7 +387,9 @@ class Figure(Model):
         "map": ("extent", "title highlight panel x_log x_none y_log y_from x_from"),
     }
     kind: Literal["dots", "curve", "line", "scatter", "flows", "map"]
-    x: str = key("a parameter (line), seconds (curve), a method or a measure (scatter), a measure (flows, map)")
+    x: str = key(
+        "a parameter or measure (line), seconds (curve), a method or measure (scatter), a measure (flows, map)"
+    )
     y: str = Field(description="a measure")
     series: Texts = key()
     panel: Texts = key("a panel for each of their values")

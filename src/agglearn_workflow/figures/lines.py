@@ -12,6 +12,7 @@ from matplotlib.ticker import LogLocator, NullFormatter
 
 from agglearn.evaluation.intervals import mean_interval
 from agglearn_workflow.figures.panels import COLORS, WIDTH, Chart, axis_label, color, grid, natural
+from agglearn_workflow.run_summary import CELL
 from agglearn_workflow.tables import summary
 from agglearn_workflow.tables.numbers import number
 
@@ -35,14 +36,15 @@ def curves(chart: Chart) -> Figure | None:
 
 
 def lines(chart: Chart) -> Figure | None:
-    """Means over seeds against a parameter, printed values as marks. `x_none`: rows without it stand at the right."""
+    """Means over seeds against a parameter or the mean of a measure, printed values as marks. `x_none`: rows without
+    it stand at the right."""
     spec, table = chart.spec, chart.table
     chosen = _chosen(chart, chart.rows["step"].isna())
-    chosen["x"] = _numbers(chosen, spec)
+    chosen["x"] = _numbers(chosen, chart)
     if "x_none" in spec:
         chosen["x"] = chosen["x"].fillna(_beyond(chosen["x"], spec.get("x_log")))
     printed = table[(table["measure"] == spec["y"]) & table["reported"].notna()]
-    printed = printed.assign(series=chart.series(printed), x=_numbers(printed, spec))
+    printed = printed.assign(series=chart.series(printed), x=_numbers(printed, chart))
     label = spec.get("x_label", spec["x"].rpartition(".")[2].replace("_", " "))
     return _draw(chart, chosen[chosen["x"].notna()], printed, label)
 
@@ -52,8 +54,14 @@ def _chosen(chart: Chart, mask: pd.Series) -> pd.DataFrame:
     return chosen.assign(series=chart.series(chosen))
 
 
-def _numbers(frame: pd.DataFrame, spec: dict) -> pd.Series:
-    return pd.to_numeric(summary.column_or_param(frame, spec["x"])).astype(float)
+def _numbers(frame: pd.DataFrame, chart: Chart) -> pd.Series:
+    x = chart.spec["x"]
+    if x in chart.experiment["measures"]:
+        means = chart.table[chart.table["measure"] == x].set_index(CELL)["mean"]
+        return (
+            frame[CELL].merge(means, "left", left_on=CELL, right_index=True)["mean"].set_axis(frame.index).astype(float)
+        )
+    return pd.to_numeric(summary.column_or_param(frame, x)).astype(float)
 
 
 def _beyond(x: pd.Series, log: bool | None) -> float:

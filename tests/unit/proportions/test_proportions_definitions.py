@@ -1,16 +1,18 @@
 """Likelihoods, weights and moments of learners from bags against their definitions: bags of unequal sizes, columns of unequal scales."""
 
 import itertools
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from scipy import stats
+from scipy.optimize import minimize
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.svm import LinearSVR
 
 from agglearn.linear.softmax import LogisticProblem, softmax
-from agglearn.observations import Bags
+from agglearn.observations import Bags, NoiseSpec
 from agglearn.proportions import (
     AlternatingMeanMapClassifier,
     CardinalityClassifier,
@@ -30,20 +32,60 @@ COUNTS = np.array([[1, 1, 0], [2, 0, 3], [0, 3, 0], [4, 3, 1], [0, 0, 1]])
 TWO = Bags(X, OFFSETS, [1, 5, 0, 3, 1])
 
 
-def test_normal_posteriors_are_the_gradient_of_the_normal_likelihood():
+def normal_likelihood(s, positives, noise) -> float:
+    """Σ_b log N(z | Σp, Σp(1 − p) + noise), of clipped noise the probability of all beyond an end."""
+    total = 0.0
+    for q, z in zip(np.split(1 / (1 + np.exp(-s)), OFFSETS[1:-1]), positives, strict=True):
+        law = stats.norm(q.sum(), np.sqrt((q * (1 - q)).sum() + noise))
+        ends = {0: law.logcdf(0.5), len(q): law.logsf(len(q) - 0.5)} if noise else {}
+        total += ends.get(z, law.logpdf(z))
+    return total
+
+
+@pytest.mark.parametrize("noise", [0.0, 2.5])
+def test_normal_posteriors_are_the_gradient_of_the_normal_likelihood(noise):
     rng = np.random.default_rng(1)
     score, counts = rng.normal(size=19), np.column_stack([SIZES - TWO.counts[:, 1], TWO.counts[:, 1]])
 
     def likelihood(s):
-        p = 1 / (1 + np.exp(-s))
-        parts = zip(np.split(p, OFFSETS[1:-1]), counts[:, 1], strict=True)
-        return sum(stats.norm(q.sum(), np.sqrt((q * (1 - q)).sum())).logpdf(z) for q, z in parts)
+        return normal_likelihood(s, counts[:, 1], noise)
 
-    q, found = normal_posteriors(score[:, None], softmax(score[:, None]), OFFSETS, counts)
+    q, found = normal_posteriors(score[:, None], softmax(score[:, None]), OFFSETS, counts, noise)
     assert found.sum() == pytest.approx(likelihood(score))
     step = 1e-6
     numeric = [(likelihood(score + step * e) - likelihood(score - step * e)) / (2 * step) for e in np.eye(19)]
     np.testing.assert_allclose(q[:, 1] - 1 / (1 + np.exp(-score)), numeric, atol=1e-7)
+
+
+def test_noisy_bags_by_another_solver():
+    """The optimum of the noise-aware likelihood, by derivative-free search. λ = 0.1, and 5e-7 for the intercept."""
+    noise = NoiseSpec("discrete_laplace", 1.0, 1.0, 0.0, "label")
+    variance = 1 / (2 * np.sinh(0.5) ** 2)
+
+    def loss(theta):
+        scores = X @ theta[:2] + theta[2]
+        return (
+            0.1 * theta[:2] @ theta[:2] + 5e-7 * theta[2] ** 2 - normal_likelihood(scores, TWO.counts[:, 1], variance)
+        )
+
+    best = minimize(loss, np.zeros(3), method="Nelder-Mead", options={"xatol": 1e-7, "fatol": 1e-12, "maxiter": 5000}).x
+    found = NormalApproximationClassifier(l2=0.1, tol=1e-12, max_iter=1000).fit(replace(TWO, noise=noise))
+    np.testing.assert_allclose(np.append(found.coef_, found.intercept_), best, atol=2e-4)
+    ignored = NormalApproximationClassifier(l2=0.1, tol=1e-12).fit(TWO)
+    assert np.abs(found.coef_ - ignored.coef_).max() > 0.05
+
+
+def test_noisy_counts_choose_their_penalty_by_the_noisy_likelihood(monkeypatch):
+    """Not by the probability of a whole count, of which noise makes impossible ones."""
+    chosen = []
+    monkeypatch.setattr(
+        cardinality, "choose_l2", lambda l2, bags, solver_on, score, state: (chosen.append(score), (1.0, None))[1]
+    )
+    noise = NoiseSpec("discrete_laplace", 2.0, 0.5, 0.0, "label")
+    NormalApproximationClassifier().fit(replace(TWO, noise=noise))
+    theta = np.array([[0.3, -0.2, 0.1]])
+    expected = normal_likelihood(X @ theta[0, :2] + 0.1, TWO.counts[:, 1], 1 / (2 * np.sinh(0.25) ** 2)) / 5
+    assert chosen[0](TWO, theta) == pytest.approx(expected)
 
 
 def test_information_by_loops_over_bags():

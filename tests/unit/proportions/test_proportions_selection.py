@@ -24,4 +24,12 @@ def test_a_path_of_penalties_starts_from_the_next_stronger_one():
     chosen, near = base.choose_l2("held_out", bags, fitter, lambda held, l2: -abs(l2 - 0.5), 0)
     assert (chosen, near) == (0.5, 0.5)
     assert starts[:3] == [(50.0, None), (5.0, 50.0), (0.5, 5.0)]
-    assert starts[5:7] == [(50.0, 50.0), (5.0, 5.0)]  # in the next part from the solution of the last
+    assert starts[5:7] == [(50.0, None), (5.0, 50.0)]  # the solutions of the last part have seen this part's counts
+
+
+def test_a_weak_penalty_far_behind_is_given_up():
+    fitted, bags = [], Bags(np.arange(20.0)[:, None], np.arange(0, 21, 2), np.ones(10, int))
+    scores = {50.0: -1.0, 5.0: 0.0, 0.5: -2.0, 0.05: -1.0, 0.005: -(base.BEHIND + 1) / 4}  # for two bags of a part
+    base.choose_l2("held_out", bags, lambda part: lambda l2, last: fitted.append(l2) or l2, lambda _, l2: scores[l2], 0)
+    assert fitted.count(0.005) == 2  # behind by more than `BEHIND` after two parts
+    assert fitted.count(0.05) == fitted.count(50.0) == 5

@@ -81,6 +81,19 @@ def test_what_has_no_parameter_has_a_place_of_its_own():
     assert list(base.get_xdata()) == [0, 1]  # from edge to edge
 
 
+def test_a_measure_may_be_the_abscissa():
+    """A line goes through the means of the measure: clusters made, not clusters allowed."""
+    found = [
+        ("ours", {"n": n}, k, None, v) for n, x, y in ((1, 7, 0.5), (2, 9, 0.2)) for k, v in (("made", x), ("share", y))
+    ]
+    experiment = EXPERIMENT | {"measures": ["share", "made"]}
+    table = cells(*found)[::-1].set_axis(range(10, 14))
+    spec = {"kind": "line", "y": "share", "x": "made"}
+    [ax] = lines.lines(Chart(table, table, experiment, spec, {})).axes
+    [line] = [line for line in ax.lines if len(line.get_xdata())]
+    assert (line.get_xdata().tolist(), line.get_ydata().tolist()) == ([7, 9], [0.5, 0.2])
+
+
 def test_figures_stand_below_each_other(tmp_path):
     table = cells(("ours", {"size": 2}, "share", None, 0.5), ("ours", {"size": 10}, "share", None, 0.4))
     spec = {"kind": "line", "x": "dataset_params.size", "y": "share"}

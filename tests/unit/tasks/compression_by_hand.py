@@ -43,7 +43,7 @@ def compressed() -> dict:
     kept = {n: information(clustered(v, z)) for n, v, z in zip("ab", TRAIN, CLUSTERS, strict=True)}
     estimator = SimpleNamespace(
         relative_loss_=0.125, information_=0.1, information_loss_=0.3, n_clusters_=4, budget=4, min_count=0,
-        features_=["a", "b"], feature_information_=kept, n_buckets_={"a": 2, "b": 2},
+        epsilon=0.5, n_rounds_=3, n_machines_=2, n_ranks_=5, machine_size_=4, features_=["a", "b"], feature_information_=kept, n_buckets_={"a": 2, "b": 2},
         labels_={n: np.array(z) for n, z in zip("ab", CLUSTERS, strict=True)}, unseen_=dict(zip("ab", UNSEEN, strict=True)),
     )  # fmt: skip
     return measured(tasks.Compression, estimator, truth)
@@ -106,5 +106,9 @@ def compressed_by_hand() -> dict:
         "heldout_predictive_shrunk": shrunk,
         "clusters": 4,
         "values": 6,
+        "rounds": 3,
+        "rounds_ratio": 3 * math.log(2) / math.log(6),
+        "machine_size": 4,
+        "space_ratio": 4 * 2 / 5,
     }
     return {(name, None, None): value for name, value in single.items()}

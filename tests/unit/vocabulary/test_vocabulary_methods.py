@@ -93,6 +93,7 @@ def test_distributed_has_as_many_machines_as_the_theorem_says():
     counts, sums = drawn(5000, 1)
     found = DistributedSubmodularQuantizer(101, 0.1).fit(counts, sums)
     assert found.n_machines_ == 10
+    assert found.machine_size_ == max(np.diff(np.arange(11) * found.n_ranks_ // 10))
     assert found.n_clusters_ == 101
     places = len(np.unique(sums / counts))
     forced = [j * places // 10 for j in range(1, 10)]
@@ -138,18 +139,49 @@ def test_buckets_are_intervals_of_equal_width(table, k):
 
 @given(tables(), st.integers(1, 12))
 @QUICK
-def test_theorem_6(table, k):
+def test_filled_buckets_are_as_narrow_as_the_budget_allows(table, budget):
     counts, sums = table
-    found = BucketingQuantizer(min(k, len(counts))).fit(counts, sums)
+    budget = min(budget, len(counts))
+    found = BucketingQuantizer(budget, fill=True).fit(counts, sums)
+    k = found.n_buckets_["x0"]
+
+    def buckets(k: int) -> list[int]:
+        return [min(int(n - c) * k // int(n), k - 1) for n, c in zip(counts, sums, strict=True)]
+
+    assert found.labels_.max() + 1 == len(set(buckets(k))) <= budget
+    assert len(set(buckets(k + 1))) > budget or budget >= len(np.unique(sums / counts))
+    pairs = set(zip(found.labels_.tolist(), buckets(k), strict=True))
+    assert len(pairs) == len(set(buckets(k)))  # the same partition
+
+
+@pytest.mark.parametrize("allocation", ["uniform", "information"])
+def test_filled_buckets_spend_the_budget(allocation):
+    """Empty intervals leave much of it unspent otherwise. Intervals of equal width may skip a number of clusters."""
+    tables = [drawn(n, n) for n in (12, 300, 2000)]
+    counts, sums = ({f"f{i}": t[k] for i, t in enumerate(tables)} for k in (0, 1))
+    for budget in (60, 150, 250):
+        assert BucketingQuantizer(budget, allocation=allocation).fit(counts, sums).n_clusters_ < 0.85 * budget
+        assert (
+            0.95 * budget
+            < BucketingQuantizer(budget, allocation=allocation, fill=True).fit(counts, sums).n_clusters_
+            <= budget
+        )
+
+
+@given(tables(), st.integers(1, 12), st.booleans())
+@QUICK
+def test_theorem_6(table, k, fill):
+    counts, sums = table
+    found = BucketingQuantizer(min(k, len(counts)), fill=fill).fit(counts, sums)
     bound = bucketing_bound(found.n_buckets_["x0"], sums.sum() / counts.sum())
     assert found.information_loss_ <= bound + 1e-12
 
 
 def test_the_bound_of_theorem_6_is_the_largest_change_of_f():
-    p, k = 0.3, 7
-    f = lambda t: t * np.log(t / p) + (1 - t) * np.log((1 - t) / (1 - p))  # noqa: E731
-    grid = [np.linspace(max(j / k, 1e-12), min((j + 1) / k, 1 - 1e-12), 20_001) for j in range(k)]
-    assert bucketing_bound(k, p) == pytest.approx(max(f(g).max() - f(g).min() for g in grid), abs=1e-6)
+    for p, k in itertools.product((0.01, 0.3, 0.5, 0.93), (1, 2, 7, 40)):
+        f = lambda t, p=p: t * np.log(t / p) + (1 - t) * np.log((1 - t) / (1 - p))  # noqa: E731
+        grid = [np.linspace(max(j / k, 1e-12), min((j + 1) / k, 1 - 1e-12), 20_001) for j in range(k)]
+        assert bucketing_bound(k, p) == pytest.approx(max(f(g).max() - f(g).min() for g in grid), abs=1e-6)
 
 
 def test_frequency_has_one_threshold_over_all_features():
