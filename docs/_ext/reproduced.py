@@ -102,14 +102,18 @@ def verdict(item: str, row: dict) -> str:
     """How many claims hold and fail, and how many printed numbers agree, in the archive."""
     plan = paper()
     verdicts = Counter(archived(plan.config["claims"][c]["experiment"])[0].get(c, "not judged") for c in row["claims"])
-    texts = [f"{n} {'claim' if n == 1 else 'claims'}: {word}" for word, n in verdicts.items()]
+    texts = [f"{'claims' if sum(verdicts.values()) > 1 else 'claim'}: {_counted(verdicts)}"] if verdicts else []
     if row["printed"]:
         outcomes = Counter()
         for name in row["experiments"]:
             outcomes.update({o: n for (i, o), n in archived(name)[1].items() if i == item})
-        counted = ", ".join(f"{n} {word}" for word, n in outcomes.items()) or "not archived"
-        texts.append(f"{row['printed']} printed numbers: {counted}")
+        texts.append(f"{row['printed']} printed numbers, in cells: {_counted(outcomes) or 'not archived'}")
     return "; ".join(texts)
+
+
+def _counted(words: Counter) -> str:
+    plural = {"holds": "hold", "fails": "fail", "agrees": "agree"}
+    return ", ".join(f"{n} {plural.get(word, word) if n > 1 else word}" for word, n in words.most_common())
 
 
 def data(name: str) -> str:
@@ -121,7 +125,8 @@ def data(name: str) -> str:
         entry = plan.config["datasets"][dataset]
         is_real = kind_of(entry) != "simulated"
         size = [f"{sizes[dataset]:,} rows"] if is_real and sizes.get(dataset) else []
-        keys = [setting(k, v["grid"] if isinstance(v, dict) and "grid" in v else v) for k, v in (varied or {}).items()]
+        varied = {k: v.get("grid") if isinstance(v, dict) else v for k, v in (varied or {}).items()}  # no nested ones
+        keys = [setting(k, v) for k, v in varied.items() if not (k == "rows" and sizes.get(dataset, 0) <= (v or 0))]
         facts = ["real" if is_real else "simulated", *size, *filter(None, keys)]
         texts.append(f"{entry['title']} ({', '.join(facts)})")
     return "; ".join(texts)
@@ -134,13 +139,22 @@ class Reproduced(Written):
         """A row for each, then the data of the experiments."""
         [source] = self.arguments
         stated, found = listed().get(source) or {}, rows(source)
-        yield from ["| | what it shows | experiments | differences | verdict in the archive |", "| --- | --- | --- | --- | --- |"]
+        yield from [
+            "| | what it shows | experiments | differences | verdict in the archive |",
+            "| --- | --- | --- | --- | --- |",
+        ]
         for item, row in found.items():
             entry = stated.get(item, {})
             names = ", ".join(f"`{name}`" for name in row["experiments"])
             test = f"test: `{entry['test']}`" if "test" in entry else ""
             without = "; ".join(filter(None, [entry.get("why_not"), test]))
-            columns = (item, entry.get("is", ""), names or "none", entry.get("differs", without), verdict(item, row))
+            columns = (
+                item,
+                entry.get("is", "statements of the text"),
+                names or "none",
+                entry.get("differs", without),
+                verdict(item, row),
+            )
             yield f"| {' | '.join(map(cell, columns))} |"
         yield from ["", "| experiment | data at the scale of the papers |", "| --- | --- |"]
         for name in sorted({name for row in found.values() for name in row["experiments"]}):

@@ -81,7 +81,7 @@ def test_every_printed_number_and_every_claim_of_a_source_has_a_row():
 def test_verdicts_are_those_of_the_archive():
     """Section 4.2: four claims on the exclusive or, and two printed numbers."""
     row = reproduced.rows("maxent")["Section 4.2"]
-    assert reproduced.verdict("Section 4.2", row) == "4 claims: holds; 2 printed numbers: 2 agrees"
+    assert reproduced.verdict("Section 4.2", row) == "claims: 4 hold; 2 printed numbers, in cells: 2 agree"
 
 
 def test_the_data_have_their_sizes():

@@ -1,6 +1,7 @@
 """How settings are chosen: what parameters say, what `tune:` may say, and claims on methods of ours, whose rivals say it."""
 
 import functools
+import re
 
 import pytest
 from samples import shipped_config
@@ -8,6 +9,8 @@ from samples import shipped_config
 from agglearn.errors import ConfigError
 from agglearn_workflow.config.loading import load
 from agglearn_workflow.plan import select_scale
+from agglearn_workflow.site.pages import PAGES
+from agglearn_workflow.tables.numbers import method_name
 from agglearn_workflow.tables.tuning import tunings
 
 # Claims whose rivals do not say yet how their settings were chosen. Each of them must still fail the test below.
@@ -74,6 +77,27 @@ def test_a_statement_is_data(project, tune, message):
     with pytest.raises(ConfigError) as error:
         load(project.base, {"experiments": {"trial": {"methods": {name: {"tune": tune}}}}})
     assert message.replace("table", name) in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("tuning", "words"),
+    [
+        ({"l2": [0.5], "by": "fixed"}, "l2: 0.5 fixed"),
+        ({"l2": None, "by": "held-out bags"}, "l2 by held-out bags"),
+        ({"schedule": ["thesis"], "by": "printed", "place": "Section 2.5"}, "schedule: thesis as printed, Section 2.5"),
+        ({"l2": [1, 2], "by": "rows"}, "l2: 1, 2 each value is a row"),
+        ({"by": "nothing"}, "nothing to tune"),
+        ({"beta": [5.0, 50.0], "by": "measure"}, "beta: 5.0, 50.0 by what is measured"),
+    ],
+)
+def test_the_site_says_it_in_words(tuning, words):
+    html = PAGES.get_template("parts.html").module.tuned(tuning)
+    assert re.sub("<[^>]*>", "", html) == words
+
+
+def test_a_method_of_ours_is_named_so():
+    methods = {"a": {"name": "Newton", "ours": True}, "b": {"name": "RDA"}, "c_d": {"ours": True}}
+    assert [method_name({"methods": methods}, m) for m in methods] == ["Newton, ours", "RDA", "c d, ours"]
 
 
 def unfair(claim: dict, e: dict) -> list[str]:
