@@ -81,8 +81,7 @@ def _judge_every_value(claim: dict, sample: Sample) -> dict:
 
 
 def _judge_by_interval(claim: dict, sample: Sample, parts: Sample | None) -> dict:
-    predicate = PREDICATES[claim["predicate"]]
-    estimate, beside = _wider(sample.estimate(), parts)
+    predicate, (estimate, beside) = PREDICATES[claim["predicate"]], _wider(sample.estimate(), parts)
     low, high = map(float, estimate.interval())
     comparison = Comparison.by_interval(float(estimate.value), low, high, predicate.region(claim))
     verdict, region = comparison.outcome, comparison.region

@@ -64,9 +64,8 @@ class Rows:
         """Means over seeds of the measures `<measure>_of_part` as `<measure>`, where all seeds test the same units."""
         frame, cell = self.frame[self.frame["measure"].astype(str).str.endswith("_of_part")], [*CELL, "measure", "keys"]
         groups = frame.groupby(cell, dropna=False, sort=False)
-        is_same = groups["tested"].transform("nunique") == 1
-        name = frame["measure"].str.removesuffix("_of_part")
-        frame = frame.assign(value=groups["value"].transform("mean"), seed=0, measure=name)[is_same]
+        name, mean = frame["measure"].str.removesuffix("_of_part"), groups["value"].transform("mean")
+        frame = frame.assign(value=mean, seed=0, measure=name)[groups["tested"].transform("nunique") == 1]
         return Rows(frame.drop_duplicates(cell))
 
     @property
