@@ -2,7 +2,7 @@
 #   make quick       Table 4 and an example of each source in two minutes, printed and as pages
 #   make reproduce   data → methods → tables, figures, site       (ARGS="…" goes to snakemake; PYTHON=… picks the Python)
 #   make reproduce FROM=archive   the same from the results in archive/: nothing is computed, no data are needed
-#   make archive      runs at the papers' sizes that archive/ lacks, computed and added to it  (ARGS=maxent_table4 names experiments)
+#   make archive      runs at scale paper that archive/ lacks, computed and added to it  (ARGS=maxent_table4 names experiments)
 #   make check-archive   a random sample of cheap runs of archive/, computed again and compared  (SAMPLE=10)
 #   make test        all tests
 #   make coverage    all tests again, with the lines and branches that no test runs

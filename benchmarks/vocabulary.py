@@ -1,4 +1,4 @@
-"""Speed, memory and information of vocabulary compression: at the paper's size and beyond, and beside what people use.
+"""Speed, memory and information of vocabulary compression: with the paper's 28 million values and beyond, and beside what people use.
 
     python benchmarks/vocabulary.py [--largest N] [--only PART …]
 

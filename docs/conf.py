@@ -21,6 +21,7 @@ extensions = [
     "docstrings",
     "links",
     "configuration",
+    "reproduced",
 ]
 exclude_patterns = ["_ext", "_templates", "gallery/**/*.ipynb", "gallery/**/*.py"]
 default_role = "code"  # of single backticks in docstrings

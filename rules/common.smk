@@ -42,6 +42,7 @@ R = config["results"]  # of all scales: records, finished runs
 S = config["scale_folder"]  # of this scale: what is measured and rendered
 # Keys of an experiment that tables show beside the measurements, and keys that runs depend on.
 SHOWN = ("title", "caption", "table", "figure", "reported", "agreement", "baseline", "budget")
+FOR_READERS_OF_TABLES = ("name", "change", "ours", "tune")  # keys of a method that no run depends on
 COMPUTED = ("task", "datasets", "observe", "seeds", "measures", "exclude", "batch_by", "keep_model", "time_limit")
 
 
@@ -136,7 +137,7 @@ def local_files(wildcards):
 
 def fit_settings(wildcards):
     e = experiment_of(wildcards)
-    methods = {name: {k: v for k, v in m.items() if k not in ("name", "change")} for name, m in e["methods"].items()}
+    methods = {name: {k: v for k, v in m.items() if k not in FOR_READERS_OF_TABLES} for name, m in e["methods"].items()}
     return {key: e[key] for key in COMPUTED if key in e} | {"methods": methods}
 
 
@@ -152,9 +153,8 @@ def fit_code(wildcards):
 def table_settings(wildcards):
     e = experiment_of(wildcards)
     titles = {name: config["datasets"][name]["title"] for name in e["datasets"]}
-    return (
-        {key: e.get(key) for key in SHOWN} | {"methods": {n: m.get("name") for n, m in e["methods"].items()}} | titles
-    )
+    names = {n: [m.get("name"), m.get("ours", False)] for n, m in e["methods"].items()}
+    return {key: e.get(key) for key in SHOWN} | {"methods": names} | titles
 
 
 def source_title(wildcards):
@@ -171,6 +171,8 @@ def page_settings(wildcards):
     """What stands on pages besides tables and figures."""
     names = plan.named(wildcards.get("target", "all"))
     fields = {n: {k: plan.experiments[n].get(k) for k in ("title", "caption", "budget", "source")} for n in names}
+    for name, shown in fields.items():
+        shown["tune"] = {n: m["tune"] for n, m in plan.experiments[name]["methods"].items() if "tune" in m}
     guide = Path(R, "docs/index.html").is_file()  # to which the pages then link
     return {"experiments": fields, "datasets": config["datasets"], "references": config["references"], "guide": guide}
 

@@ -14,6 +14,7 @@ from agglearn.errors import NotAvailable
 from agglearn.estimator import Estimator
 from agglearn.evaluation import auc, brier, calibration_error, log_loss, normalized_log_likelihood
 from agglearn.evaluation.interactions import pair_interactions
+from agglearn.evaluation.metrics import nllh_of_parts
 from agglearn.observations import ContingencyTables, CountedBags, Halves, LabelSums, Observation, Records
 from agglearn.tasks import keys
 from agglearn.tasks.base import Kind, Task, TaskInput, Truth, check_stored
@@ -69,12 +70,12 @@ class Classification(Task[HeldOutRows]):
         (Dataset, Records, keys.RowKeys, keys.RecordKeys),
     )
     MEASURES: ClassVar = (
-        higher("nllh", "auc", "nllh_best_on_test", "nllh_best_on_validation", "curve")
+        higher("nllh", "nllh_of_part", "auc", "nllh_best_on_test", "nllh_best_on_validation", "curve")
         | lower("brier", "calibration_error", "probability_rmse", "theta_error", "gradient_error")
         | lower("log_loss", unit="nat")
         | neither("prediction", "coefficient")
     )
-    KEYS: ClassVar[tuple[str, ...]] = ("coefficient", "feature", "modality")
+    KEYS: ClassVar[tuple[str, ...]] = ("coefficient", "feature", "modality", "part")
     truth: ClassVar = HeldOutRows
 
     def observe(self, inputs: TaskInput, kind: Kind, params: dict, seed: int) -> tuple[Observation, HeldOutRows]:
@@ -99,6 +100,8 @@ class Classification(Task[HeldOutRows]):
         for name, score in scores.items():
             if name in measures:
                 yield Measurement(name, score(y, p))
+        for part, value in enumerate(nllh_of_parts(y, p) if "nllh_of_part" in measures else ()):
+            yield Measurement("nllh_of_part", float(value), keys={"part": part})
         if "prediction" in measures:
             yield from _predictions(truth.frame, p)
         if ITERATES & set(measures) and hasattr(estimator, "staged_predict_proba"):

@@ -1,9 +1,10 @@
 """The verdicts of a run. Each claim is judged once, from measurements, and its verdict is then read from a file."""
 
+import contextlib
 import tempfile
 import traceback
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from agglearn.errors import describe
+from agglearn.evaluation.intervals import Estimate
 from agglearn.evaluation.verdicts import ALPHA, FAILS, HOLDS, UNDECIDED, Comparison, Region, combine_p_values, holm
 from agglearn_workflow.archive import store
 from agglearn_workflow.claims import samples
@@ -61,9 +63,10 @@ PREDICATES: dict[str, Predicate] = {
 }
 
 
-def judge_case(claim: dict, sample: Sample) -> dict:
-    """Verdict on one case, with its detail and two P values: that the claim is false, that it is true."""
-    return _judge_every_value(claim, sample) if "deterministic" in claim else _judge_by_interval(claim, sample)
+def judge_case(claim: dict, sample: Sample, parts: Sample | None = None) -> dict:
+    """Verdict on one case, with its detail and two P values: that the claim is false, that it is true. With parts of the
+    tested units as a second sample, the wider of the two intervals counts."""
+    return _judge_every_value(claim, sample) if "deterministic" in claim else _judge_by_interval(claim, sample, parts)
 
 
 def _judge_every_value(claim: dict, sample: Sample) -> dict:
@@ -77,8 +80,8 @@ def _judge_every_value(claim: dict, sample: Sample) -> dict:
     return _case(predicate, comparison, comparison.outcome, (1 - true, true), [detail, *sample.notes])
 
 
-def _judge_by_interval(claim: dict, sample: Sample) -> dict:
-    predicate, estimate = PREDICATES[claim["predicate"]], sample.estimate()
+def _judge_by_interval(claim: dict, sample: Sample, parts: Sample | None) -> dict:
+    predicate, (estimate, beside) = PREDICATES[claim["predicate"]], _wider(sample.estimate(), parts)
     low, high = map(float, estimate.interval())
     comparison = Comparison.by_interval(float(estimate.value), low, high, predicate.region(claim))
     verdict, region = comparison.outcome, comparison.region
@@ -86,6 +89,7 @@ def _judge_by_interval(claim: dict, sample: Sample) -> dict:
     interval = f" [{predicate.text(low)}, {predicate.text(high)}]" if np.isfinite(low) else ""
     detail = f"{predicate.name} {predicate.text(estimate.value)}{interval}{_bound(claim)}"
     detail += f", {count(estimate.n, 'pair' if 'reference' in claim and sample.against is None else 'replicate')}"
+    detail += beside
     least = claim.get("min_pairs", MIN_PAIRS)
     if estimate.n < least:
         verdict, p, detail = TOO_FEW, (1.0, 1.0), f"{detail}; a verdict needs {least}"
@@ -93,10 +97,29 @@ def _judge_by_interval(claim: dict, sample: Sample) -> dict:
         same = "all the same" if np.isfinite(estimate.value) else "not all finite"
         verdict, p, detail = TOO_FEW, (1.0, 1.0), f"{detail}, {same}, so that they have no interval"
     case = _case(predicate, comparison, verdict, p, [detail, *sample.notes])
-    if verdict == UNDECIDED:
+    if verdict == UNDECIDED and not beside:
         distance = min(abs(comparison.value - region.low), abs(comparison.value - region.high))
         case |= {"replicates": estimate.n, "deciding": sample.deciding(distance)}
     return case
+
+
+def _parts(claim: dict, rows: Rows) -> Sample | None:
+    """The sample over parts of the tested records, of a claim on means whose seeds all test the same ones."""
+    predicate = PREDICATES[claim["predicate"]]
+    with contextlib.suppress(RowsMissing):
+        if predicate.sample in (samples.values, samples.differences) and "replicates" not in claim:
+            return predicate.sample(claim | {"replicates": "part"}, rows.parts)
+    return None
+
+
+def _wider(estimate: Estimate, parts: Sample | None) -> tuple[Estimate, str]:
+    """The estimate with the wider of the intervals over seeds and over parts of the tested records, and a note on both."""
+    if parts is None:
+        return estimate, ""
+    of_parts = replace(parts.estimate(), value=estimate.value, n=estimate.n)
+    records, seeds = (float(e.interval()[1] - e.value) for e in (of_parts, estimate))
+    note = f", ±{records:.2g} over {len(parts.values)} parts of the tested records, ±{seeds:.2g} over seeds"
+    return (estimate if seeds > records else of_parts), note  # also where the seeds have no interval
 
 
 def _case(predicate: Predicate, comparison: Comparison, verdict: str, p: tuple, details: list[str]) -> dict:
@@ -122,7 +145,7 @@ def judge(claim: dict, rows: Rows) -> dict:
         try:
             sample = PREDICATES[claim["predicate"]].sample(case, rows)
             is_below = _rival_below_base(case, rows)
-            cases.append({"case": label, **judge_case(claim, sample), "rival_below_base": is_below})
+            cases.append({"case": label, **judge_case(claim, sample, _parts(case, rows)), "rival_below_base": is_below})
             drawn.append(sample)
         except RowsMissing as error:
             cases.append({"case": label, "verdict": NOT_JUDGED, "detail": str(error), "absent": error.absent})
@@ -199,7 +222,7 @@ def _rival_below_base(claim: dict, rows: Rows) -> bool:
 
 
 # Keys of a claim that are copied to its verdict.
-COPIED = ("source", "claim", "place", "experiment", "predicate", "note", "why", "deterministic", "weak")
+COPIED = ("source", "claim", "place", "experiment", "predicate", "note", "why", "tested_by", "deterministic", "weak")
 
 
 def judge_all(claims: dict, plan: Plan, results: str | Path) -> list[dict]:

@@ -4,7 +4,7 @@ with `replicates: part` a part of the tested units. A pair is a replicate's valu
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import reduce
+from functools import cached_property, reduce
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -58,6 +58,15 @@ class Rows:
 
     def number(self, name: str) -> np.ndarray:
         return self.frame[name].to_numpy(float)
+
+    @cached_property
+    def parts(self) -> "Rows":
+        """Means over seeds of the measures `<measure>_of_part` as `<measure>`, where all seeds test the same units."""
+        frame, cell = self.frame[self.frame["measure"].astype(str).str.endswith("_of_part")], [*CELL, "measure", "keys"]
+        groups = frame.groupby(cell, dropna=False, sort=False)
+        name, mean = frame["measure"].str.removesuffix("_of_part"), groups["value"].transform("mean")
+        frame = frame.assign(value=mean, seed=0, measure=name)[groups["tested"].transform("nunique") == 1]
+        return Rows(frame.drop_duplicates(cell))
 
     @property
     def ok(self) -> np.ndarray:

@@ -32,7 +32,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
         "targets", nargs="*", metavar="NAME", help="experiments, or a source for all of its experiments (default: all)"
     )
     command.add_argument("--cores", type=count, metavar="N", help="jobs that run at the same time (default: all cores)")
-    command.add_argument("--scale", metavar="SCALE", help="smoke, quick, default, or paper for the papers' own sizes")
+    command.add_argument("--scale", metavar="SCALE", help="smoke, quick, default, or paper for the largest sizes")
     add_project_options(command)
     command.add_argument(
         "--set",

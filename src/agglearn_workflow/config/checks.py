@@ -240,6 +240,9 @@ def _method(m: dict, observe: dict, path: str) -> Iterator[Fault]:
     declared = parameters(m["class"])
     declared = declared and {k: p for k, p in declared.items() if k != "random_state"}  # comes from `seeds`
     yield from _keys(m["class"], declared, m.get("params", {}), f"{path}.params")
+    tried = {*(declared or ()), *(name.rpartition(".")[2] for name in _paths(m.get("params", {})))}
+    for key in m.get("tune", {}):
+        yield from _unknown(key, {*tried, "by", "place"}, f"{path}.tune")
     kind, learns = observe[m["observe"]]["type"], classes.constant(m["class"], "observes")
     if inspect.isclass(learns) and not classes.is_subclass(kind, classes.name_of(learns)):
         yield f"{path}.observe", f"{m['class']} learns from {classes.name_of(learns)}, not from {kind}"
@@ -367,16 +370,18 @@ def _figure(figure: dict, names: Named, path: str) -> Iterator[Fault]:
     yield from _unknown(figure.get("x", []), abscissae.get(figure["kind"], names.measures), f"{path}.x")
 
 
-def check_claim(claim: Any, name: str, config: dict, names: Mapping[str, Named]) -> None:
-    """Check a claim, and that its rows can be there. `names` has the names in each experiment's results."""
+def check_claim(claim: Any, name: str, config: dict, names: Mapping[str, Named], tests: Collection) -> None:
+    """Check a claim, and that its rows can be there. `names` has the names in each experiment's results, `tests` those of
+    experiments and ablations."""
     validate(claim, "claim", "config/claims.yaml", name)
-    refuse(_claim(claim, name, config, names), "config/claims.yaml")
+    refuse(_claim(claim, name, config, names, tests), "config/claims.yaml")
 
 
-def _claim(claim: dict, path: str, config: dict, names: Mapping[str, Named]) -> Iterator[Fault]:
+def _claim(claim: dict, path: str, config: dict, names: Mapping[str, Named], tests: Collection) -> Iterator[Fault]:
     experiment = claim["experiment"]
     yield from _unknown(experiment, config["experiments"], f"{path}.experiment")
     yield from _unknown(claim["source"], {config["experiments"][experiment]["source"]}, f"{path}.source")
+    yield from _unknown(claim.get("tested_by", []), tests, f"{path}.tested_by")
     fields, allowed = names[experiment].fields, names[experiment].allowed(config["datasets"])
     for key in ("each", "x"):
         yield from _unknown(claim.get(key, []), fields, f"{path}.{key}")

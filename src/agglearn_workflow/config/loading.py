@@ -56,8 +56,9 @@ def load(
     config["claims"] = {
         k: v for k, v in claims.items() if v is not None and not (isinstance(v, dict) and v.get("experiment") in gone)
     }
+    tests = {*_entry_files(roots, "config/ablations"), *config["experiments"], *gone}
     for name, claim in config["claims"].items():
-        check_claim(claim, name, config, names)
+        check_claim(claim, name, config, names, tests)
     for key in ("run", "show"):
         for name in [] if config[key] == "all" else config[key]:
             check_name(name, {*config["experiments"], *gone}, SETTINGS, key)

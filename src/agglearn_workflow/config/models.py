@@ -179,12 +179,14 @@ class Claim(Model):
     bound: float | Annotated[list[float], Len(2, 2)] = key("number; of slope_between, [low, high]")
     note: str = key()
     why: Reason = key("the reason for a failure, which pages show where the verdict is `fails`")
+    tested_by: str = key("experiment or ablation whose table shows that the reason is true")
 
     @model_validator(mode="after")
     def check_together(self) -> Self:
         self.refuse("margin" if self.tolerance is not None else "")  # one or the other
         self.refuse("min_pairs replicates" if self.deterministic else "")  # it has no interval
         self.refuse("cases" if self.each is None else "")
+        self.refuse("tested_by" if self.why is None else "")
         if self.deterministic and self.cases == "average":
             raise refusal("'average' is not allowed beside deterministic; one of all, most", "cases")
         if self.bound is not None and isinstance(self.bound, list) != (self.predicate == "slope_between"):
@@ -344,10 +346,34 @@ class Observed(Model):
     type: str = Field(description="dotted path of a subclass of agglearn.observations.Observation")
 
 
+BY = (
+    "held-out records", "held-out bags", "held-out aggregate", "moments", "test records", "measure", "rows", "printed", "fixed",
+    "nothing",
+)  # fmt: skip
+CHOSEN = (
+    "held-out records, bags or aggregate; moments of the aggregate; test records, as the source does or for a ceiling; measure: "
+    "the measured value itself; rows: each value is a row; printed: the source's setting, at `place`; fixed: ours, not tuned; "
+    "nothing: it has no setting"
+)
+
+
+class Tuning(Model):
+    """Further keys are parameters of the method with the values that were tried."""
+
+    model_config = ConfigDict(extra="allow")
+    __pydantic_extra__: dict[str, Some[Any]]
+    KIND = "by"
+    USES = {"printed": ("place", "")}
+    by: Annotated[Literal[BY], Field(description=CHOSEN)]  # type: ignore[valid-type]
+    place: str = key("where the source prints the setting")
+
+
 class Method(Model):
     method_class: str = Field(alias="class", description="dotted path of a subclass of agglearn.estimator.Estimator")
     observe: str = Field(description="a name under observe")
     name: str = key("as tables and figures print it")
+    ours: bool = key("whether the method is ours and not the source's; tables and figures say so")
+    tune: Tuning = key("how its settings were chosen, where no parameter of it says that (l2: held_out)")
     ignore_noise: bool = key("whether the method may take noisy aggregates for exact ones")
     params: Params = key()
     change: str = key("what an ablation has changed in its base; MLflow shows it as a tag")

@@ -27,8 +27,9 @@ from agglearn_workflow.runs import products
 from agglearn_workflow.runs.circumstances import commit
 from agglearn_workflow.site import crate
 from agglearn_workflow.site.inventory import citations, inventory
-from agglearn_workflow.tables.numbers import duration_text, measure_name, number, plain
+from agglearn_workflow.tables.numbers import duration_text, measure_name, method_name, number, plain
 from agglearn_workflow.tables.printed_table import TEMPLATES, figures_in, statement
+from agglearn_workflow.tables.tuning import tunings
 
 ADDRESS = re.compile(r'(?P<name>href|src)="(?P<address>[^"]*)"')
 SAFE = re.compile(r"https?://|[^:]*$")  # the web, or no scheme. markdown2's own filter passes `javascript:1/…`
@@ -213,8 +214,10 @@ def _experiment(plan: Plan, name: str, results: Path, out: Path) -> dict:
         "budget": e.get("budget"),
         "command": crate.command(plan, name),
         "runs": len(plan.runs(name)),
+        "tuned": [(method_name(e, m), tunings(e, m)) for m in e["methods"]],
     }
-    page = PAGES.get_template("full.html").render(e=entry, rows=_full(table.head(MAX_ROWS), e), total=len(table))
+    shown = table[~table["measure"].astype(str).str.contains("_of_part")].head(MAX_ROWS)
+    page = PAGES.get_template("full.html").render(e=entry, rows=_full(shown, e), total=len(table))
     (out / "full").mkdir(exist_ok=True)
     (out / f"full/{name}.html").write_text(page)
     return entry
@@ -225,7 +228,7 @@ def _full(table: pd.DataFrame, e: dict) -> list[dict]:
     for row in table.to_dict("records"):
         texts = {name: row[name] if isinstance(row[name], str) else "" for name in ("unit", "place", "keys")}
         texts |= {
-            "method": e["methods"][row["method"]].get("name") or row["method"],
+            "method": method_name(e, row["method"]),
             "params": row["params"].strip("{}").replace('"', ""),
             "measure": measure_name(row["measure"]) + (f" ({plain(texts['keys'])})" if texts["keys"] else ""),
             "value": number(row["mean"], row["low"], row["high"]) if pd.notna(row["mean"]) else statement(row),

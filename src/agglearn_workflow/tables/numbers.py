@@ -48,7 +48,8 @@ def setting(field: str, value: object, sign: str = " ") -> str:
 
 
 def method_name(experiment: dict, key: str) -> str:
-    return experiment["methods"][key].get("name") or key.replace("_", " ")
+    method = experiment["methods"][key]
+    return (method.get("name") or key.replace("_", " ")) + ", ours" * method.get("ours", False)
 
 
 def measure_name(name: str) -> str:

@@ -27,11 +27,17 @@ A_OURS, A_BASE = [0.40, 0.43, 0.41, 0.46, 0.45], [0.39, 0.44, 0.37]
 A_OURS_RMSE, A_BASE_RMSE = [2.0, 2.5, 2.25, 2.4, 2.1], [3.0, 2.0, 4.0]
 MEMORY = [3e8, 5e8, 4e8, 6e8, 2e8]
 STALE = "computed with other code or settings than today's; run the workflow again"
+METHOD = {"class": "agglearn.labelsums.BaseRateClassifier", "observe": "all"}
 EXPERIMENT = {
     "title": "T",
     "caption": "As measured.",
     "datasets": {"a": {}, "bb": {}},
-    "methods": {"ours": {"name": "Ours"}, "base": {}, "third": {"name": "Third"}},
+    "observe": {"all": {"type": "agglearn.observations.Records"}},
+    "methods": {
+        "ours": METHOD | {"name": "Ours", "tune": {"l2": [1, 2], "by": "test records"}},
+        "base": METHOD,
+        "third": METHOD | {"name": "Third", "tune": {"by": "nothing"}},
+    },
     "measures": ["nllh", "rmse", "memory"],
     "baseline": "base",
     "reported": [
@@ -289,6 +295,11 @@ def test_every_field_of_an_experiment_on_a_page(results, tmp_path, monkeypatch, 
     entry = pages._experiment(plan, "e", folder, tmp_path / "out")
     assert "<figcaption>T</figcaption>" not in entry["table"]
     assert entry.pop("table").startswith('<figure class="table">')
+    assert entry.pop("tuned") == [
+        ("Ours", [{"l2": [1, 2], "by": "test records"}]),
+        ("base", []),
+        ("Third", [{"by": "nothing"}]),
+    ]
     assert entry == {"name": "e", "source": "s", "title": "T", "long": 3, "spent": pytest.approx(158.7), "budget": None, "runs": 17,
                      "command": 'make reproduce ARGS="e --config scale=smoke"'}  # fmt: skip
     page = (tmp_path / "out/full/e.html").read_text()
@@ -306,7 +317,7 @@ CLAIMS = {
     "wins": {"claim": "ours beats base", "place": "§1", "predicate": "greater", "margin": 0.001,
              "value": {"measure": "nllh", "method": "ours", "dataset": "a"},
              "reference": {"measure": "nllh", "method": "base", "dataset": "a"}},
-    "small": {"claim": "ours is small", "place": "§2", "predicate": "at_most", "bound": 0.3, "why": "It is large.",
+    "small": {"claim": "ours is small", "place": "§2", "predicate": "at_most", "bound": 0.3, "why": "It is large.", "tested_by": "e",
               "value": {"measure": "nllh", "method": "ours", "dataset": "a"}},
     "slow": {"claim": "ours takes its time", "place": "§3", "predicate": "at_least", "bound": 5,
              "value": {"measure": "time_elapsed", "method": "ours"}},
@@ -351,13 +362,13 @@ def test_every_field_of_the_first_page(words_of_pages):
     today = datetime.date.today().isoformat()
     expected = [
         "Work Data Verdicts",
-        "Of their claims 1 fails, 1 is undecided, 2 could not be judged. Of those that were tested at the papers’ own sizes too, "
+        "Of their claims 1 fails, 1 is undecided, 2 could not be judged. Of those that were tested at scale paper too, "
         "1 holds there. make reproduce FROM=archive shows these pages for them.",
         f"scale smoke date {today} commit abc machine a machine computed in 3 min of one core",
         "data sets 2 of 2 here",
         "without result 3 data sets, runs or solvers",
         "A work W 2020",
-        "It is so. 1 1 2 At the papers’ own sizes, from the archive: 1 holds. 1 experiment, 4 claims",
+        "It is so. 1 1 2 At scale paper, from the archive: 1 holds. 1 experiment, 4 claims",
         "fails undecided not judged How a verdict is reached.",
         "1 claim that the measurements contradict",
         "Ours is small. W 2020, §2",
@@ -380,7 +391,7 @@ def test_every_field_of_the_page_of_a_source(words_of_pages):
         "A work W 2020", "More.", "1 1 2", "fails (1)", "undecided (1)", "not judged (2)",
         f"undecided Ours beats base. §1 H{wins}. {never}",
         f"h{wins} 0.001",
-        "fails Ours is small. §2 " + small + ". In the archive, at scale paper: holds. Why: It is large.",
+        "fails Ours is small. §2 " + small + ". In the archive, at scale paper: holds. Why: It is large. Tested by e.",
         f"{small} 0.3",
         f"mean 0.43 [0.3825, 0.4775] against 0.3, 5 replicates; {marked} small in config/claims.yaml : "
         'at_most {"value": {"measure": "nllh", "method": "ours", "dataset": "a"}, "bound": 0.3}',
@@ -391,6 +402,7 @@ def test_every_field_of_the_page_of_a_source(words_of_pages):
         "base 0.40 ± 0.12 0.1, +0.30 0.25 2",
         "Third failed 3 not available 4 -0.20",
         " ".join([CAPTION, *NOTES]),
+        "How each method is tuned Ours: l2: 1, 2 by test records base: not stated Third: nothing to tune",
         'Make it again: make reproduce ARGS="e --config scale=smoke". Table: CSV, Markdown, LaTeX, every measure ;',
         "figure. 17 runs, 159 s of one core.",
     ]  # fmt: skip

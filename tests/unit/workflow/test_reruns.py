@@ -203,6 +203,8 @@ METHOD_KEYS = {
     "class": ({"class": "agglearn.maxent.BestPairClassifier"}, FITS),
     "observe": ({"observe": "more"}, FITS),
     "name": ({"name": "Naive"}, {"render trial"}),
+    "ours": ({"ours": True}, {"render trial"}),
+    "tune": ({"tune": {"by": "nothing"}}, {"site", "page maxent"}),
     "ignore_noise": ({"ignore_noise": True}, FITS),
     "params": ({"params": {"smoothing": 3.0}}, FITS),
     "change": ({"change": "params.smoothing = 3.0"}, set()),  # a tag of runs that are sent
@@ -232,7 +234,7 @@ CLAIM_KEYS = {
     "value": {"measure": "auc"}, "reference": {"measure": "auc"}, "each": ["dataset"], "x": None, "cases": None, "tolerance": 0.1,
     "margin": 0.2, "deterministic": "for the sake of this test", "min_pairs": 2, "replicates": "part",
     "weak": "for the sake of this test", "bound": None, "note": "Read it.",
-    "why": "for the sake of this test",
+    "why": "for the sake of this test", "tested_by": None,
 }  # fmt: skip
 CONFIG_KEYS = {
     "scale": ("smoke", set()),

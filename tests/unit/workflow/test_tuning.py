@@ -1,0 +1,164 @@
+"""How settings are chosen: what parameters say, what `tune:` may say, and claims on methods of ours, whose rivals say it."""
+
+import functools
+import re
+
+import pytest
+from samples import shipped_config
+
+from agglearn.errors import ConfigError
+from agglearn_workflow.config.loading import load
+from agglearn_workflow.plan import select_scale
+from agglearn_workflow.site.pages import PAGES
+from agglearn_workflow.tables.numbers import method_name
+from agglearn_workflow.tables.tuning import tunings
+
+# Claims whose rivals do not say yet how their settings were chosen. Each of them must still fail the test below.
+OPEN = {"ladder_label_sums_beat_small_bags"}  # the penalty of bags is fixed
+
+
+def experiment(method: dict, kind: str = "Bags") -> dict:
+    return {
+        "observe": {"data": {"type": f"agglearn.observations.{kind}"}},
+        "methods": {"it": method | {"observe": "data"}},
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "params", "kind", "expected"),
+    [
+        ("proportions.MeanEmbeddingClassifier", {}, "Bags", [{"l2": None, "by": "held-out bags"}]),
+        ("proportions.MeanEmbeddingClassifier", {"l2": 0.5}, "Bags", [{"l2": [0.5], "by": "fixed"}]),
+        ("proportions.MeanEmbeddingClassifier", {"l2": {"grid": [1, 2]}}, "Bags", [{"l2": [1, 2], "by": "rows"}]),
+        ("maxent.LogisticSkyline", {}, "Records", [{"l2": None, "by": "held-out records"}]),
+        ("labelsums.WALRClassifier", {"l2": "moments"}, "LabelSums", [{"l2": None, "by": "moments"}]),
+        ("labelsums.WALRClassifier", {}, "LabelSums", []),
+        (
+            "labelsums.AggregateSearch",
+            {"base": {"class": "agglearn.labelsums.WALRClassifier"}, "parameter": "l2", "values": [1.0, 2.0]},
+            "ContingencyTables",
+            [{"l2": [1.0, 2.0], "by": "held-out contingency tables"}],
+        ),
+        (
+            "collective.TunedReconstruction",
+            {"option": "beta", "values": [5.0, 50.0]},
+            "FlowCounts",
+            [{"beta": [5.0, 50.0], "by": "measure"}],
+        ),
+        (
+            "distribution.EmbeddingRegressor",
+            {"regressor": {"class": "agglearn.distribution.LinearRidge"}, "tune": {"scale": [1, 2]}},
+            "Bags",
+            [{"λ": None, "by": "held-out bags"}, {"scale": [1, 2], "by": "held-out bags"}],
+        ),
+    ],
+)
+def test_parameters_say_how_others_are_chosen(name, params, kind, expected):
+    assert tunings(experiment({"class": f"agglearn.{name}", "params": params}, kind), "it") == expected
+
+
+def test_what_is_stated_stands_in_the_place_of_what_a_parameter_says():
+    stated = {"l2": [1.0, 2.0], "by": "test records"}
+    method = {"class": "agglearn.proportions.MeanEmbeddingClassifier", "params": {"l2": 2.0}, "tune": stated}
+    assert tunings(experiment(method), "it") == [stated]
+
+
+@pytest.mark.parametrize(
+    ("tune", "message"),
+    [
+        ({"by": "printed"}, "methods.table.tune: key 'place' is missing"),
+        ({"by": "eye"}, "methods.table.tune.by: 'eye' is not allowed"),
+        ({"by": "fixed", "l2_thetta": [1]}, "methods.table.tune: 'l2_thetta' is not known"),
+        ({"by": "fixed", "l2": 1}, "methods.table.tune.l2: 1 is not allowed"),
+    ],
+)
+def test_a_statement_is_data(project, tune, message):
+    name = next(iter(load(project.base)["experiments"]["trial"]["methods"]))
+    with pytest.raises(ConfigError) as error:
+        load(project.base, {"experiments": {"trial": {"methods": {name: {"tune": tune}}}}})
+    assert message.replace("table", name) in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("tuning", "words"),
+    [
+        ({"l2": [0.5], "by": "fixed"}, "l2: 0.5 fixed"),
+        ({"l2": None, "by": "held-out bags"}, "l2 by held-out bags"),
+        ({"schedule": ["thesis"], "by": "printed", "place": "Section 2.5"}, "schedule: thesis as printed, Section 2.5"),
+        ({"l2": [1, 2], "by": "rows"}, "l2: 1, 2 each value is a row"),
+        ({"by": "nothing"}, "nothing to tune"),
+        ({"beta": [5.0, 50.0], "by": "measure"}, "beta: 5.0, 50.0 by what is measured"),
+    ],
+)
+def test_the_site_says_it_in_words(tuning, words):
+    html = PAGES.get_template("parts.html").module.tuned(tuning)
+    assert re.sub("<[^>]*>", "", html) == words
+
+
+def test_a_method_of_ours_is_named_so():
+    methods = {"a": {"name": "Newton", "ours": True}, "b": {"name": "RDA"}, "c_d": {"ours": True}}
+    assert [method_name({"methods": methods}, m) for m in methods] == ["Newton, ours", "RDA", "c d, ours"]
+
+
+def unfair(claim: dict, e: dict) -> list[str]:
+    """Methods that a claim compares with one of ours, and of which nothing says how their settings were chosen."""
+    if "reference" not in claim:
+        return []
+    first, second = (_methods(claim[side], e) for side in ("value", "reference"))
+    if first == second or not any(e["methods"][m].get("ours") for m in first ^ second):
+        return []
+    compared = first | second
+    lacking = [m for m in sorted(compared) if not tunings(e, m)]
+    # a rival that nobody tuned may be compared with what nobody tuned
+    chosen = {m for m in compared if any(t["by"] not in ("fixed", "nothing") for t in tunings(e, m))}
+    of_ours = {m for m in chosen if e["methods"][m].get("ours")}
+    return lacking + [m for m in sorted(compared - chosen) if of_ours and tunings(e, m) and _is_fixed(e, m)]
+
+
+def _is_fixed(e: dict, m: str) -> bool:
+    return not e["methods"][m].get("ours") and any(t["by"] == "fixed" for t in tunings(e, m))
+
+
+def _methods(selector: dict, e: dict) -> set[str]:
+    chosen = selector.get("method", list(e["methods"]))
+    return {chosen} if isinstance(chosen, str) else set(chosen)
+
+
+@functools.cache
+def claims() -> dict[str, list[str]]:
+    config = shipped_config()
+    experiments = {n: select_scale(e, "paper") for n, e in config["experiments"].items()}
+    return {n: unfair(claim, experiments[claim["experiment"]]) for n, claim in config["claims"].items()}
+
+
+def test_rivals_of_our_methods_are_tuned_as_these_are():
+    assert {name: lacking for name, lacking in claims().items() if lacking and name not in OPEN} == {}
+
+
+def test_no_claim_is_excused_without_need():
+    assert {name for name in OPEN if not claims()[name]} == set()
+
+
+@pytest.mark.parametrize(
+    ("rival", "lacking"),
+    [
+        ({}, ["rival"]),
+        ({"params": {"l2": 0.5}}, ["rival"]),
+        ({"tune": {"by": "printed", "place": "Table 4"}}, []),
+        ({"params": {"l2": "held_out"}}, []),
+        ({"tune": {"by": "nothing"}}, []),
+    ],
+)
+def test_a_claim_with_an_untuned_rival_is_refused(rival, lacking):
+    walr = {"class": "agglearn.labelsums.WALRClassifier", "observe": "data"}
+    e = experiment(walr)
+    e["methods"] = {"our": walr | {"ours": True, "params": {"l2": "moments"}}, "rival": walr | rival}
+    said = {"value": {"measure": "nllh", "method": "our"}, "reference": {"measure": "nllh", "method": "rival"}}
+    assert unfair(said, e) == lacking
+
+
+def test_what_nobody_tunes_may_be_compared():
+    walr = {"class": "agglearn.labelsums.WALRClassifier", "observe": "data", "params": {"l2": 0.5}}
+    e = experiment(walr)
+    e["methods"] = {"our": walr | {"ours": True}, "rival": walr}
+    assert unfair({"value": {"method": "our"}, "reference": {"method": "rival"}}, e) == []
