@@ -6,7 +6,15 @@ import fnmatch
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agglearn.cli.common import READING, add_reading_options, number, positive, separator_of, with_remedy
+from agglearn.cli.common import (
+    READING,
+    add_reading_options,
+    add_unit_options,
+    number,
+    positive,
+    separator_of,
+    with_remedy,
+)
 from agglearn.cli.inputs import input_file
 from agglearn.cli.outputs import TABLES, output_folder
 from agglearn.errors import ConfigError, DataError
@@ -46,6 +54,10 @@ same on every machine.
 There is one table for each feature and one for every pair: 1,000 features make 500,500 tables. Before a long count begins, its
 memory and time are printed.
 
+A person with several records is protected as a whole only if --unit names the column that tells whose a record is, and
+--max-rows how many of each count. Others are left out, chosen by a hash, and a message counts them. With --max-rows auto the
+tables hold what `agglearn private` needs to choose. A schema can state both, or one_row_per_person: true.
+
 An empty field is a missing value. --missing adds further spellings. Missing is counted as a value of its own. Counts are
 exact, without noise: small cells can reveal something about single persons."""
 
@@ -53,6 +65,11 @@ exact, without noise: small cells can reveal something about single persons."""
 def add_options(command: argparse.ArgumentParser) -> None:
     command.add_argument("data", help="CSV or Parquet file, one record per row")
     command.add_argument("--label", metavar="COLUMN", help="column to be predicted; needed without --schema")
+    add_unit_options(
+        command,
+        "column that names whose a record is, as a person or a household; no feature",
+        "records of each unit that count: a number, or auto (agglearn private chooses)",
+    )
     command.add_argument("--schema", metavar="FILE", help="declared bins, categories and label values (YAML)")
     command.add_argument("--positive", metavar="VALUE", help="value of the label that counts as 1, where it is not 0/1")
     command.add_argument(
@@ -111,6 +128,8 @@ def count(args: argparse.Namespace, work: Path) -> "ContingencyTables":
         "positive": args.positive,
         "hashed": parse_hashes(args.hash, features),
         "hash_above": args.hash_above,
+        "unit": args.unit,
+        "max_rows": args.max_rows,
         "before_counting": lambda workload: announce(workload, args),
     }
     check_pairs(options["pairs"], options["before_counting"], len(features))  # before many columns are read
@@ -145,7 +164,9 @@ def feature_names(
             advice = f"is the separator right? try --separator '{name}'"
             raise DataError(f"{args.data}: only one column, {columns[0][:40]!r}; {advice}")
         raise DataError(f"{args.data}: no label column {label!r}; the columns are {list_some(columns)}")
-    features = schema.encoder.names if schema else [c for c in columns if c != label]
+    if args.unit is not None and args.unit not in columns:
+        raise ConfigError(f"--unit: no column {args.unit!r}; there are {list_some(columns)}")
+    features = schema.encoder.names if schema else [c for c in columns if c not in (label, args.unit)]
     if not features:
         raise DataError(f"{args.data}: no column besides the label {label!r}; features are needed")
     names = parse_names("--features", args.features, [label, *features] if schema else columns)
@@ -246,5 +267,8 @@ def describe(tables: "ContingencyTables", out: str) -> None:
     if outside:
         print(f"records that the schema has no level of their own for: {list_some(outside)}")
     print(f"{number(len(tables.tables), 'table')}, {number(cells, 'cell')} with records")
+    if tables.unit and tables.unit.column:
+        chosen = "; agglearn private chooses, up to that" if tables.unit.sizes else ""
+        print(f"at most {tables.unit.max_rows} records of each {visible(tables.unit.column)} count{chosen}")
     exact = "Counts are exact, without noise"
     print(f"the smallest cell holds {smallest:g}; {small:,} cells hold fewer than 10 records. {exact}")

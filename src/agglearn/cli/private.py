@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from agglearn.cli.common import copy_reading, number
+from agglearn.cli.common import add_unit_options, copy_reading, number
 from agglearn.cli.outputs import TABLES, output_folder
 from agglearn.errors import ConfigError
 
@@ -22,7 +22,12 @@ writes  the folder OUT: the same files, every cell with noise (empty ones too, s
 Noise protects counts. Bins and categories stay as they are. TABLES must have been aggregated by a declared schema
 (`agglearn aggregate --schema`), which reveals nothing about records. Others are refused unless --accept-learned-schema: OUT
 then states what is not protected, and is not called private. With --adjacency label, counts are public and stay exact, and
-only label sums have noise."""
+only label sums have noise.
+
+What is protected: all records of one unit, where the schema or --unit of `agglearn aggregate` names the column that tells whose
+a record is; one record, where the schema states one_row_per_person: true. Tables by a declared schema that state neither are
+refused. The more records of a unit count, the more noise is needed. Where `agglearn aggregate` had --max-rows auto, 5 % of
+epsilon choose their number from the noisy number of units of each size, or --max-rows states it."""
 
 
 def add_options(command: argparse.ArgumentParser) -> None:
@@ -37,7 +42,16 @@ def add_options(command: argparse.ArgumentParser) -> None:
         "--mechanism", default="gaussian", help="gaussian (default), laplace, discrete_gaussian, discrete_laplace"
     )
     command.add_argument("--split", default="uniform", help="of the budget over tables: uniform (default) or by cells")
-    command.add_argument("--adjacency", default="record", help="what is protected: one record (default) or one label")
+    command.add_argument(
+        "--adjacency",
+        help="what is protected: one record, all records of one unit (default where TABLES have one), or labels: one "
+        "label, or those of one unit",
+    )
+    add_unit_options(
+        command,
+        "whose records TABLES must protect: other tables are refused",
+        "records of each unit that count, for tables of --max-rows auto (default: 5 %% of epsilon choose)",
+    )
     command.add_argument(
         "--accept-learned-schema",
         action="store_true",
@@ -57,12 +71,18 @@ def run(args: argparse.Namespace) -> None:
     if Path(args.tables).resolve() == Path(args.out).resolve():
         raise ConfigError(f"{args.out}: is the folder to be read; choose another --out")
     with output_folder(args.out, args.force, TABLES) as work:
-        noisy = ContingencyTables.load(args.tables).private(
+        tables = ContingencyTables.load(args.tables)
+        column = tables.unit.column if tables.unit else ""
+        if args.unit not in (None, column):
+            counted = f"their unit is {column!r}" if column else "they have no unit"
+            raise ConfigError(f"--unit: {args.tables} does not protect each {args.unit!r}: {counted}; aggregate again")
+        noisy = tables.private(
             args.epsilon,
             args.delta,
             mechanism=args.mechanism,
             split=args.split,
             adjacency=args.adjacency,
+            max_rows=None if args.max_rows == "auto" else args.max_rows,
             postprocessing=args.post,
             allow_large_epsilon=args.allow_large_epsilon,
             accept_learned_schema=args.accept_learned_schema,

@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 import pandas as pd
@@ -24,6 +24,8 @@ from agglearn.errors import ConfigError, DataError, RecordsLeftOut
 from agglearn.text import is_buckets
 
 KEYS = ("reviewed", "label", "features")
+WHOSE = ("unit", "max_rows", "one_row_per_person")
+MaxRows = int | Literal["auto"]
 KINDS = ("values", "edges", "buckets")
 FLAGS = {"true": True, "false": False}
 LOADER: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
@@ -37,12 +39,18 @@ class Schema:
     ----------
     label, positive, negative, encoder : str, str, str, FrameEncoder
         Column of the label, and its values, as text. Features have `other` for values that are not declared.
+    unit, max_rows, one_row_per_person : str or None, int or `auto` or None, bool
+        Column that names whose a record is, the most records that count of each, and in their place the statement that
+        nobody has two. A private release needs one of both.
     """
 
     label: str
     positive: str
     negative: str
     encoder: FrameEncoder
+    unit: str | None = None
+    max_rows: MaxRows | None = None
+    one_row_per_person: bool = False
 
     @classmethod
     def read(cls, path: str | Path) -> Self:
@@ -65,7 +73,7 @@ class Schema:
             mark = getattr(error, "problem_mark", None)
             position = f"line {mark.line + 1}: " if mark else ""
             raise ConfigError(f"{position}not valid YAML: {getattr(error, 'problem', None) or error}") from None
-        state = _mapping("the schema", state, KEYS, KEYS)
+        state = _mapping("the schema", state, (*KEYS, *WHOSE), KEYS)
         if not _flag("reviewed", state["reviewed"]):
             advice = "Read it, edit it, then set reviewed: true"
             raise ConfigError(f"reviewed: is false; a draft is made from records and tells of them. {advice}")
@@ -83,7 +91,24 @@ class Schema:
         if label["column"] in features:
             raise ConfigError(f"features: {label['column']!r} is the label; leave it out")
         encoder = FrameEncoder(tuple(_feature(n, f) for n, f in features.items()), "declared")
-        return cls(label["column"], label["positive"], label["negative"], encoder)
+        unit, single = state.get("unit"), _flag("one_row_per_person", state.get("one_row_per_person", "false"))
+        max_rows = state.get("max_rows")
+        max_rows = int(max_rows) if isinstance(max_rows, str) and is_buckets(max_rows) else max_rows
+        if unit is not None and not (isinstance(unit, str) and unit):
+            raise ConfigError("unit: is empty; name the column that tells whose a record is")
+        if unit is not None and single:
+            raise ConfigError(f"one_row_per_person: is true, and the unit is {unit!r}; state one of them")
+        check_unit(unit, max_rows, label["column"], encoder.names)
+        return cls(label["column"], label["positive"], label["negative"], encoder, unit, max_rows, single)
+
+    def units(self, unit: str | None, max_rows: MaxRows | None) -> tuple[str | None, MaxRows | None]:
+        """The unit and the most records of each, by the schema or, where it has none, by these. ConfigError for others."""
+        if unit is not None and self.one_row_per_person:
+            raise ConfigError("unit: the schema states one row per person; leave it out")
+        for name, own, other in (("unit", self.unit, unit), ("max_rows", self.max_rows, max_rows)):
+            if None not in (own, other) and str(own) != str(other):
+                raise ConfigError(f"{name}: {other!r} is not that of the schema, {own!r}; leave it out")
+        return self.unit or unit, self.max_rows or max_rows
 
     def labels(self, column: pd.Series) -> tuple[np.ndarray, np.ndarray]:
         """(m,) int8 labels of records that have a declared one, and (n,) whether each has. Checks as `check_labels`.
@@ -130,6 +155,17 @@ class Schema:
         for name, value in declared.items():
             if value:
                 raise ConfigError(f"{name}: the schema declares it; leave it out")
+
+
+def check_unit(unit: str | None, max_rows: object, label: str, features: Iterable[str]) -> None:
+    """Raise ConfigError for a unit that is the label or a feature, and a bound that is none or has no unit."""
+    if unit is None and max_rows is not None:
+        raise ConfigError("max_rows: needs a unit, the column that tells whose a record is")
+    if unit is not None and unit in (label, *features):
+        role = "the label" if unit == label else "a feature"
+        raise ConfigError(f"unit: {unit!r} is {role} too; it tells whose a record is, so leave one out")
+    if not (max_rows is None or max_rows == "auto" or (type(max_rows) is int and max_rows >= 1)):
+        raise ConfigError(f"max_rows: {max_rows!r:.40} is neither a whole number from 1 on nor auto")
 
 
 class _AsText(LOADER):

@@ -2,6 +2,7 @@
 
 import functools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,7 +15,7 @@ from agglearn.encoding.columns import as_text, present
 from agglearn.encoding.frame import fit_column
 from agglearn.encoding.labels import binary_label, require_label
 from agglearn.errors import ConfigError, DataError
-from agglearn.observations import ContingencyTables
+from agglearn.observations import ContingencyTables, Unit
 from agglearn.observations.counting import Tally
 from agglearn.observations.tables import Pairs, select_features, start_tally
 
@@ -57,6 +58,9 @@ def aggregate(
     learned = {"binning": binning, "categorical": categorical, "hashed": hashed, "hash_above": hash_above}
     if schema is not None:
         schema.refuse(label, positive=positive, encoder=encoder, **learned)
+        if schema.unit is not None:
+            advice = "leave records out beforehand, or aggregate on one machine"
+            raise ConfigError(f"unit: Spark does not count the records of each {schema.unit!r}; {advice}")
         label, encoder = schema.label, schema.encoder
     elif encoder is not None and (declared := [name for name, value in learned.items() if value]):
         raise ConfigError(f"{declared[0]}: the encoder declares it; leave it out")
@@ -80,7 +84,8 @@ def aggregate(
     cells, left_out = collect(counts, tally)
     if schema is not None:
         schema.check_labels(tally.positives, tally.total, tally.total + left_out)
-    return ContingencyTables.from_counts(encoder, cells, tally, label)
+    tables = ContingencyTables.from_counts(encoder, cells, tally, label)
+    return replace(tables, unit=Unit()) if schema is not None and schema.one_row_per_person else tables
 
 
 def fit_encoder(

@@ -14,6 +14,7 @@ from agglearn.observations.gaussian_noise import with_gaussian_noise
 from agglearn.observations.halves import toss_coins
 from agglearn.observations.noisy_encoding import tables_with_noisy_encoding
 from agglearn.observations.release import release_bag_counts
+from agglearn.observations.units import unit_rows
 from agglearn.privacy import draw_seeded
 from agglearn.seeds import derive_generator, derive_seed
 from agglearn.tasks.base import TaskInput
@@ -29,6 +30,7 @@ class TrainingRows:
     frame: pd.DataFrame
     y: np.ndarray
     label: str
+    owners: pd.Series | None = None  # whose each row is
 
     def take(self, rows: np.ndarray) -> Self:
         return replace(self, frame=self.frame.iloc[rows].reset_index(drop=True), y=self.y[rows])
@@ -46,7 +48,13 @@ def _tables(rows: TrainingRows, params: dict, seed: int | str) -> ContingencyTab
     if noisy := params.get("encode_noisy"):
         limits = noisy["above"], noisy["modalities"]
         return tables_with_noisy_encoding(encoder, codes, y, sigma, noise_seed, *limits, rows.label, pairs)
-    tables = ContingencyTables.from_codes(encoder, codes, y, rows.label, pairs, params.get("cross_buckets"))
+    if (max_rows := params.get("max_rows")) and rows.owners is None:
+        raise ConfigError(f"observe: max_rows needs a data set whose entry names a unit; {name} has none")
+    tables = unit_rows(rows.owners, max_rows).count(
+        lambda kept: ContingencyTables.from_codes(
+            encoder, codes[kept], y[kept], rows.label, pairs, params.get("cross_buckets")
+        )
+    )
     if release := _release(rows, params, seed, "split", "adjacency", "postprocessing"):
         if sigma:
             raise ConfigError("observe: epsilon and the size of the noise are both given; give one")
@@ -111,6 +119,7 @@ def fit_encoder(
     entry, mask = inputs.entry, np.ones(len(frame), dtype=bool)
     binning = params.get("binning") or entry.get("binning", "deciles")
     categorical = entry.get("features", {}).get("categorical", [])
+    frame = frame.drop(columns=inputs.entry.get("unit", []))
     encoder = FrameEncoder.fit(frame, binning, categorical, params.get("hashed"))
     for kind, spec in entry.get("encoding", {}).items():
         from agglearn.vocabulary.encoder import optimal_encoder  # imports for a second, rarely used

@@ -1,0 +1,162 @@
+"""Whose the records are. Of each unit (a person, a household) at most so many records count, and a release protects them all."""
+
+import hashlib
+import warnings
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from agglearn.encoding import Schema
+from agglearn.encoding.columns import as_text, distinct
+from agglearn.encoding.schema import MaxRows, check_unit
+from agglearn.errors import ConfigError, DataError, RecordsLeftOut
+from agglearn.privacy.calibration import calibrate
+from agglearn.privacy.mechanisms import Draw
+from agglearn.saving import Saved
+
+BOUNDS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)  # that a release chooses from
+CHOICE = 0.05  # share of ε that the choice spends
+NOBODY = np.iinfo(np.int64).max  # place of a record that has no unit
+STATE = "state unit= and max_rows= (--unit, --max-rows), or one_row_per_person: true in the schema"
+
+
+@dataclass(frozen=True)
+class Unit(Saved):
+    """Whose records an observation counts, and how many of each: `Unit()` where each record is a person's only one.
+
+    Parameters
+    ----------
+    column, max_rows : str, int
+        The column that names the unit, empty for none, and the most records of one unit.
+    sizes, fewer : tuple[int, ...], dict[int, ContingencyTables]
+        Of tables whose release chooses the bound, exact and in no release: the number of units with 1, 2, 3, 4, 5 to 6,
+        … records, and the tables of each bound below `max_rows` that leaves records out.
+    """
+
+    column: str = ""
+    max_rows: int = 1
+    sizes: tuple[int, ...] = ()
+    fewer: dict[int, Any] = field(default_factory=dict)
+
+    def choose(self, epsilon: float, draw: Draw, cells: float, variance: float) -> int:
+        """The bound of least variance of a rate, in a table of so many `cells` with noise of this `variance` at bound 1.
+
+        The number of units of each size has noise for ε: one unit changes one of them by 1.
+        """
+        noise = calibrate("discrete_laplace", epsilon, None, 1, 1)
+        units = np.maximum(draw(noise, np.array(self.sizes, float), "records of units"), 0)
+        sizes = np.mean([BOUNDS, [1, *np.add(BOUNDS[:-1], 1)]], axis=0)
+        records = np.array([units @ np.minimum(sizes, bound) for bound in BOUNDS]).clip(1) / cells
+        return BOUNDS[int(np.argmin(0.25 / records + variance * (BOUNDS / records) ** 2))]
+
+
+SINGLE = Unit()
+
+
+def cut_unit(tables: Any, max_rows: int | None = None) -> Any:
+    """Tables of at most so many records of each unit (None: as they are), without exact facts on units."""
+    unit = tables.unit or SINGLE
+    allowed = BOUNDS if unit.sizes else (unit.max_rows,)
+    if max_rows not in (None, *allowed):
+        advice = f"use {', '.join(map(str, allowed))}" if unit.sizes else "aggregate again"
+        fact = f"at most {unit.max_rows} of each {unit.column!r}" if unit.column else "no unit"
+        raise ConfigError(f"max_rows: {max_rows} does not go with these tables, which have {fact}; {advice}")
+    bound = max_rows or unit.max_rows
+    return replace(unit.fewer.get(bound, tables), unit=tables.unit and Unit(unit.column, bound))
+
+
+@dataclass(frozen=True, eq=False)
+class UnitRows:
+    """Records by their (n,) places in their units. `unit` is None where nobody stated whose they are."""
+
+    unit: Unit | None
+    places: np.ndarray | None = None
+    auto: bool = False
+
+    def count(self, make: Callable[[Any], Any]) -> Any:
+        """What `make` counts of the records that it is told to, with its unit."""
+        if not self.auto or self.unit is None or self.places is None:
+            return replace(make(self.kept()), unit=self.unit)
+        places = self.places[self.places < NOBODY]
+        larger = np.bincount(np.minimum(places, BOUNDS[-1]), minlength=BOUNDS[-1])[[0, *BOUNDS[:-1]]]
+        fewer = {bound: make(self.places < bound) for bound in BOUNDS if bound <= places.max(initial=0)}
+        unit = replace(self.unit, sizes=tuple((-np.diff(larger, append=0)).tolist()), fewer=fewer)
+        return replace(fewer.get(BOUNDS[-1]) or make(self._within()), unit=unit)
+
+    def kept(self) -> Any:
+        """Which records count. ConfigError where the release is to choose."""
+        if self.auto:
+            raise ConfigError("max_rows: auto is for tables alone; give a number")
+        return slice(None) if self.places is None else self._within()
+
+    def _within(self) -> np.ndarray:
+        assert self.unit is not None
+        assert self.places is not None
+        name, bound, n, nobody = self.unit.column, self.unit.max_rows, len(self.places), self.places == NOBODY
+        if nobody.all():
+            raise DataError(f"unit {name!r}: none of {n:,} records has one")
+        kept = self.places < bound
+        reasons = {f"beyond {bound} of each": ~kept & ~nobody, "which have none": nobody}
+        for reason, rows in reasons.items():
+            if count := int(rows.sum()):
+                message = f"unit {name!r}: {count:,} of {n:,} records are left out, {reason}"
+                warnings.warn(message, RecordsLeftOut, stacklevel=4)
+        return kept
+
+
+def state_unit(
+    unit: str | None, max_rows: MaxRows | None, schema: Schema | None, label: str, features: Iterable[str]
+) -> tuple[str | None, MaxRows | None]:
+    """The unit's column and the most records of each, by arguments or by the schema. ConfigError where they do not agree."""
+    unit = None if unit is None else str(unit)
+    if schema is not None:
+        unit, max_rows = schema.units(unit, max_rows)
+    check_unit(unit, max_rows, label, features)
+    if unit is not None and max_rows is None:
+        raise ConfigError(f"max_rows: how many records of each {unit!r} count? give a number, or auto")
+    return unit, max_rows
+
+
+def unit_rows(owners: pd.Series | None, max_rows: MaxRows | None, single: bool = False) -> UnitRows:
+    """The rows of a column of units, or of none. `single`: somebody stated that each row is a person's only one."""
+    if owners is None or max_rows is None:
+        return UnitRows(SINGLE if single else None)
+    auto = max_rows == "auto"
+    return UnitRows(Unit(str(owners.name), BOUNDS[-1] if auto else int(max_rows)), places_of(owners), auto)
+
+
+def rows_of(
+    unit: pd.Series | np.ndarray | None, max_rows: int | None, n: int, label: str, features: Iterable[str]
+) -> tuple[Any, Unit]:
+    """Which of (n,) rows count whose labels are protected, and whose they are: without a unit a person's only one each."""
+    owners = None if unit is None else pd.Series(unit, name=getattr(unit, "name", None) or "unit")
+    name, bound = state_unit(None if owners is None else owners.name, max_rows, None, label, features)
+    if owners is not None and len(owners) != n:
+        raise DataError(f"unit {name!r}: {len(owners)} values for {n} records")
+    rows = unit_rows(owners, bound, single=True)
+    return rows.kept(), rows.unit or SINGLE
+
+
+def places_of(owners: pd.Series) -> np.ndarray:
+    """(n,) place of each row among those of its unit, from 0, in the order of a hash of the unit and the row's number in it.
+
+    So no row of one unit changes places in another.
+    """
+    index, values = distinct(owners)
+    codes: dict[str, int] = {}
+    unit = np.append([codes.setdefault(text, len(codes)) for text in as_text(values)], -1).astype(int)[index]
+    digests = (hashlib.blake2b(t.encode(errors="surrogatepass"), digest_size=8, salt=b"rows").digest() for t in codes)
+    hashes = np.frombuffer(b"".join([*digests, bytes(8)]), "<u8")  # the last is for no unit
+    number = _number_within(unit, np.argsort(unit, kind="stable"))
+    order = np.lexsort((pd.util.hash_array(hashes[unit] + number.astype("<u8")), unit))
+    return np.where(unit < 0, NOBODY, _number_within(unit, order))
+
+
+def _number_within(groups: np.ndarray, order: np.ndarray) -> np.ndarray:
+    """(n,) number of each row within its group, in an order of all rows by which groups stand together."""
+    ordered, number = groups[order], np.empty(len(groups), np.int64)
+    number[order] = np.arange(len(groups)) - np.searchsorted(ordered, ordered, "left")
+    return number
