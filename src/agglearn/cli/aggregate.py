@@ -6,16 +6,8 @@ import fnmatch
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agglearn.cli.common import (
-    READING,
-    add_reading_options,
-    add_unit_options,
-    number,
-    positive,
-    separator_of,
-    with_remedy,
-)
-from agglearn.cli.inputs import input_file
+from agglearn.cli.common import READING, add_reading_options, number, positive, separator_of, with_remedy
+from agglearn.cli.inputs import add_unit_options, input_file
 from agglearn.cli.outputs import TABLES, output_folder
 from agglearn.errors import ConfigError, DataError
 from agglearn.text import is_buckets, list_some, visible
@@ -54,9 +46,8 @@ same on every machine.
 There is one table for each feature and one for every pair: 1,000 features make 500,500 tables. Before a long count begins, its
 memory and time are printed.
 
-A person with several records is protected as a whole only if --unit names the column that tells whose a record is, and
---max-rows how many of each count. Others are left out, chosen by a hash, and a message counts them. With --max-rows auto the
-tables hold what `agglearn private` needs to choose. A schema can state both, or one_row_per_person: true.
+A person with several records is protected only if --unit names the column that tells whose a record is, and --max-rows how many of
+each count (auto: `agglearn private` chooses). A hash chooses them, and a message counts the others. A schema can state both.
 
 An empty field is a missing value. --missing adds further spellings. Missing is counted as a value of its own. Counts are
 exact, without noise: small cells can reveal something about single persons."""
@@ -65,30 +56,18 @@ exact, without noise: small cells can reveal something about single persons."""
 def add_options(command: argparse.ArgumentParser) -> None:
     command.add_argument("data", help="CSV or Parquet file, one record per row")
     command.add_argument("--label", metavar="COLUMN", help="column to be predicted; needed without --schema")
-    add_unit_options(
-        command,
-        "column that names whose a record is, as a person or a household; no feature",
-        "records of each unit that count: a number, or auto (agglearn private chooses)",
-    )
+    add_unit_options(command)
     command.add_argument("--schema", metavar="FILE", help="declared bins, categories and label values (YAML)")
     command.add_argument("--positive", metavar="VALUE", help="value of the label that counts as 1, where it is not 0/1")
-    command.add_argument(
-        "--features",
-        action="append",
-        metavar="A,B,…",
-        help="columns to use, patterns like 'C*' among them (default: all but the label)",
-    )
+    command.add_argument("--features", action="append", metavar="A,B,…",
+                   help="columns to use, patterns like 'C*' among them (default: all but the label)")  # fmt: skip
     command.add_argument(
         "--pairs", default="all", metavar="all|none|A:B,C:D", help="pairs of features to count (default: all)"
     )
     command.add_argument("--binning", choices=["deciles", "width"],
                    help="bins of numeric columns: equal counts (deciles, default) or ten of equal width")  # fmt: skip
-    command.add_argument(
-        "--categorical",
-        action="append",
-        metavar="A,B,…",
-        help="columns whose numbers are names, not amounts; patterns too",
-    )
+    command.add_argument("--categorical", action="append", metavar="A,B,…",
+                   help="columns whose numbers are names, not amounts; patterns too")  # fmt: skip
     command.add_argument("--hash", action="append", default=[], metavar="COLUMN:BUCKETS",
                    help="hash the values of a column, or of all that a pattern names, into so many modalities; may be repeated")  # fmt: skip
     command.add_argument("--hash-above", type=parse_hash_above, metavar="VALUES:BUCKETS",
@@ -164,8 +143,6 @@ def feature_names(
             advice = f"is the separator right? try --separator '{name}'"
             raise DataError(f"{args.data}: only one column, {columns[0][:40]!r}; {advice}")
         raise DataError(f"{args.data}: no label column {label!r}; the columns are {list_some(columns)}")
-    if args.unit is not None and args.unit not in columns:
-        raise ConfigError(f"--unit: no column {args.unit!r}; there are {list_some(columns)}")
     features = schema.encoder.names if schema else [c for c in columns if c not in (label, args.unit)]
     if not features:
         raise DataError(f"{args.data}: no column besides the label {label!r}; features are needed")

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from agglearn.errors import ConfigError, DataError
-from agglearn.text import is_buckets
 
 READING = "reading.json"  # beside tables and model: format of the records
 
@@ -23,16 +22,6 @@ def add_reading_options(command: argparse.ArgumentParser, missing: str, separato
     command.add_argument(
         "--separator", metavar="S", help=f"between the fields of a CSV; tab for tabs (default: {separator})"
     )
-
-
-def add_unit_options(command: argparse.ArgumentParser, unit: str, max_rows: str) -> None:
-    """Add the options on whose the records are, with their help."""
-    command.add_argument("--unit", metavar="COLUMN", help=unit)
-    command.add_argument("--max-rows", metavar="M", type=rows_of_a_unit, help=max_rows)
-
-
-def rows_of_a_unit(text: str) -> int | str:
-    return int(text) if is_buckets(text) else text  # the library refuses other texts than auto
 
 
 def separator_of(text: str | None) -> str:

@@ -3,7 +3,8 @@
 import argparse
 from pathlib import Path
 
-from agglearn.cli.common import add_unit_options, copy_reading, number
+from agglearn.cli.common import copy_reading, number
+from agglearn.cli.inputs import add_unit_options
 from agglearn.cli.outputs import TABLES, output_folder
 from agglearn.errors import ConfigError
 
@@ -24,45 +25,30 @@ Noise protects counts. Bins and categories stay as they are. TABLES must have be
 then states what is not protected, and is not called private. With --adjacency label, counts are public and stay exact, and
 only label sums have noise.
 
-What is protected: all records of one unit, where the schema or --unit of `agglearn aggregate` names the column that tells whose
-a record is; one record, where the schema states one_row_per_person: true. Tables by a declared schema that state neither are
-refused. The more records of a unit count, the more noise is needed. Where `agglearn aggregate` had --max-rows auto, 5 % of
-epsilon choose their number from the noisy number of units of each size, or --max-rows states it."""
+All records of one unit are protected where the schema or --unit of `agglearn aggregate` tells whose each record is, one record where
+the schema states one_row_per_person: true. Other tables by a declared schema are refused. With --max-rows auto, 5 % of epsilon choose
+how many records of each unit count; a number in place of auto states it."""
 
 
 def add_options(command: argparse.ArgumentParser) -> None:
     command.add_argument("tables", help="folder written by `agglearn aggregate`")
     command.add_argument("--epsilon", type=float, required=True, help="privacy loss of all tables together, above 0")
-    command.add_argument(
-        "--delta",
-        type=float,
-        help="probability of a larger loss, between 0 and 1; Gaussian noise needs it, Laplace none",
-    )
+    command.add_argument("--delta", type=float,
+                   help="probability of a larger loss, between 0 and 1; Gaussian noise needs it, Laplace none")  # fmt: skip
     command.add_argument(
         "--mechanism", default="gaussian", help="gaussian (default), laplace, discrete_gaussian, discrete_laplace"
     )
     command.add_argument("--split", default="uniform", help="of the budget over tables: uniform (default) or by cells")
     command.add_argument(
-        "--adjacency",
-        help="what is protected: one record, all records of one unit (default where TABLES have one), or labels: one "
-        "label, or those of one unit",
+        "--adjacency", help="what is protected: record, or unit where TABLES have one (default), or label"
     )
-    add_unit_options(
-        command,
-        "whose records TABLES must protect: other tables are refused",
-        "records of each unit that count, for tables of --max-rows auto (default: 5 %% of epsilon choose)",
-    )
-    command.add_argument(
-        "--accept-learned-schema",
-        action="store_true",
-        help="accept bins and categories that were learned from the records: OUT is then not private",
-    )
-    command.add_argument(
-        "--allow-large-epsilon", action="store_true", help="accept an epsilon above 20, which protects nobody"
-    )
-    command.add_argument(
-        "--post", default="none", help="afterwards: none (default), clip, or project (tables made to agree)"
-    )
+    add_unit_options(command)
+    command.add_argument("--accept-learned-schema", action="store_true",
+                   help="accept bins and categories that were learned from the records: OUT is then not private")  # fmt: skip
+    command.add_argument("--allow-large-epsilon", action="store_true",
+                   help="accept an epsilon above 20, which protects nobody")  # fmt: skip
+    command.add_argument("--post", default="none",
+                   help="afterwards: none (default), clip, or project (tables made to agree)")  # fmt: skip
 
 
 def run(args: argparse.Namespace) -> None:
@@ -72,10 +58,8 @@ def run(args: argparse.Namespace) -> None:
         raise ConfigError(f"{args.out}: is the folder to be read; choose another --out")
     with output_folder(args.out, args.force, TABLES) as work:
         tables = ContingencyTables.load(args.tables)
-        column = tables.unit.column if tables.unit else ""
-        if args.unit not in (None, column):
-            counted = f"their unit is {column!r}" if column else "they have no unit"
-            raise ConfigError(f"--unit: {args.tables} does not protect each {args.unit!r}: {counted}; aggregate again")
+        if args.unit and args.unit != (tables.unit and tables.unit.column):
+            raise ConfigError(f"--unit: {args.tables} has another unit than {args.unit!r}, or none; aggregate again")
         noisy = tables.private(
             args.epsilon,
             args.delta,

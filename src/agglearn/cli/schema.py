@@ -4,8 +4,8 @@ import argparse
 import sys
 
 from agglearn.cli.aggregate import parse_names
-from agglearn.cli.common import add_reading_options, add_unit_options, separator_of, with_remedy
-from agglearn.cli.inputs import input_file
+from agglearn.cli.common import add_reading_options, separator_of, with_remedy
+from agglearn.cli.inputs import add_unit_options, input_file
 from agglearn.cli.outputs import text_output
 from agglearn.errors import ConfigError
 from agglearn.text import list_some
@@ -44,11 +44,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
     command.add_argument("data", help="CSV or Parquet file, one record per row")
     command.add_argument("--label", metavar="COLUMN", help="column to be predicted (default: left blank)")
     command.add_argument("--positive", metavar="VALUE", help="value of the label that counts as 1")
-    add_unit_options(
-        command,
-        "column that names whose a record is, as a person or a household",
-        "records of each that count, or auto",
-    )
+    add_unit_options(command)
     command.add_argument(
         "--categorical", action="append", metavar="A,B,…", help="columns whose numbers are names, not amounts"
     )
@@ -65,7 +61,7 @@ def draft_schema(args: argparse.Namespace, data: str) -> str:
     from agglearn.cli.tabular_input import read_records
     from agglearn.encoding.csv_files import about
     from agglearn.encoding.drafting import draft
-    from agglearn.encoding.schema import check_unit
+    from agglearn.encoding.schema import state_unit
 
     frame = read_records(data, separator_of(args.separator), args.missing or [])
     if args.label is not None and args.label not in frame:
@@ -74,7 +70,7 @@ def draft_schema(args: argparse.Namespace, data: str) -> str:
         raise ConfigError("--positive: needs --label")
     if args.unit is not None and args.unit not in frame:
         raise ConfigError(f"--unit: no column {args.unit!r}; there are {list_some(frame.columns)}")
-    check_unit(args.unit, args.max_rows, args.label, ())
     categorical = parse_names("--categorical", args.categorical, list(frame.columns))
     with about(data), with_remedy("aggregate"):
-        return draft(frame, args.label, args.positive, categorical, args.unit, args.max_rows)
+        whose = state_unit(args.unit, args.max_rows or (args.unit and "auto"), args.label, ())
+        return draft(frame, args.label, args.positive, categorical, *whose)

@@ -48,9 +48,9 @@ def draft(
     frame, label, names = as_frame(frame), None if label is None else str(label), set(map(str, categorical))
     with one_warning():
         features = {c: _draft_feature(frame[c], c in names) for c in frame.columns if c not in (label, unit)}
-    whose = {"one_row_per_person": False} if unit is None else {"unit": unit, "max_rows": max_rows or "auto"}
-    whose_lines = [_line(name, value) for name, value in whose.items()]
-    head = [HEAD, "reviewed: false", *whose_lines, _line("label", _label(frame, label, positive)), "features:"]
+    whose = {"one_row_per_person": False} if unit is None else {"unit": unit, "max_rows": max_rows}
+    head = [HEAD, "reviewed: false", *(_line(*item) for item in whose.items())]
+    head += [_line("label", _label(frame, label, positive)), "features:"]
     return "\n".join([*head, *(f"  {_line(name, state)}" for name, state in features.items())]) + "\n"
 
 

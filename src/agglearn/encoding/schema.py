@@ -91,24 +91,14 @@ class Schema:
         if label["column"] in features:
             raise ConfigError(f"features: {label['column']!r} is the label; leave it out")
         encoder = FrameEncoder(tuple(_feature(n, f) for n, f in features.items()), "declared")
-        unit, single = state.get("unit"), _flag("one_row_per_person", state.get("one_row_per_person", "false"))
-        max_rows = state.get("max_rows")
+        unit, single, max_rows = state.get("unit"), state.get("one_row_per_person", "false"), state.get("max_rows")
         max_rows = int(max_rows) if isinstance(max_rows, str) and is_buckets(max_rows) else max_rows
-        if unit is not None and not (isinstance(unit, str) and unit):
+        if "unit" in state and not (isinstance(unit, str) and unit):
             raise ConfigError("unit: is empty; name the column that tells whose a record is")
-        if unit is not None and single:
+        if _flag("one_row_per_person", single) and unit is not None:
             raise ConfigError(f"one_row_per_person: is true, and the unit is {unit!r}; state one of them")
-        check_unit(unit, max_rows, label["column"], encoder.names)
-        return cls(label["column"], label["positive"], label["negative"], encoder, unit, max_rows, single)
-
-    def units(self, unit: str | None, max_rows: MaxRows | None) -> tuple[str | None, MaxRows | None]:
-        """The unit and the most records of each, by the schema or, where it has none, by these. ConfigError for others."""
-        if unit is not None and self.one_row_per_person:
-            raise ConfigError("unit: the schema states one row per person; leave it out")
-        for name, own, other in (("unit", self.unit, unit), ("max_rows", self.max_rows, max_rows)):
-            if None not in (own, other) and str(own) != str(other):
-                raise ConfigError(f"{name}: {other!r} is not that of the schema, {own!r}; leave it out")
-        return self.unit or unit, self.max_rows or max_rows
+        state_unit(unit, max_rows, label["column"], encoder.names)
+        return cls(label["column"], label["positive"], label["negative"], encoder, unit, max_rows, FLAGS[single])
 
     def labels(self, column: pd.Series) -> tuple[np.ndarray, np.ndarray]:
         """(m,) int8 labels of records that have a declared one, and (n,) whether each has. Checks as `check_labels`.
@@ -157,15 +147,30 @@ class Schema:
                 raise ConfigError(f"{name}: the schema declares it; leave it out")
 
 
-def check_unit(unit: str | None, max_rows: object, label: str, features: Iterable[str]) -> None:
-    """Raise ConfigError for a unit that is the label or a feature, and a bound that is none or has no unit."""
-    if unit is None and max_rows is not None:
-        raise ConfigError("max_rows: needs a unit, the column that tells whose a record is")
-    if unit is not None and unit in (label, *features):
-        role = "the label" if unit == label else "a feature"
-        raise ConfigError(f"unit: {unit!r} is {role} too; it tells whose a record is, so leave one out")
-    if not (max_rows is None or max_rows == "auto" or (type(max_rows) is int and max_rows >= 1)):
-        raise ConfigError(f"max_rows: {max_rows!r:.40} is neither a whole number from 1 on nor auto")
+def state_unit(
+    unit: str | None, max_rows: MaxRows | None, label: str, features: Iterable[str], schema: Schema | None = None
+) -> tuple[str | None, MaxRows | None]:
+    """The unit and the most records of each, by arguments or by a schema. ConfigError for what does not go together."""
+    unit = None if unit is None else str(unit)
+    if schema is not None:
+        if schema.one_row_per_person and unit is not None:
+            raise ConfigError("unit: the schema states one row per person; leave it out")
+        for name, own, other in (("unit", schema.unit, unit), ("max_rows", schema.max_rows, max_rows)):
+            if None not in (own, other) and own != other:
+                raise ConfigError(f"{name}: {other!r} is not that of the schema, {own!r}; leave it out")
+        unit, max_rows = schema.unit or unit, schema.max_rows or max_rows
+    role = "the label" if unit == label else "a feature"
+    whole = max_rows in (None, "auto") or (type(max_rows) is int and max_rows >= 1)
+    faults = {
+        "max_rows: needs a unit, the column that tells whose a record is": unit is None and max_rows is not None,
+        f"unit: {unit!r} is {role} too; it tells whose a record is, so leave one out": unit
+        and unit in (label, *features),
+        f"max_rows: how many records of each {unit!r} count? give a number, or auto": unit and max_rows is None,
+        f"max_rows: {max_rows!r:.40} is neither a whole number from 1 on nor auto": not whole,
+    }
+    for fault in (text for text, wrong in faults.items() if wrong):
+        raise ConfigError(fault)
+    return unit, max_rows
 
 
 class _AsText(LOADER):

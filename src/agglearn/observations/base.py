@@ -49,11 +49,9 @@ class NoiseSpec(Saved):
         if not self.private:
             return f"Not private: {self.unprotected or 'this is the seeded noise of an experiment, which can be drawn again'}."
         by_label = self.adjacency == "label"
+        change = "with one label of a record as with the other" if by_label else "with any one record as without it"
         if unit := self.unit.column:
-            whose = f"all records of any one {unit}"
-            change = f"with the labels of {whose} as with others" if by_label else f"with {whose} as without them"
-        else:
-            change = "with one label of a record as with the other" if by_label else "with any one record as without it"
+            change = f"with all records of any one {unit} as with{' other labels of' if by_label else 'out'} them"
         factor = math.exp(min(self.epsilon, 100))
         times = f"{factor:.3g}" if factor < 1000 else f"{factor:,.0f}" if factor < 1e15 else f"e^{self.epsilon:g}"
         but = f", but for a probability of {self.delta:g} (delta)" if self.delta else ""

@@ -68,10 +68,7 @@ def release_tables(
     expected = "unit" if unit.column else "record"
     adjacency = adjacency or expected
     if adjacency in {"unit", "record"} - {expected}:
-        fact = f"count the records of each {unit.column!r}" if unit.column else "have no unit"
-        raise ConfigError(
-            f"adjacency: {adjacency} does not go with these tables, which {fact}; use {expected} or label"
-        )
+        raise ConfigError(f"adjacency: {adjacency} does not go with these tables; use {expected} or label")
     cells = {k: math.prod(t.shape) for k, t in tables.tables.items()}
     noises_of = functools.partial(mechanisms, cells, mechanism, delta=delta, split=split, adjacency=adjacency)
     spent = CHOICE * epsilon if unit.sizes and max_rows is None else 0.0  # ε adds up, whatever the choice is

@@ -49,12 +49,9 @@ class ParquetRecords:
             raise DataError("there are no records to aggregate")
 
     def fit(
-        self,
-        binning: str | Binning,
-        categorical: Iterable[str],
-        hashed: Mapping[str, int] | None,
+        self, binning: str | Binning, categorical: Iterable[str], hashed: Mapping[str, int] | None,
         hash_above: tuple[int, int] | None,
-    ) -> FrameEncoder:
+    ) -> FrameEncoder:  # fmt: skip
         """The encoder of all columns. Memory holds one column, of categories the distinct values only."""
         categories, hashed = set(present(categorical, self.columns)), {str(c): n for c, n in (hashed or {}).items()}
         present(hashed, self.columns)

@@ -13,13 +13,14 @@ import pandas as pd
 from agglearn.encoding import Binning, FrameEncoder, Schema
 from agglearn.encoding.columns import as_frame, first_repeated, present, with_missing
 from agglearn.encoding.labels import binary_label, require_label, take_label
+from agglearn.encoding.schema import MaxRows, state_unit
 from agglearn.errors import DataError
 from agglearn.observations.base import Observation
 from agglearn.observations.counting import Counts, Key, Tally
 from agglearn.observations.release import release_tables
 from agglearn.observations.streaming import ParquetRecords
 from agglearn.observations.table import Table, TableSet
-from agglearn.observations.units import MaxRows, UnitRows, state_unit, unit_rows
+from agglearn.observations.units import UnitRows, unit_rows
 from agglearn.observations.workload import Check, check_pairs, within_memory, workload_of
 
 Pairs = Literal["all", "none"] | Iterable[tuple[str, str]]
@@ -54,23 +55,12 @@ class ContingencyTables(TableSet, Observation):
 
     @classmethod
     def from_records(
-        cls,
-        frame: pd.DataFrame,
-        label: str | None = None,
-        features: Sequence[str] | None = None,
-        pairs: Pairs = "all",
-        *,
-        schema: Schema | None = None,
-        binning: str | Binning | None = None,
-        categorical: Iterable[str] = (),
-        positive: object = None,
-        hashed: Mapping[str, int] | None = None,
-        hash_above: tuple[int, int] | None = None,
-        cross_buckets: int | None = None,
-        before_counting: Check = within_memory,
-        unit: str | None = None,
+        cls, frame: pd.DataFrame, label: str | None = None, features: Sequence[str] | None = None, pairs: Pairs = "all",
+        *, schema: Schema | None = None, binning: str | Binning | None = None, categorical: Iterable[str] = (),
+        positive: object = None, hashed: Mapping[str, int] | None = None, hash_above: tuple[int, int] | None = None,
+        cross_buckets: int | None = None, before_counting: Check = within_memory, unit: str | None = None,
         max_rows: MaxRows | None = None,
-    ) -> Self:
+    ) -> Self:  # fmt: skip
         """Aggregate records.
 
         DataError for an absent column, too many tables, and without a schema a bad label, text among numbers, no rows.
@@ -131,24 +121,12 @@ class ContingencyTables(TableSet, Observation):
 
     @classmethod
     def from_parquet(
-        cls,
-        path: str | Path,
-        label: str | None = None,
-        features: Iterable[str] | None = None,
-        pairs: Pairs = "all",
-        *,
-        schema: Schema | None = None,
-        binning: str | Binning | None = None,
-        categorical: Iterable[str] = (),
-        positive: object = None,
-        missing: Iterable[str] = (),
-        hashed: Mapping[str, int] | None = None,
-        hash_above: tuple[int, int] | None = None,
-        cross_buckets: int | None = None,
-        before_counting: Check = within_memory,
-        unit: str | None = None,
-        max_rows: MaxRows | None = None,
-    ) -> Self:
+        cls, path: str | Path, label: str | None = None, features: Iterable[str] | None = None, pairs: Pairs = "all",
+        *, schema: Schema | None = None, binning: str | Binning | None = None, categorical: Iterable[str] = (),
+        positive: object = None, missing: Iterable[str] = (), hashed: Mapping[str, int] | None = None,
+        hash_above: tuple[int, int] | None = None, cross_buckets: int | None = None,
+        before_counting: Check = within_memory, unit: str | None = None, max_rows: MaxRows | None = None,
+    ) -> Self:  # fmt: skip
         """Aggregate a file too large for memory. `missing` are spellings of a missing value besides null.
 
         Columns are read one by one to fit the encoder, then batches to count. Other parameters as in `from_records`.
@@ -156,7 +134,7 @@ class ContingencyTables(TableSet, Observation):
         learned = {"binning": binning, "categorical": categorical, "hashed": hashed, "hash_above": hash_above}
         encoder, label = _read_schema(schema, label, features, positive=positive, **learned)
         features = None if features is None else list(map(str, features))
-        unit, max_rows = state_unit(unit, max_rows, schema, label, encoder.names if encoder else features or ())
+        unit, max_rows = state_unit(unit, max_rows, label, encoder.names if encoder else features or (), schema)
         records = ParquetRecords(path, label, encoder.names if encoder else features, list(missing), unit)
         if encoder is None:
             check_pairs(pairs, before_counting, len(records.columns))
@@ -294,7 +272,7 @@ def encode_records(
     learned = {"binning": binning, "categorical": categorical, "hashed": hashed, "hash_above": hash_above}
     encoder, label = _read_schema(schema, label, features, positive=positive, **learned)
     features = None if features is None else list(map(str, features))
-    unit, max_rows = state_unit(unit, max_rows, schema, label, encoder.names if encoder else features or ())
+    unit, max_rows = state_unit(unit, max_rows, label, encoder.names if encoder else features or (), schema)
     frame = as_frame(frame)
     owners = None if unit is None else frame[present([unit], frame.columns)[0]]
     if schema is not None and encoder is not None:
@@ -351,12 +329,9 @@ def table_keys(names: Sequence[str], pairs: Pairs) -> list[Key]:
 
 
 def start_tally(
-    encoder: FrameEncoder,
-    pairs: Pairs,
-    cross_buckets: int | None = None,
-    records: int = 0,
+    encoder: FrameEncoder, pairs: Pairs, cross_buckets: int | None = None, records: int = 0,
     before_counting: Check = within_memory,
-) -> Tally:
+) -> Tally:  # fmt: skip
     """An empty tally of all single features and these pairs, after `before_counting` has accepted the work."""
     sizes = encoder.sizes
     if cross_buckets is not None and cross_buckets < 1:

@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from agglearn.encoding import Schema
 from agglearn.encoding.columns import as_text, distinct
-from agglearn.encoding.schema import MaxRows, check_unit
+from agglearn.encoding.schema import MaxRows, state_unit
 from agglearn.errors import ConfigError, DataError, RecordsLeftOut
 from agglearn.privacy.calibration import calibrate
 from agglearn.privacy.mechanisms import Draw
@@ -42,12 +41,15 @@ class Unit(Saved):
     fewer: dict[int, Any] = field(default_factory=dict)
 
     def choose(self, epsilon: float, draw: Draw, cells: float, variance: float) -> int:
-        """The bound of least variance of a rate, in a table of so many `cells` with noise of this `variance` at bound 1.
+        """The bound of least variance of a rate in a cell of a table. Numbers of units have noise for ε: one changes by 1.
 
-        The number of units of each size has noise for ε: one unit changes one of them by 1.
+        Parameters
+        ----------
+        epsilon, draw, cells, variance : float, Draw, float, float
+            `cells` of a table, and the variance of its noise at bound 1.
         """
-        noise = calibrate("discrete_laplace", epsilon, None, 1, 1)
-        units = np.maximum(draw(noise, np.array(self.sizes, float), "records of units"), 0)
+        law = calibrate("discrete_laplace", epsilon, None, 1, 1)
+        units = np.maximum(draw(law, np.array(self.sizes, float), "records of units"), 0)
         sizes = np.mean([BOUNDS, [1, *np.add(BOUNDS[:-1], 1)]], axis=0)
         records = np.array([units @ np.minimum(sizes, bound) for bound in BOUNDS]).clip(1) / cells
         return BOUNDS[int(np.argmin(0.25 / records + variance * (BOUNDS / records) ** 2))]
@@ -59,65 +61,44 @@ SINGLE = Unit()
 def cut_unit(tables: Any, max_rows: int | None = None) -> Any:
     """Tables of at most so many records of each unit (None: as they are), without exact facts on units."""
     unit = tables.unit or SINGLE
-    allowed = BOUNDS if unit.sizes else (unit.max_rows,)
+    allowed, bound = BOUNDS if unit.sizes else (unit.max_rows,), max_rows or unit.max_rows
     if max_rows not in (None, *allowed):
-        advice = f"use {', '.join(map(str, allowed))}" if unit.sizes else "aggregate again"
-        fact = f"at most {unit.max_rows} of each {unit.column!r}" if unit.column else "no unit"
-        raise ConfigError(f"max_rows: {max_rows} does not go with these tables, which have {fact}; {advice}")
-    bound = max_rows or unit.max_rows
+        raise ConfigError(
+            f"max_rows: {max_rows} does not go with these tables; they allow {', '.join(map(str, allowed))}"
+        )
     return replace(unit.fewer.get(bound, tables), unit=tables.unit and Unit(unit.column, bound))
 
 
 @dataclass(frozen=True, eq=False)
 class UnitRows:
-    """Records by their (n,) places in their units. `unit` is None where nobody stated whose they are."""
+    """Records by their (n,) places in their units, if there are units. `unit` is None where nobody stated whose they are."""
 
-    unit: Unit | None
-    places: np.ndarray | None = None
+    unit: Any
+    places: Any = None
     auto: bool = False
 
     def count(self, make: Callable[[Any], Any]) -> Any:
         """What `make` counts of the records that it is told to, with its unit."""
-        if not self.auto or self.unit is None or self.places is None:
+        if not self.auto:
             return replace(make(self.kept()), unit=self.unit)
         places = self.places[self.places < NOBODY]
         larger = np.bincount(np.minimum(places, BOUNDS[-1]), minlength=BOUNDS[-1])[[0, *BOUNDS[:-1]]]
-        fewer = {bound: make(self.places < bound) for bound in BOUNDS if bound <= places.max(initial=0)}
+        fewer = {bound: make(self.places < bound) for bound in BOUNDS[:-1] if bound <= places.max(initial=0)}
         unit = replace(self.unit, sizes=tuple((-np.diff(larger, append=0)).tolist()), fewer=fewer)
-        return replace(fewer.get(BOUNDS[-1]) or make(self._within()), unit=unit)
+        return replace(make(replace(self, auto=False).kept()), unit=unit)
 
     def kept(self) -> Any:
-        """Which records count. ConfigError where the release is to choose."""
+        """Which records count; a warning counts the others. ConfigError where the release is to choose."""
         if self.auto:
             raise ConfigError("max_rows: auto is for tables alone; give a number")
-        return slice(None) if self.places is None else self._within()
-
-    def _within(self) -> np.ndarray:
-        assert self.unit is not None
-        assert self.places is not None
-        name, bound, n, nobody = self.unit.column, self.unit.max_rows, len(self.places), self.places == NOBODY
-        if nobody.all():
-            raise DataError(f"unit {name!r}: none of {n:,} records has one")
-        kept = self.places < bound
-        reasons = {f"beyond {bound} of each": ~kept & ~nobody, "which have none": nobody}
-        for reason, rows in reasons.items():
-            if count := int(rows.sum()):
-                message = f"unit {name!r}: {count:,} of {n:,} records are left out, {reason}"
-                warnings.warn(message, RecordsLeftOut, stacklevel=4)
+        if self.places is None:
+            return slice(None)
+        kept, nobody, n = self.places < self.unit.max_rows, self.places == NOBODY, len(self.places)
+        for reason, out in ((f"beyond {self.unit.max_rows} of each", ~kept & ~nobody), ("which have none", nobody)):
+            if out.any():
+                message = f"{out.sum():,} of {n:,} records are left out, {reason}"
+                warnings.warn(f"unit {self.unit.column!r}: {message}", RecordsLeftOut, stacklevel=4)
         return kept
-
-
-def state_unit(
-    unit: str | None, max_rows: MaxRows | None, schema: Schema | None, label: str, features: Iterable[str]
-) -> tuple[str | None, MaxRows | None]:
-    """The unit's column and the most records of each, by arguments or by the schema. ConfigError where they do not agree."""
-    unit = None if unit is None else str(unit)
-    if schema is not None:
-        unit, max_rows = schema.units(unit, max_rows)
-    check_unit(unit, max_rows, label, features)
-    if unit is not None and max_rows is None:
-        raise ConfigError(f"max_rows: how many records of each {unit!r} count? give a number, or auto")
-    return unit, max_rows
 
 
 def unit_rows(owners: pd.Series | None, max_rows: MaxRows | None, single: bool = False) -> UnitRows:
@@ -128,16 +109,14 @@ def unit_rows(owners: pd.Series | None, max_rows: MaxRows | None, single: bool =
     return UnitRows(Unit(str(owners.name), BOUNDS[-1] if auto else int(max_rows)), places_of(owners), auto)
 
 
-def rows_of(
-    unit: pd.Series | np.ndarray | None, max_rows: int | None, n: int, label: str, features: Iterable[str]
-) -> tuple[Any, Unit]:
+def rows_of(unit: Any, max_rows: int | None, n: int, label: str, features: Iterable[str]) -> tuple[Any, Unit]:
     """Which of (n,) rows count whose labels are protected, and whose they are: without a unit a person's only one each."""
     owners = None if unit is None else pd.Series(unit, name=getattr(unit, "name", None) or "unit")
-    name, bound = state_unit(None if owners is None else owners.name, max_rows, None, label, features)
+    state_unit(owners if owners is None else owners.name, max_rows, label, features)
     if owners is not None and len(owners) != n:
-        raise DataError(f"unit {name!r}: {len(owners)} values for {n} records")
-    rows = unit_rows(owners, bound, single=True)
-    return rows.kept(), rows.unit or SINGLE
+        raise DataError(f"unit {owners.name!r}: {len(owners)} values for {n} records")
+    rows = unit_rows(owners, max_rows, single=True)
+    return rows.kept(), rows.unit
 
 
 def places_of(owners: pd.Series) -> np.ndarray:
@@ -150,8 +129,8 @@ def places_of(owners: pd.Series) -> np.ndarray:
     unit = np.append([codes.setdefault(text, len(codes)) for text in as_text(values)], -1).astype(int)[index]
     digests = (hashlib.blake2b(t.encode(errors="surrogatepass"), digest_size=8, salt=b"rows").digest() for t in codes)
     hashes = np.frombuffer(b"".join([*digests, bytes(8)]), "<u8")  # the last is for no unit
-    number = _number_within(unit, np.argsort(unit, kind="stable"))
-    order = np.lexsort((pd.util.hash_array(hashes[unit] + number.astype("<u8")), unit))
+    number = _number_within(unit, np.argsort(unit, kind="stable")).astype("<u8")
+    order = np.lexsort((pd.util.hash_array(hashes[unit] + number), unit))
     return np.where(unit < 0, NOBODY, _number_within(unit, order))
 
 

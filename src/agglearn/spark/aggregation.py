@@ -28,20 +28,11 @@ WHOLE = ("tinyint", "smallint", "int", "bigint")
 
 
 def aggregate(
-    dataframe: "DataFrame",
-    label: str | None = None,
-    features: Iterable[str] | None = None,
-    pairs: Pairs = "all",
-    *,
-    schema: Schema | None = None,
-    binning: str | Binning | None = None,
-    categorical: Iterable[str] = (),
-    positive: object = None,
-    hashed: Mapping[str, int] | None = None,
-    hash_above: tuple[int, int] | None = None,
-    cross_buckets: int | None = None,
-    encoder: FrameEncoder | None = None,
-) -> ContingencyTables:
+    dataframe: "DataFrame", label: str | None = None, features: Iterable[str] | None = None, pairs: Pairs = "all", *,
+    schema: Schema | None = None, binning: str | Binning | None = None, categorical: Iterable[str] = (),
+    positive: object = None, hashed: Mapping[str, int] | None = None, hash_above: tuple[int, int] | None = None,
+    cross_buckets: int | None = None, encoder: FrameEncoder | None = None,
+) -> ContingencyTables:  # fmt: skip
     """Return the contingency tables of any number of records. The driver holds the occupied cells of all tables.
 
     Raises DataError as `ContingencyTables.from_records`, and ConfigError where a schema or an encoder decides a
@@ -59,8 +50,9 @@ def aggregate(
     if schema is not None:
         schema.refuse(label, positive=positive, encoder=encoder, **learned)
         if schema.unit is not None:
-            advice = "leave records out beforehand, or aggregate on one machine"
-            raise ConfigError(f"unit: Spark does not count the records of each {schema.unit!r}; {advice}")
+            raise ConfigError(
+                f"unit: Spark does not count the records of each {schema.unit!r}; aggregate on one machine"
+            )
         label, encoder = schema.label, schema.encoder
     elif encoder is not None and (declared := [name for name, value in learned.items() if value]):
         raise ConfigError(f"{declared[0]}: the encoder declares it; leave it out")
@@ -85,7 +77,7 @@ def aggregate(
     if schema is not None:
         schema.check_labels(tally.positives, tally.total, tally.total + left_out)
     tables = ContingencyTables.from_counts(encoder, cells, tally, label)
-    return replace(tables, unit=Unit()) if schema is not None and schema.one_row_per_person else tables
+    return replace(tables, unit=Unit() if schema and schema.one_row_per_person else None)
 
 
 def fit_encoder(

@@ -50,11 +50,9 @@ def _tables(rows: TrainingRows, params: dict, seed: int | str) -> ContingencyTab
         return tables_with_noisy_encoding(encoder, codes, y, sigma, noise_seed, *limits, rows.label, pairs)
     if (max_rows := params.get("max_rows")) and rows.owners is None:
         raise ConfigError(f"observe: max_rows needs a data set whose entry names a unit; {name} has none")
-    tables = unit_rows(rows.owners, max_rows).count(
-        lambda kept: ContingencyTables.from_codes(
-            encoder, codes[kept], y[kept], rows.label, pairs, params.get("cross_buckets")
-        )
-    )
+    options = rows.label, pairs, params.get("cross_buckets")
+    make = lambda kept: ContingencyTables.from_codes(encoder, codes[kept], y[kept], *options)  # noqa: E731
+    tables = unit_rows(rows.owners, max_rows).count(make)
     if release := _release(rows, params, seed, "split", "adjacency", "postprocessing"):
         if sigma:
             raise ConfigError("observe: epsilon and the size of the noise are both given; give one")

@@ -16,9 +16,8 @@ def split_rows(inputs: TaskInput, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """
     data, split = inputs.data, inputs.entry.get("split", 0.2)
     rng, population = derive_generator("split", split_name(inputs), seed), isinstance(inputs.data, Population)
-    n, owners = len(data.y) if population else data.n, None
-    if not population and (unit := inputs.entry.get("unit")):
-        owners = pd.factorize(data.column(unit))[0]
+    n, unit = len(data.y) if population else data.n, inputs.entry.get("unit")
+    owners = pd.factorize(data.column(unit))[0] if unit else None
     if not population and data.header["parts"]:
         train, test = (np.arange(*data.header["parts"][k]) for k in ("train", "test"))
     elif isinstance(split, dict):

@@ -84,7 +84,7 @@ def test_the_release_chooses_where_the_tables_allow_it(visits, capsys):
 
 
 WRONG = [
-    ("aggregate visits.csv --label y --unit users --max-rows 2", 2, "--unit: no column 'users'; there are "),
+    ("aggregate visits.csv --label y --unit users --max-rows 2", 1, "visits.csv: no column 'users'; the columns are "),
     ("aggregate visits.csv --label y --unit user", 2, "max_rows: how many records of each 'user' count? give a number, or auto"),
     ("aggregate visits.csv --label y --max-rows 2", 2, "max_rows: needs a unit, the column that tells whose a record is"),
     ("aggregate visits.csv --label y --unit user --max-rows 0", 2, "max_rows: '0' is neither a whole number from 1 on nor auto"),
@@ -97,9 +97,9 @@ WRONG = [
     ("aggregate visits.csv --schema both.yaml", 2, "both.yaml: one_row_per_person: is true, and the unit is 'user'; state one"),
     ("private unstated --epsilon 1 --delta 1e-6", 2, "unit: nobody stated whose the records are"),
     ("private t --epsilon 1 --delta 1e-6 --adjacency record", 2, "adjacency: record does not go with these tables"),
-    ("private t --epsilon 1 --delta 1e-6 --unit job", 2, "--unit: t does not protect each 'job': their unit is 'user'"),
-    ("private unstated --epsilon 1 --delta 1e-6 --unit user", 2, "--unit: unstated does not protect each 'user': they have no unit"),
-    ("private t --epsilon 1 --delta 1e-6 --max-rows 3", 2, "max_rows: 3 does not go with these tables, which have at most 2"),
+    ("private t --epsilon 1 --delta 1e-6 --unit job", 2, "--unit: t has another unit than 'job', or none; aggregate again"),
+    ("private unstated --epsilon 1 --delta 1e-6 --unit user", 2, "--unit: unstated has another unit than 'user', or none"),
+    ("private t --epsilon 1 --delta 1e-6 --max-rows 3", 2, "max_rows: 3 does not go with these tables; they allow 2"),
     ("schema draft visits.csv --unit users", 2, "--unit: no column 'users'; there are "),
     ("schema draft visits.csv --max-rows 2", 2, "max_rows: needs a unit"),
     ("schema draft visits.csv --label y --unit y", 2, "unit: 'y' is the label too"),

@@ -365,12 +365,10 @@ WRONG = [
     (lambda: tables_of(schema=SCHEMA, max_rows=3), "max_rows: 3 is not that of the schema, 2; leave it out"),
     (lambda: tables_of(schema=SINGLE, unit="who", max_rows=1), "unit: the schema states one row per person; leave it out"),
     (lambda: tables_of().private(1.0, 1e-6), "unit: nobody stated whose the records are"),
-    (lambda: tables_of(schema=SCHEMA).private(1.0, 1e-6, adjacency="record"), "adjacency: record does not go with these tables, "
-     "which count the records of each 'who'; use unit or label"),
-    (lambda: tables_of(schema=SINGLE).private(1.0, 1e-6, adjacency="unit"), "adjacency: unit does not go .* no unit; use record"),
-    (lambda: tables_of(schema=SCHEMA).private(1.0, 1e-6, max_rows=3), "max_rows: 3 does not go with these tables, which have at "
-     "most 2 of each 'who'; aggregate again"),
-    (lambda: tables_of(unit="who", max_rows="auto").private(1.0, 1e-6, max_rows=5), "max_rows: 5 .* use 1, 2, 3, 4, 6, 8"),
+    (lambda: tables_of(schema=SCHEMA).private(1.0, 1e-6, adjacency="record"), "adjacency: record does not go with these tables; use unit"),
+    (lambda: tables_of(schema=SINGLE).private(1.0, 1e-6, adjacency="unit"), "adjacency: unit does not go with these tables; use record"),
+    (lambda: tables_of(schema=SCHEMA).private(1.0, 1e-6, max_rows=3), "max_rows: 3 does not go with these tables; they allow 2"),
+    (lambda: tables_of(unit="who", max_rows="auto").private(1.0, 1e-6, max_rows=5), "max_rows: 5 .* allow 1, 2, 3, 4, 6, 8"),
     (lambda: Halves.from_records(people(), schema=SCHEMA, max_rows="auto"), "max_rows: 'auto' is not that of the schema, 2"),
     (lambda: Records.from_records(people(), "y", unit="who", max_rows="auto"), "max_rows: auto is for tables alone; give a number"),
     (lambda: LabelSums.from_records(people()[["b"]], people()["y"], unit=people()["who"]), "max_rows: how many records of each 'who'"),
@@ -386,9 +384,10 @@ def test_what_cannot_be(make, said):
     assert "\n" not in str(refused.value)
 
 
-def test_a_column_without_any_unit_is_refused():
-    with pytest.raises(DataError, match="unit 'who': none of 15 records has one"):
-        ContingencyTables.from_records(people().assign(who=None), schema=SCHEMA)
+@pytest.mark.filterwarnings("default")
+def test_a_column_without_any_unit_leaves_nothing():
+    with pytest.warns(RecordsLeftOut, match="15 of 15 records are left out, which have none"):
+        assert ContingencyTables.from_records(people().assign(who=None), schema=SCHEMA).total == 0
 
 
 # -- words ---------------------------------------------------------------------------------------------------------------
@@ -401,7 +400,7 @@ def test_the_promise_in_words():
     assert "with all records of any one who as without them (epsilon 1)" in noise.meaning
     assert "At most 2 of each count." in noise.meaning
     labels = tables_of(schema=SCHEMA).private(1.0, 1e-6, adjacency="label").noise.meaning
-    assert "with the labels of all records of any one who as with others" in labels
+    assert "with all records of any one who as with other labels of them" in labels
     single = tables_of(schema=SINGLE).private(1.0, 1e-6).noise
     assert single.adjacency == "record"
     assert single.meaning.endswith("A record is taken for a person.")
