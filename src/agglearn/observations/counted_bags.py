@@ -60,8 +60,8 @@ class CountedBags(Observation):
         `unit`: whose each record is (n,), of which `max_rows` count. Others are left out before.
         """
         label, n = getattr(y, "name", None), len(frame)
-        kept, whose = rows_of(unit, max_rows, n, label or "label", encoder.names)
-        frame, y = public_features(frame, encoder.names, label)[kept], check_labels(y, n)[kept]
+        counted, whose = rows_of(unit, max_rows, n, label or "label", encoder.names)
+        frame, y = public_features(frame, encoder.names, label)[counted], check_labels(y, n)[counted]
         n = len(frame) // size * size if size >= 1 else 0
         if n == 0:
             raise DataError(f"bag_size: must be between 1 and the {len(frame)} records, got {size}")

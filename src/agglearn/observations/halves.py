@@ -60,7 +60,7 @@ class Halves(Observation):
         """
         before = functools.partial(check_pairs, pairs, within_memory)
         encoder, x, y, label, rows = encode_records(frame, label, features, before=before, **options)
-        codes, y = encoder.encode(x[kept := rows.kept()]), y[kept]
+        codes, y = encoder.encode(x[counted := rows.counted()]), y[counted]
         first = toss_coins(len(y), draw_generator(random_state))
         halves = (ContingencyTables.from_codes(encoder, codes[p], y[p], label, pairs) for p in (first, ~first))
         return cls(*(replace(half, seeded_coins=random_state is not None, unit=rows.unit) for half in halves))

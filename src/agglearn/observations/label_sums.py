@@ -106,8 +106,8 @@ class LabelSums(Observation):
             raise DataError("labels: must be 0 or 1; map them first")
         mapped.check_ranges(frame)
         weights = None if weights is None else _check_weights(np.asarray(weights, float), len(y))
-        kept, whose = rows_of(unit, max_rows, len(y), label, mapped.inputs)
-        frame, y, weights = frame[kept], y[kept], None if weights is None else weights[kept]
+        counted, whose = rows_of(unit, max_rows, len(y), label, mapped.inputs)
+        frame, y, weights = frame[counted], y[counted], None if weights is None else weights[counted]
         weighted = np.asarray(y, float) if weights is None else y * weights
         x = mapped.matrix(frame)
         sums = cls(mapped, frame, mapped.names, x.T @ weighted, weights, label, unit=whose)
@@ -197,14 +197,14 @@ class LabelSums(Observation):
 
     def _changes(self, of: str | float) -> np.ndarray | None:
         """Largest whole changes of the sums by one label. None where only their norm is bounded."""
-        x, largest, most = self.matrix, self.map.largest(2), self.unit.max_rows
+        x, largest, bound = self.matrix, self.map.largest(2), self.unit.max_rows
         if self.weights is not None or not isinstance(of, str) or (x.data != np.round(x.data)).any():
             return None
         if of == "features":
-            return np.full(int(np.diff(x.indptr).max()), most) if np.isin(x.data, (0, 1)).all() else None
+            return np.full(int(np.diff(x.indptr).max()), bound) if np.isin(x.data, (0, 1)).all() else None
         if self.map.kind == "columns" and of == "declared":
-            return most * np.floor([*(max(map(abs, r)) for r in self.map.ranges.values()), *[1] * self.map.intercept])
-        return np.full(len(self.names) if of == "coordinates" or largest is None else int(largest), most)
+            return bound * np.floor([*(max(map(abs, r)) for r in self.map.ranges.values()), *[1] * self.map.intercept])
+        return np.full(len(self.names) if of == "coordinates" or largest is None else int(largest), bound)
 
     def private(
         self, epsilon: float, delta: float | None = None, *, mechanism: str = "gaussian",

@@ -42,7 +42,7 @@ class Records(Observation):
     ) -> Self:
         """Records from raw columns, with the `options` of `ContingencyTables.from_records` but for tables."""
         encoder, x, y, label, rows = encode_records(frame, label, features, **options)
-        return cls(encoder, x[kept := rows.kept()].reset_index(drop=True), y[kept], label)
+        return cls(encoder, x[counted := rows.counted()].reset_index(drop=True), y[counted], label)
 
     @property
     def codes(self) -> np.ndarray:

@@ -140,8 +140,8 @@ def release_bag_counts(
         raise DataError("the bags have an exact target beside their counts; leave it out (replace(bags, target=None))")
     epsilon, delta = check_promise(epsilon, delta, mechanism)
     unit = getattr(bags, "unit", SINGLE)
-    most = unit.max_rows  # all in one bag, at worst
-    noise = calibrate(mechanism, epsilon, delta, most, most, changes=[most])
+    bound = unit.max_rows  # all in one bag, at worst
+    noise = calibrate(mechanism, epsilon, delta, bound, bound, changes=[bound])
     spec = NoiseSpec(noise.kind, float(noise.scale), epsilon, delta, "label", unit=unit)
     spec = certify(spec, bags, draw, bags.offsets[-1], accept_learned_schema, allow_large_epsilon, SCHEMA_ADVICE)
     positives = np.clip(np.round(draw(noise, bags.counts[:, 1], "bag counts")), 0, bags.sizes).astype(np.int64)

@@ -88,7 +88,7 @@ class ContingencyTables(TableSet, Observation):
             hash_above=hash_above, unit=unit, max_rows=max_rows, before=functools.partial(check_pairs, pairs, before_counting),
         )  # fmt: skip
         codes, options = encoder.encode(x), (label, pairs, cross_buckets, before_counting)
-        return rows.count(lambda kept: cls.from_codes(encoder, codes[kept], y[kept], *options))
+        return rows.count(lambda counted: cls.from_codes(encoder, codes[counted], y[counted], *options))
 
     @classmethod
     def from_codes(
@@ -144,10 +144,10 @@ class ContingencyTables(TableSet, Observation):
         owners = unit and with_missing(records.read(unit).to_frame(), records.missing)[unit][labelled]
         options = (label, pairs, cross_buckets, records.file.metadata.num_rows, before_counting)
 
-        def count(kept: Any) -> "ContingencyTables":
-            counted = labelled.copy()
-            counted[labelled] = np.ones(len(y), bool) if isinstance(kept, slice) else kept
-            return cls.from_batches(encoder, records.batches(encoder, y[kept], counted), *options)
+        def count(counted: Any) -> "ContingencyTables":
+            rows = labelled.copy()
+            rows[labelled] = np.ones(len(y), bool) if isinstance(counted, slice) else counted
+            return cls.from_batches(encoder, records.batches(encoder, y[counted], rows), *options)
 
         return unit_rows(owners, max_rows, bool(schema and schema.one_row_per_person)).count(count)
 

@@ -48,8 +48,8 @@ class Unit(Saved):
         epsilon, draw, cells, variance : float, Draw, float, float
             `cells` of a table, and the variance of its noise at bound 1.
         """
-        law = calibrate("discrete_laplace", epsilon, None, 1, 1)
-        units = np.maximum(draw(law, np.array(self.sizes, float), "records of units"), 0)
+        mechanism = calibrate("discrete_laplace", epsilon, None, 1, 1)
+        units = np.maximum(draw(mechanism, np.array(self.sizes, float), "records of units"), 0)
         sizes = np.mean([BOUNDS, [1, *np.add(BOUNDS[:-1], 1)]], axis=0)
         records = np.array([units @ np.minimum(sizes, bound) for bound in BOUNDS]).clip(1) / cells
         return BOUNDS[int(np.argmin(0.25 / records + variance * (BOUNDS / records) ** 2))]
@@ -71,34 +71,34 @@ def cut_unit(tables: Any, max_rows: int | None = None) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class UnitRows:
-    """Records by their (n,) places in their units, if there are units. `unit` is None where nobody stated whose they are."""
+    """Records by their (n,) ranks in their units, if there are units. `unit` is None where nobody stated whose they are."""
 
     unit: Any
-    places: Any = None
+    ranks: Any = None
     auto: bool = False
 
     def count(self, make: Callable[[Any], Any]) -> Any:
         """What `make` counts of the records that it is told to, with its unit."""
         if not self.auto:
-            return replace(make(self.kept()), unit=self.unit)
-        places = self.places[self.places < NOBODY]
-        larger = np.bincount(np.minimum(places, BOUNDS[-1]), minlength=BOUNDS[-1])[[0, *BOUNDS[:-1]]]
-        fewer = {bound: make(self.places < bound) for bound in BOUNDS[:-1] if bound <= places.max(initial=0)}
+            return replace(make(self.counted()), unit=self.unit)
+        ranks = self.ranks[self.ranks < NOBODY]
+        larger = np.bincount(np.minimum(ranks, BOUNDS[-1]), minlength=BOUNDS[-1])[[0, *BOUNDS[:-1]]]
+        fewer = {bound: make(self.ranks < bound) for bound in BOUNDS[:-1] if bound <= ranks.max(initial=0)}
         unit = replace(self.unit, sizes=tuple((-np.diff(larger, append=0)).tolist()), fewer=fewer)
-        return replace(make(replace(self, auto=False).kept()), unit=unit)
+        return replace(make(replace(self, auto=False).counted()), unit=unit)
 
-    def kept(self) -> Any:
+    def counted(self) -> Any:
         """Which records count; a warning counts the others. ConfigError where the release is to choose."""
         if self.auto:
             raise ConfigError("max_rows: auto is for tables alone; give a number")
-        if self.places is None:
+        if self.ranks is None:
             return slice(None)
-        kept, nobody, n = self.places < self.unit.max_rows, self.places == NOBODY, len(self.places)
-        for reason, out in ((f"beyond {self.unit.max_rows} of each", ~kept & ~nobody), ("which have none", nobody)):
+        counted, nobody, n = self.ranks < self.unit.max_rows, self.ranks == NOBODY, len(self.ranks)
+        for reason, out in ((f"beyond {self.unit.max_rows} of each", ~counted & ~nobody), ("which have none", nobody)):
             if out.any():
                 message = f"{out.sum():,} of {n:,} records are left out, {reason}"
                 warnings.warn(f"unit {self.unit.column!r}: {message}", RecordsLeftOut, stacklevel=4)
-        return kept
+        return counted
 
 
 def unit_rows(owners: pd.Series | None, max_rows: MaxRows | None, single: bool = False) -> UnitRows:
@@ -106,7 +106,7 @@ def unit_rows(owners: pd.Series | None, max_rows: MaxRows | None, single: bool =
     if owners is None or max_rows is None:
         return UnitRows(SINGLE if single else None)
     auto = max_rows == "auto"
-    return UnitRows(Unit(str(owners.name), BOUNDS[-1] if auto else int(max_rows)), places_of(owners), auto)
+    return UnitRows(Unit(str(owners.name), BOUNDS[-1] if auto else int(max_rows)), rank_rows(owners), auto)
 
 
 def rows_of(unit: Any, max_rows: int | None, n: int, label: str, features: Iterable[str]) -> tuple[Any, Unit]:
@@ -116,13 +116,13 @@ def rows_of(unit: Any, max_rows: int | None, n: int, label: str, features: Itera
     if owners is not None and len(owners) != n:
         raise DataError(f"unit {owners.name!r}: {len(owners)} values for {n} records")
     rows = unit_rows(owners, max_rows, single=True)
-    return rows.kept(), rows.unit
+    return rows.counted(), rows.unit
 
 
-def places_of(owners: pd.Series) -> np.ndarray:
+def rank_rows(owners: pd.Series) -> np.ndarray:
     """(n,) place of each row among those of its unit, from 0, in the order of a hash of the unit and the row's number in it.
 
-    So no row of one unit changes places in another.
+    So no row of one unit changes ranks in another.
     """
     index, values = distinct(owners)
     codes: dict[str, int] = {}

@@ -51,7 +51,7 @@ def _tables(rows: TrainingRows, params: dict, seed: int | str) -> ContingencyTab
     if (max_rows := params.get("max_rows")) and rows.owners is None:
         raise ConfigError(f"observe: max_rows needs a data set whose entry names a unit; {name} has none")
     options = rows.label, pairs, params.get("cross_buckets")
-    make = lambda kept: ContingencyTables.from_codes(encoder, codes[kept], y[kept], *options)  # noqa: E731
+    make = lambda counted: ContingencyTables.from_codes(encoder, codes[counted], y[counted], *options)  # noqa: E731
     tables = unit_rows(rows.owners, max_rows).count(make)
     if release := _release(rows, params, seed, "split", "adjacency", "postprocessing"):
         if sigma:

@@ -17,7 +17,7 @@ from agglearn.encoding import FeatureMap, FrameEncoder, Schema
 from agglearn.errors import ConfigError, DataError, RecordsLeftOut
 from agglearn.observations import ContingencyTables, CountedBags, Halves, LabelSums, Records, Unit, units
 from agglearn.observations.release import release_bag_counts, release_tables
-from agglearn.observations.units import BOUNDS, NOBODY, places_of
+from agglearn.observations.units import BOUNDS, NOBODY, rank_rows
 from agglearn.privacy import MECHANISMS, discrete_gaussian_delta, draw_seeded, gaussian_delta
 
 pytestmark = pytest.mark.filterwarnings("ignore::agglearn.errors.RecordsLeftOut")
@@ -249,27 +249,27 @@ def test_an_attacker_gains_no_more_than_is_promised():
 # -- which records count -------------------------------------------------------------------------------------------------
 
 
-def test_places_of_a_unit_do_not_depend_on_others():
+def test_rank_rows_a_unit_do_not_depend_on_others():
     rng = np.random.default_rng(3)
     owners = pd.Series(rng.integers(0, 40, 300).astype(str), name="who")
-    places = places_of(owners)
+    places = rank_rows(owners)
     for who in owners.unique():
         rows = np.flatnonzero(owners != who)
-        assert np.array_equal(places_of(owners.iloc[rows]), places[rows])
+        assert np.array_equal(rank_rows(owners.iloc[rows]), places[rows])
         assert sorted(places[owners == who]) == list(range((owners == who).sum()))
 
 
 def test_each_record_of_a_unit_is_as_likely_to_count():
     """By a chi-squared test over 6,000 units of four records: not the first ones of each, which come in order of time."""
     owners = pd.Series(np.repeat(np.arange(6000), 4), name="who")
-    first = places_of(owners).reshape(-1, 4).argmin(axis=1)
+    first = rank_rows(owners).reshape(-1, 4).argmin(axis=1)
     assert stats.chisquare(np.bincount(first, minlength=4)).pvalue > 1e-6
     assert stats.chisquare([6000, 0, 0, 0]).pvalue < 1e-6  # the order of the file
 
 
 def test_values_that_are_spelt_alike_are_one_unit():
     owners = pd.Series(["1", "a", None, "a\0b", "a\0c", "1", np.nan], dtype=object, name="who")
-    places = places_of(owners)
+    places = rank_rows(owners)
     assert sorted(places[[0, 5]]) == [0, 1]
     assert places[[1, 3, 4]].tolist() == [0, 0, 0]
     assert (places[[2, 6]] == NOBODY).all()
