@@ -88,7 +88,7 @@ class UnitRows:
         return replace(make(replace(self, auto=False).counted()), unit=unit)
 
     def counted(self) -> Any:
-        """Which records count; a warning counts the others. ConfigError where the release is to choose."""
+        """Which records count. A warning counts the others. ConfigError where the release is to choose."""
         if self.auto:
             raise ConfigError("max_rows: auto is for tables alone; give a number")
         if self.ranks is None:
