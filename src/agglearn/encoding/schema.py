@@ -24,7 +24,6 @@ from agglearn.errors import ConfigError, DataError, RecordsLeftOut
 from agglearn.text import is_buckets
 
 KEYS = ("reviewed", "label", "features")
-WHOSE = ("unit", "max_rows", "one_row_per_person")
 MaxRows = int | Literal["auto"]
 KINDS = ("values", "edges", "buckets")
 FLAGS = {"true": True, "false": False}
@@ -73,7 +72,7 @@ class Schema:
             mark = getattr(error, "problem_mark", None)
             position = f"line {mark.line + 1}: " if mark else ""
             raise ConfigError(f"{position}not valid YAML: {getattr(error, 'problem', None) or error}") from None
-        state = _mapping("the schema", state, (*KEYS, *WHOSE), KEYS)
+        state = _mapping("the schema", state, (*KEYS, "unit", "max_rows", "one_row_per_person"), KEYS)
         if not _flag("reviewed", state["reviewed"]):
             advice = "Read it, edit it, then set reviewed: true"
             raise ConfigError(f"reviewed: is false; a draft is made from records and tells of them. {advice}")
