@@ -129,6 +129,7 @@ def people(n: int = 397, seed: int = 0) -> pd.DataFrame:
 
 PEOPLE_SCHEMA = """
 reviewed: true
+one_row_per_person: true
 label: {column: y, positive: '1', negative: '0'}
 features:
   age: {edges: [30, 40, 50, 60], missing: false}

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agglearn.cli.common import READING, add_reading_options, number, positive, separator_of, with_remedy
-from agglearn.cli.inputs import input_file
+from agglearn.cli.inputs import add_unit_options, input_file
 from agglearn.cli.outputs import TABLES, output_folder
 from agglearn.errors import ConfigError, DataError
 from agglearn.text import is_buckets, list_some, visible
@@ -46,6 +46,9 @@ same on every machine.
 There is one table for each feature and one for every pair: 1,000 features make 500,500 tables. Before a long count begins, its
 memory and time are printed.
 
+A person with several records is protected only if --unit names the column that tells whose a record is, and --max-rows how many of
+each count (auto: `agglearn private` chooses). A hash chooses them, and a message counts the others. A schema can state both.
+
 An empty field is a missing value. --missing adds further spellings. Missing is counted as a value of its own. Counts are
 exact, without noise: small cells can reveal something about single persons."""
 
@@ -53,25 +56,18 @@ exact, without noise: small cells can reveal something about single persons."""
 def add_options(command: argparse.ArgumentParser) -> None:
     command.add_argument("data", help="CSV or Parquet file, one record per row")
     command.add_argument("--label", metavar="COLUMN", help="column to be predicted; needed without --schema")
+    add_unit_options(command)
     command.add_argument("--schema", metavar="FILE", help="declared bins, categories and label values (YAML)")
     command.add_argument("--positive", metavar="VALUE", help="value of the label that counts as 1, where it is not 0/1")
-    command.add_argument(
-        "--features",
-        action="append",
-        metavar="A,B,…",
-        help="columns to use, patterns like 'C*' among them (default: all but the label)",
-    )
+    command.add_argument("--features", action="append", metavar="A,B,…",
+                   help="columns to use, patterns like 'C*' among them (default: all but the label)")  # fmt: skip
     command.add_argument(
         "--pairs", default="all", metavar="all|none|A:B,C:D", help="pairs of features to count (default: all)"
     )
     command.add_argument("--binning", choices=["deciles", "width"],
                    help="bins of numeric columns: equal counts (deciles, default) or ten of equal width")  # fmt: skip
-    command.add_argument(
-        "--categorical",
-        action="append",
-        metavar="A,B,…",
-        help="columns whose numbers are names, not amounts; patterns too",
-    )
+    command.add_argument("--categorical", action="append", metavar="A,B,…",
+                   help="columns whose numbers are names, not amounts; patterns too")  # fmt: skip
     command.add_argument("--hash", action="append", default=[], metavar="COLUMN:BUCKETS",
                    help="hash the values of a column, or of all that a pattern names, into so many modalities; may be repeated")  # fmt: skip
     command.add_argument("--hash-above", type=parse_hash_above, metavar="VALUES:BUCKETS",
@@ -111,6 +107,8 @@ def count(args: argparse.Namespace, work: Path) -> "ContingencyTables":
         "positive": args.positive,
         "hashed": parse_hashes(args.hash, features),
         "hash_above": args.hash_above,
+        "unit": args.unit,
+        "max_rows": args.max_rows,
         "before_counting": lambda workload: announce(workload, args),
     }
     check_pairs(options["pairs"], options["before_counting"], len(features))  # before many columns are read
@@ -145,7 +143,7 @@ def feature_names(
             advice = f"is the separator right? try --separator '{name}'"
             raise DataError(f"{args.data}: only one column, {columns[0][:40]!r}; {advice}")
         raise DataError(f"{args.data}: no label column {label!r}; the columns are {list_some(columns)}")
-    features = schema.encoder.names if schema else [c for c in columns if c != label]
+    features = schema.encoder.names if schema else [c for c in columns if c not in (label, args.unit)]
     if not features:
         raise DataError(f"{args.data}: no column besides the label {label!r}; features are needed")
     names = parse_names("--features", args.features, [label, *features] if schema else columns)
@@ -246,5 +244,8 @@ def describe(tables: "ContingencyTables", out: str) -> None:
     if outside:
         print(f"records that the schema has no level of their own for: {list_some(outside)}")
     print(f"{number(len(tables.tables), 'table')}, {number(cells, 'cell')} with records")
+    if tables.unit and tables.unit.column:
+        chosen = "; agglearn private chooses, up to that" if tables.unit.sizes else ""
+        print(f"at most {tables.unit.max_rows} records of each {visible(tables.unit.column)} count{chosen}")
     exact = "Counts are exact, without noise"
     print(f"the smallest cell holds {smallest:g}; {small:,} cells hold fewer than 10 records. {exact}")

@@ -1,5 +1,6 @@
 """Files that commands read. Pipes are copied first, since a file is read more than once."""
 
+import argparse
 import contextlib
 import shutil
 import tempfile
@@ -7,9 +8,19 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from agglearn.errors import AgglearnError, DataError
+from agglearn.text import is_buckets
 
 STANDARD_INPUT = "-"
 COMPRESSED = {b"\x1f\x8b": ".gz", b"BZh": ".bz2", b"\xfd7zXZ\x00": ".xz", b"\x28\xb5\x2f\xfd": ".zst"}  # by first bytes
+
+
+def add_unit_options(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--unit", metavar="COLUMN", help="column that tells whose a record is: a person, a household")
+    command.add_argument("--max-rows", metavar="M", type=whole_or_text, help="records of each unit that count, or auto")
+
+
+def whole_or_text(text: str) -> int | str:
+    return int(text) if is_buckets(text) else text  # the library refuses other texts than auto
 
 
 @contextlib.contextmanager

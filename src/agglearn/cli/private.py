@@ -4,6 +4,7 @@ import argparse
 from pathlib import Path
 
 from agglearn.cli.common import copy_reading, number
+from agglearn.cli.inputs import add_unit_options
 from agglearn.cli.outputs import TABLES, output_folder
 from agglearn.errors import ConfigError
 
@@ -22,33 +23,32 @@ writes  the folder OUT: the same files, every cell with noise (empty ones too, s
 Noise protects counts. Bins and categories stay as they are. TABLES must have been aggregated by a declared schema
 (`agglearn aggregate --schema`), which reveals nothing about records. Others are refused unless --accept-learned-schema: OUT
 then states what is not protected, and is not called private. With --adjacency label, counts are public and stay exact, and
-only label sums have noise."""
+only label sums have noise.
+
+All records of one unit are protected where the schema or --unit of `agglearn aggregate` tells whose each record is, one record where
+the schema states one_row_per_person: true. Other tables by a declared schema are refused. With --max-rows auto, 5 % of epsilon choose
+how many records of each unit count; a number in place of auto states it."""
 
 
 def add_options(command: argparse.ArgumentParser) -> None:
     command.add_argument("tables", help="folder written by `agglearn aggregate`")
     command.add_argument("--epsilon", type=float, required=True, help="privacy loss of all tables together, above 0")
-    command.add_argument(
-        "--delta",
-        type=float,
-        help="probability of a larger loss, between 0 and 1; Gaussian noise needs it, Laplace none",
-    )
+    command.add_argument("--delta", type=float,
+                   help="probability of a larger loss, between 0 and 1; Gaussian noise needs it, Laplace none")  # fmt: skip
     command.add_argument(
         "--mechanism", default="gaussian", help="gaussian (default), laplace, discrete_gaussian, discrete_laplace"
     )
     command.add_argument("--split", default="uniform", help="of the budget over tables: uniform (default) or by cells")
-    command.add_argument("--adjacency", default="record", help="what is protected: one record (default) or one label")
     command.add_argument(
-        "--accept-learned-schema",
-        action="store_true",
-        help="accept bins and categories that were learned from the records: OUT is then not private",
+        "--adjacency", help="what is protected: record, or unit where TABLES have one (default), or label"
     )
-    command.add_argument(
-        "--allow-large-epsilon", action="store_true", help="accept an epsilon above 20, which protects nobody"
-    )
-    command.add_argument(
-        "--post", default="none", help="afterwards: none (default), clip, or project (tables made to agree)"
-    )
+    add_unit_options(command)
+    command.add_argument("--accept-learned-schema", action="store_true",
+                   help="accept bins and categories that were learned from the records: OUT is then not private")  # fmt: skip
+    command.add_argument("--allow-large-epsilon", action="store_true",
+                   help="accept an epsilon above 20, which protects nobody")  # fmt: skip
+    command.add_argument("--post", default="none",
+                   help="afterwards: none (default), clip, or project (tables made to agree)")  # fmt: skip
 
 
 def run(args: argparse.Namespace) -> None:
@@ -57,12 +57,16 @@ def run(args: argparse.Namespace) -> None:
     if Path(args.tables).resolve() == Path(args.out).resolve():
         raise ConfigError(f"{args.out}: is the folder to be read; choose another --out")
     with output_folder(args.out, args.force, TABLES) as work:
-        noisy = ContingencyTables.load(args.tables).private(
+        tables = ContingencyTables.load(args.tables)
+        if args.unit and args.unit != (tables.unit and tables.unit.column):
+            raise ConfigError(f"--unit: {args.tables} has another unit than {args.unit!r}, or none; aggregate again")
+        noisy = tables.private(
             args.epsilon,
             args.delta,
             mechanism=args.mechanism,
             split=args.split,
             adjacency=args.adjacency,
+            max_rows=None if args.max_rows == "auto" else args.max_rows,
             postprocessing=args.post,
             allow_large_epsilon=args.allow_large_epsilon,
             accept_learned_schema=args.accept_learned_schema,

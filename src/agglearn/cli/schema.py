@@ -5,7 +5,7 @@ import sys
 
 from agglearn.cli.aggregate import parse_names
 from agglearn.cli.common import add_reading_options, separator_of, with_remedy
-from agglearn.cli.inputs import input_file
+from agglearn.cli.inputs import add_unit_options, input_file
 from agglearn.cli.outputs import text_output
 from agglearn.errors import ConfigError
 from agglearn.text import list_some
@@ -25,8 +25,10 @@ writes  YAML to OUT, or to standard output. It lists a value only if at least 20
         what looks like an identifier, and has `reviewed: false`. The draft itself is made from records: a person has to remove
         what must not be public.
 
-A schema has three parts:
+A schema has four parts:
   reviewed: true
+  unit: user_id                 whose each record is; or one_row_per_person: true, where nobody has two
+  max_rows: 3                   at most so many records of one user_id count; or auto, and `agglearn private` chooses
   label: {column: y, positive: 'yes', negative: 'no'}
   features:
     age: {edges: [20, 30, 40], missing: false}
@@ -42,6 +44,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
     command.add_argument("data", help="CSV or Parquet file, one record per row")
     command.add_argument("--label", metavar="COLUMN", help="column to be predicted (default: left blank)")
     command.add_argument("--positive", metavar="VALUE", help="value of the label that counts as 1")
+    add_unit_options(command)
     command.add_argument(
         "--categorical", action="append", metavar="A,B,…", help="columns whose numbers are names, not amounts"
     )
@@ -58,12 +61,16 @@ def draft_schema(args: argparse.Namespace, data: str) -> str:
     from agglearn.cli.tabular_input import read_records
     from agglearn.encoding.csv_files import about
     from agglearn.encoding.drafting import draft
+    from agglearn.encoding.schema import state_unit
 
     frame = read_records(data, separator_of(args.separator), args.missing or [])
     if args.label is not None and args.label not in frame:
         raise ConfigError(f"--label: no column {args.label!r}; there are {list_some(frame.columns)}")
     if args.positive is not None and args.label is None:
         raise ConfigError("--positive: needs --label")
+    if args.unit is not None and args.unit not in frame:
+        raise ConfigError(f"--unit: no column {args.unit!r}; there are {list_some(frame.columns)}")
     categorical = parse_names("--categorical", args.categorical, list(frame.columns))
     with about(data), with_remedy("aggregate"):
-        return draft(frame, args.label, args.positive, categorical)
+        whose = state_unit(args.unit, args.max_rows or (args.unit and "auto"), args.label, ())
+        return draft(frame, args.label, args.positive, categorical, *whose)

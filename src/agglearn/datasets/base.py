@@ -107,6 +107,7 @@ class Dataset:
 
     KEYS: ClassVar[tuple[str, ...]] = (
         "mirror", "files", "format", "label", "features", "split", "split_like", "encoding", "binning",
+        "unit",
     )  # fmt: skip
 
     entry: dict = field(init=False, default_factory=dict)

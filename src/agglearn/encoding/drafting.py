@@ -35,17 +35,22 @@ HEAD = """\
 #   buckets   values are hashed into so many
 #   missing   whether a missing value is a level of its own; if false it belongs to `other`
 #   label     records with a label that is neither positive nor negative are left out
+#   unit      the column that names whose a record is, of which at most `max_rows` count; where nobody has two records,
+#             one_row_per_person: true
 """
 
 
 def draft(
-    frame: pd.DataFrame, label: str | None = None, positive: object = None, categorical: Iterable[str] = ()
-) -> str:
+    frame: pd.DataFrame, label: str | None = None, positive: object = None, categorical: Iterable[str] = (),
+    unit: str | None = None, max_rows: int | str | None = None,
+) -> str:  # fmt: skip
     """YAML of a schema that a person has to complete. What fewer than 20 records have is left out."""
     frame, label, names = as_frame(frame), None if label is None else str(label), set(map(str, categorical))
     with one_warning():
-        features = {c: _draft_feature(frame[c], c in names) for c in frame.columns if c != label}
-    head = [HEAD, "reviewed: false", _line("label", _label(frame, label, positive)), "features:"]
+        features = {c: _draft_feature(frame[c], c in names) for c in frame.columns if c not in (label, unit)}
+    whose = {"one_row_per_person": False} if unit is None else {"unit": unit, "max_rows": max_rows}
+    head = [HEAD, "reviewed: false", *(_line(*item) for item in whose.items())]
+    head += [_line("label", _label(frame, label, positive)), "features:"]
     return "\n".join([*head, *(f"  {_line(name, state)}" for name, state in features.items())]) + "\n"
 
 
@@ -103,7 +108,7 @@ def _edges(values: np.ndarray) -> list[float]:
     return [int(e) if e == int(e) else e for e in rounded]
 
 
-def _line(name: str, state: dict) -> str:
+def _line(name: str, state: object) -> str:
     """One entry in one line, with escapes where a terminal would obey a name or a value."""
     options = {"default_flow_style": True, "width": math.inf, "sort_keys": False}
     text = yaml.safe_dump({name: state}, allow_unicode=True, **options).strip()

@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 import pandas as pd
@@ -24,6 +24,7 @@ from agglearn.errors import ConfigError, DataError, RecordsLeftOut
 from agglearn.text import is_buckets
 
 KEYS = ("reviewed", "label", "features")
+MaxRows = int | Literal["auto"]
 KINDS = ("values", "edges", "buckets")
 FLAGS = {"true": True, "false": False}
 LOADER: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
@@ -37,12 +38,18 @@ class Schema:
     ----------
     label, positive, negative, encoder : str, str, str, FrameEncoder
         Column of the label, and its values, as text. Features have `other` for values that are not declared.
+    unit, max_rows, one_row_per_person : str or None, int or `auto` or None, bool
+        Column that names whose a record is, the most records that count of each, and in their place the statement that
+        nobody has two. A private release needs one of both.
     """
 
     label: str
     positive: str
     negative: str
     encoder: FrameEncoder
+    unit: str | None = None
+    max_rows: MaxRows | None = None
+    one_row_per_person: bool = False
 
     @classmethod
     def read(cls, path: str | Path) -> Self:
@@ -65,7 +72,7 @@ class Schema:
             mark = getattr(error, "problem_mark", None)
             position = f"line {mark.line + 1}: " if mark else ""
             raise ConfigError(f"{position}not valid YAML: {getattr(error, 'problem', None) or error}") from None
-        state = _mapping("the schema", state, KEYS, KEYS)
+        state = _mapping("the schema", state, (*KEYS, "unit", "max_rows", "one_row_per_person"), KEYS)
         if not _flag("reviewed", state["reviewed"]):
             advice = "Read it, edit it, then set reviewed: true"
             raise ConfigError(f"reviewed: is false; a draft is made from records and tells of them. {advice}")
@@ -83,7 +90,14 @@ class Schema:
         if label["column"] in features:
             raise ConfigError(f"features: {label['column']!r} is the label; leave it out")
         encoder = FrameEncoder(tuple(_feature(n, f) for n, f in features.items()), "declared")
-        return cls(label["column"], label["positive"], label["negative"], encoder)
+        unit, single, max_rows = state.get("unit"), state.get("one_row_per_person", "false"), state.get("max_rows")
+        max_rows = int(max_rows) if isinstance(max_rows, str) and is_buckets(max_rows) else max_rows
+        if "unit" in state and not (isinstance(unit, str) and unit):
+            raise ConfigError("unit: is empty; name the column that tells whose a record is")
+        if _flag("one_row_per_person", single) and unit is not None:
+            raise ConfigError(f"one_row_per_person: is true, and the unit is {unit!r}; state one of them")
+        state_unit(unit, max_rows, label["column"], encoder.names)
+        return cls(label["column"], label["positive"], label["negative"], encoder, unit, max_rows, FLAGS[single])
 
     def labels(self, column: pd.Series) -> tuple[np.ndarray, np.ndarray]:
         """(m,) int8 labels of records that have a declared one, and (n,) whether each has. Checks as `check_labels`.
@@ -130,6 +144,32 @@ class Schema:
         for name, value in declared.items():
             if value:
                 raise ConfigError(f"{name}: the schema declares it; leave it out")
+
+
+def state_unit(
+    unit: str | None, max_rows: MaxRows | None, label: str, features: Iterable[str], schema: Schema | None = None
+) -> tuple[str | None, MaxRows | None]:
+    """The unit and the most records of each, by arguments or by a schema. ConfigError for what does not go together."""
+    unit = None if unit is None else str(unit)
+    if schema is not None:
+        if schema.one_row_per_person and unit is not None:
+            raise ConfigError("unit: the schema states one row per person; leave it out")
+        for name, own, other in (("unit", schema.unit, unit), ("max_rows", schema.max_rows, max_rows)):
+            if None not in (own, other) and own != other:
+                raise ConfigError(f"{name}: {other!r} is not that of the schema, {own!r}; leave it out")
+        unit, max_rows = schema.unit or unit, schema.max_rows or max_rows
+    role = "the label" if unit == label else "a feature"
+    whole = max_rows in (None, "auto") or (type(max_rows) is int and max_rows >= 1)
+    faults = {
+        "max_rows: needs a unit, the column that tells whose a record is": unit is None and max_rows is not None,
+        f"unit: {unit!r} is {role} too; it tells whose a record is, so leave one out": unit
+        and unit in (label, *features),
+        f"max_rows: how many records of each {unit!r} count? give a number, or auto": unit and max_rows is None,
+        f"max_rows: {max_rows!r:.40} is neither a whole number from 1 on nor auto": not whole,
+    }
+    for fault in (text for text, wrong in faults.items() if wrong):
+        raise ConfigError(fault)
+    return unit, max_rows
 
 
 class _AsText(LOADER):

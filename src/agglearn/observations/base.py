@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
+from agglearn.observations.units import SINGLE, Unit
 from agglearn.saving import Packed, Saved
 
 
@@ -16,13 +17,15 @@ class NoiseSpec(Saved):
     mechanism, scale : str, float
         One of `agglearn.privacy.MECHANISMS`, and its scale, the largest where tables have scales of their own.
     epsilon, delta, adjacency : float, float, str
-        Parameters of the guarantee, and how neighbouring data sets differ: in one `record` or in one `label`.
+        Parameters of the guarantee, and how neighbouring data sets differ: in one `record`, one `unit`, one `label`.
     private, scales : bool, dict[str, float] or None
         Whether OpenDP drew it without a seed (seeded noise is not private, whatever ε), and {table or `totals`: scale}.
     postprocessing, unprotected : str
         The step after the noise (`clipped`, `projected`), and why OpenDP's noise does not make the whole private.
     stated_sensitivity : float
         Sensitivity that the publisher stated where no features show it, or 0.
+    unit : Unit
+        Whose the records are: neighbours differ in all records, or labels, of one unit.
     """
 
     mechanism: str
@@ -35,6 +38,7 @@ class NoiseSpec(Saved):
     postprocessing: str = "none"
     unprotected: str = ""
     stated_sensitivity: float = 0.0
+    unit: Unit = SINGLE
     # the guarantee for a person who does not know what ε is
     meaning: str = field(init=False, compare=False, repr=False)
 
@@ -46,10 +50,13 @@ class NoiseSpec(Saved):
             return f"Not private: {self.unprotected or 'this is the seeded noise of an experiment, which can be drawn again'}."
         by_label = self.adjacency == "label"
         change = "with one label of a record as with the other" if by_label else "with any one record as without it"
+        if unit := self.unit.column:
+            change = f"with all records of any one {unit} as with{' other labels of' if by_label else 'out'} them"
         factor = math.exp(min(self.epsilon, 100))
         times = f"{factor:.3g}" if factor < 1000 else f"{factor:,.0f}" if factor < 1e15 else f"e^{self.epsilon:g}"
         but = f", but for a probability of {self.delta:g} (delta)" if self.delta else ""
         words = f"Whatever is learned from these numbers is at most {times} times as likely {change} (epsilon {self.epsilon:g}){but}."
+        words += f" At most {self.unit.max_rows} of each count." if unit else " A record is taken for a person."
         if by_label:
             words += " Features are public and stand here as they are."
         if self.stated_sensitivity:

@@ -1,6 +1,6 @@
 """Bags of records with public features, and the number of records with label 1 in each bag."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar, Self
 
 import numpy as np
@@ -12,6 +12,7 @@ from agglearn.errors import DataError
 from agglearn.observations.bags import Bags
 from agglearn.observations.base import NoiseSpec, Observation
 from agglearn.observations.disclosure import describe_learned, public_features
+from agglearn.observations.units import Unit, rows_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,6 +27,8 @@ class CountedBags(Observation):
         Bag b holds rows[offsets[b]:offsets[b + 1]] of the frame. A record is in one bag at most.
     counts, noise : ndarray of shape (B, 2), NoiseSpec or None
         Records with label 0 and 1, which add up to the sizes, and how noise was added to them.
+    unit : Unit
+        Whose labels these are, all of which a release protects. By default each is a person's only one.
     """
 
     encoder: FrameEncoder
@@ -34,6 +37,7 @@ class CountedBags(Observation):
     offsets: np.ndarray
     counts: np.ndarray
     noise: NoiseSpec | None = None
+    unit: Unit = field(default_factory=Unit)
     weights: ClassVar[None] = None
 
     def __post_init__(self) -> None:
@@ -48,16 +52,23 @@ class CountedBags(Observation):
 
     @classmethod
     def from_records(
-        cls, encoder: FrameEncoder, frame: pd.DataFrame, y: np.ndarray, size: int, rng: np.random.Generator
-    ) -> Self:
-        """Random bags of `size` records with labels y (n,) in {0, 1}. Those that do not fill a bag are left out."""
-        frame, y = public_features(frame, encoder.names, getattr(y, "name", None)), check_labels(y, len(frame))
+        cls, encoder: FrameEncoder, frame: pd.DataFrame, y: np.ndarray, size: int, rng: np.random.Generator,
+        unit: pd.Series | None = None, max_rows: int | None = None,
+    ) -> Self:  # fmt: skip
+        """Random bags of `size` records with labels y (n,) in {0, 1}. Those that do not fill a bag are left out.
+
+        `unit`: whose each record is (n,), of which `max_rows` count. Others are left out before.
+        """
+        label, n = getattr(y, "name", None), len(frame)
+        counted, whose = rows_of(unit, max_rows, n, label or "label", encoder.names)
+        frame, y = public_features(frame, encoder.names, label)[counted], check_labels(y, n)[counted]
         n = len(frame) // size * size if size >= 1 else 0
         if n == 0:
             raise DataError(f"bag_size: must be between 1 and the {len(frame)} records, got {size}")
         rows = rng.permutation(len(frame))[:n]
         positives = y[rows].reshape(-1, size).sum(axis=1).astype(np.int64)
-        return cls(encoder, frame, rows, np.arange(0, n + 1, size), np.column_stack([size - positives, positives]))
+        counts = np.column_stack([size - positives, positives])
+        return cls(encoder, frame, rows, np.arange(0, n + 1, size), counts, unit=whose)
 
     @property
     def exact_facts(self) -> str:

@@ -11,6 +11,7 @@ from agglearn.encoding import FrameEncoder
 from agglearn.encoding.columns import as_frame, present
 from agglearn.errors import ConfigError, DataError
 from agglearn.observations.base import NoiseSpec
+from agglearn.observations.units import SINGLE, STATE
 from agglearn.privacy.limits import check_delta, check_epsilon
 from agglearn.privacy.mechanisms import Draw, draw_private
 
@@ -30,13 +31,15 @@ def certify(
         return spec
     check_epsilon(spec.epsilon, allow_large_epsilon)
     check_delta(spec.delta, records)
-    if spec.adjacency == "record" and getattr(observation, "seeded_coins", False):
+    if spec.adjacency != "label" and getattr(observation, "seeded_coins", False):
         raise ConfigError(
             "random_state: the halves were drawn by coins of a known seed, so that one record more moves others from half to "
             "half; make them anew, and leave random_state out"
         )
     # Public features were cut to named ones (`public_features`), and the sensitivity was checked against them.
     if not (facts := observation.exact_facts):
+        if getattr(observation, "unit", SINGLE) is None:
+            raise ConfigError(f"unit: nobody stated whose the records are, one person's or several of one; {STATE}")
         return replace(spec, private=True)
     if not accept:
         raise ConfigError(

@@ -59,10 +59,11 @@ class Halves(Observation):
         `random_state` seeds the coins. None takes the system's randomness: a private release refuses any other.
         """
         before = functools.partial(check_pairs, pairs, within_memory)
-        encoder, x, y, label = encode_records(frame, label, features, before=before, **options)
-        codes, first = encoder.encode(x), toss_coins(len(y), draw_generator(random_state))
+        encoder, x, y, label, rows = encode_records(frame, label, features, before=before, **options)
+        codes, y = encoder.encode(x[counted := rows.counted()]), y[counted]
+        first = toss_coins(len(y), draw_generator(random_state))
         halves = (ContingencyTables.from_codes(encoder, codes[p], y[p], label, pairs) for p in (first, ~first))
-        return cls(*(replace(half, seeded_coins=random_state is not None) for half in halves))
+        return cls(*(replace(half, seeded_coins=random_state is not None, unit=rows.unit) for half in halves))
 
     def private(self, epsilon: float, delta: float | None = None, **options: Any) -> Self:
         """Both halves with noise that OpenDP draws. Together they guarantee (ε, δ)-differential privacy.

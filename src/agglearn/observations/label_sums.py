@@ -17,6 +17,7 @@ from agglearn.errors import ConfigError, DataError
 from agglearn.observations.base import NoiseSpec, Observation
 from agglearn.observations.disclosure import certify, describe_learned, public_features
 from agglearn.observations.release import SCHEMA_ADVICE
+from agglearn.observations.units import SINGLE, Unit, rows_of
 from agglearn.privacy.calibration import calibrate, check_promise
 from agglearn.privacy.mechanisms import Draw, Mechanism, draw_private
 
@@ -38,6 +39,8 @@ class LabelSums(Observation):
         Σ w_i y_i X_i, exact or with noise, and the names of its coordinates: those of the map, in its order.
     weights, label, noise : ndarray of shape (n,) or None, str, NoiseSpec or None
         Public weights of the records (None for 1), the name of the label, and how noise was added.
+    unit : Unit
+        Whose labels these are, all of which a release protects. By default each is a person's only one.
     """
 
     map: FeatureMap
@@ -47,6 +50,7 @@ class LabelSums(Observation):
     weights: np.ndarray | None = None
     label: str = "label"
     noise: NoiseSpec | None = None
+    unit: Unit = SINGLE
 
     def __post_init__(self) -> None:
         put = functools.partial(object.__setattr__, self)
@@ -65,6 +69,7 @@ class LabelSums(Observation):
     def from_records(
         cls, X: pd.DataFrame | np.ndarray, y: np.ndarray | Sequence[int], *, bounds: Bounds | None = None,
         weights: np.ndarray | None = None, intercept: bool = True, label: str = "label",
+        unit: pd.Series | np.ndarray | None = None, max_rows: int | None = None,
     ) -> Self:  # fmt: skip
         """Sums over a matrix of numbers. DataError for missing values, and values out of bounds.
 
@@ -78,16 +83,20 @@ class LabelSums(Observation):
             Weights ≥ 0 of the records, as public as the features.
         intercept, label : bool, str
             Whether the sum of the labels is one more coordinate, and the name of the label.
+        unit, max_rows : Series or ndarray of shape (n,) or None, int or None
+            Whose each record is, and the most records that count of each. Others are left out, and a warning counts
+            them. `private` then protects all labels of one unit.
         """
         frame = as_frame(X)
         ranges = _bounds(bounds, list(frame.columns))
         mapped = FeatureMap("columns", None, tuple(frame.columns), ranges, intercept=intercept)
-        return cls.from_map(mapped, frame, y, weights=weights, label=label)
+        return cls.from_map(mapped, frame, y, weights=weights, label=label, unit=unit, max_rows=max_rows)
 
     @classmethod
     def from_map(
         cls, mapped: FeatureMap, frame: pd.DataFrame, y: np.ndarray | Sequence[int], *,
         weights: np.ndarray | None = None, label: str = "label",
+        unit: pd.Series | np.ndarray | None = None, max_rows: int | None = None,
     ) -> Self:  # fmt: skip
         """Sums over the coordinates that a map makes of (n,) rows. Other parameters as in `from_records`."""
         frame, y = public_features(frame, mapped.inputs, getattr(y, "name", None)), np.asarray(y)
@@ -96,9 +105,12 @@ class LabelSums(Observation):
         if not np.isin(y, (0, 1)).all():
             raise DataError("labels: must be 0 or 1; map them first")
         mapped.check_ranges(frame)
-        weighted = y.astype(float) if weights is None else y * _check_weights(np.asarray(weights, float), len(y))
+        weights = None if weights is None else _check_weights(np.asarray(weights, float), len(y))
+        counted, whose = rows_of(unit, max_rows, len(y), label, mapped.inputs)
+        frame, y, weights = frame[counted], y[counted], None if weights is None else weights[counted]
+        weighted = np.asarray(y, float) if weights is None else y * weights
         x = mapped.matrix(frame)
-        sums = cls(mapped, frame, mapped.names, x.T @ weighted, weights, label)
+        sums = cls(mapped, frame, mapped.names, x.T @ weighted, weights, label, unit=whose)
         sums.__dict__["matrix"] = x  # as the property keeps it
         return sums
 
@@ -124,6 +136,8 @@ class LabelSums(Observation):
     def sensitivity(self, order: int = 2, of: str | float = "declared") -> float:
         """The largest change of the sums by one label, as an L1 or L2 norm: the largest w‖X‖ of a record.
 
+        Of all labels of one unit it is so many times larger as records of a unit count.
+
         ConfigError without bounds or features where they are needed. DataError for a value outside its declared bounds.
 
         Parameters
@@ -148,7 +162,8 @@ class LabelSums(Observation):
                 raise ConfigError("sensitivity: there are no features; declare bounds, or state a number")
             x = abs(self.matrix) ** order
             norms = np.asarray(x.sum(axis=1)).ravel() ** (1 / order)
-            return float((norms * (1.0 if self.weights is None else self.weights)).max()) + self._rounding(order)
+            heaviest = float((norms * (1.0 if self.weights is None else self.weights)).max())
+            return self.unit.max_rows * heaviest + self._rounding(order)
         largest = self.map.largest(order)
         if largest is None:
             raise ConfigError(
@@ -160,7 +175,7 @@ class LabelSums(Observation):
             if any(max(map(abs, r)) > 1 for r in self.map.ranges.values()) and self.map.kind == "columns":
                 raise ConfigError("sensitivity: 'coordinates' holds for features within [0, 1]; use 'declared'")
             largest = len(self.names)
-        return heaviest * largest ** (1 / order) + self._rounding(order)
+        return self.unit.max_rows * heaviest * largest ** (1 / order) + self._rounding(order)
 
     @functools.cached_property
     def _terms(self) -> sparse.csr_array:
@@ -182,14 +197,14 @@ class LabelSums(Observation):
 
     def _changes(self, of: str | float) -> np.ndarray | None:
         """Largest whole changes of the sums by one label. None where only their norm is bounded."""
-        x, largest = self.matrix, self.map.largest(2)
+        x, largest, bound = self.matrix, self.map.largest(2), self.unit.max_rows
         if self.weights is not None or not isinstance(of, str) or (x.data != np.round(x.data)).any():
             return None
         if of == "features":
-            return np.ones(int(np.diff(x.indptr).max()), int) if np.isin(x.data, (0, 1)).all() else None
+            return np.full(int(np.diff(x.indptr).max()), bound) if np.isin(x.data, (0, 1)).all() else None
         if self.map.kind == "columns" and of == "declared":
-            return np.floor([*(max(map(abs, r)) for r in self.map.ranges.values()), *[1] * self.map.intercept])
-        return np.ones(len(self.names) if of == "coordinates" or largest is None else int(largest), int)
+            return bound * np.floor([*(max(map(abs, r)) for r in self.map.ranges.values()), *[1] * self.map.intercept])
+        return np.full(len(self.names) if of == "coordinates" or largest is None else int(largest), bound)
 
     def private(
         self, epsilon: float, delta: float | None = None, *, mechanism: str = "gaussian",
@@ -224,7 +239,9 @@ class LabelSums(Observation):
         changes = self._changes(sensitivity) if mechanism == "discrete_gaussian" else None
         noise = calibrate(mechanism, epsilon, delta, l1, l2, calibration, changes)
         stated = 0.0 if isinstance(sensitivity, str) or len(self.frame) else float(sensitivity)
-        spec = NoiseSpec(noise.kind, float(noise.scale), epsilon, delta, "label", stated_sensitivity=stated)
+        spec = NoiseSpec(
+            noise.kind, float(noise.scale), epsilon, delta, "label", stated_sensitivity=stated, unit=self.unit
+        )
         spec = certify(spec, self, draw, len(self.frame), accept_learned_schema, allow_large_epsilon, SCHEMA_ADVICE)
         return replace(self, sums=draw(noise, self.sums, "label sums", self.names), noise=spec)
 

@@ -41,8 +41,8 @@ class Records(Observation):
         cls, frame: pd.DataFrame, label: str | None = None, features: Iterable[str] | None = None, **options: Any
     ) -> Self:
         """Records from raw columns, with the `options` of `ContingencyTables.from_records` but for tables."""
-        encoder, x, y, label = encode_records(frame, label, features, **options)
-        return cls(encoder, x.reset_index(drop=True), y, label)
+        encoder, x, y, label, rows = encode_records(frame, label, features, **options)
+        return cls(encoder, x[counted := rows.counted()].reset_index(drop=True), y[counted], label)
 
     @property
     def codes(self) -> np.ndarray:

@@ -1,5 +1,6 @@
 """Observations with noise for privacy: tables, bag counts, flow counts. Label sums release themselves."""
 
+import functools
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -16,6 +17,7 @@ from agglearn.observations.counting import Key
 from agglearn.observations.disclosure import certify
 from agglearn.observations.flows import FlowCounts
 from agglearn.observations.table import Table, TableSet, table_name
+from agglearn.observations.units import CHOICE, SINGLE, cut_unit
 from agglearn.privacy.budget import TOTALS, mechanisms
 from agglearn.privacy.calibration import calibrate, check_promise
 from agglearn.privacy.mechanisms import Draw, Mechanism, draw_private
@@ -35,21 +37,24 @@ POSTPROCESSING = {"none": lambda tables: tables, "clip": clip_tables, "project":
 
 def release_tables(
     tables: Tables, epsilon: float, delta: float | None = None, *, mechanism: str = "gaussian",
-    split: str = "uniform", adjacency: str = "record", postprocessing: str = "none", allow_large_epsilon: bool = False,
-    accept_learned_schema: bool = False, draw: Draw = draw_private,
+    split: str = "uniform", adjacency: str | None = None, max_rows: int | None = None, postprocessing: str = "none",
+    allow_large_epsilon: bool = False, accept_learned_schema: bool = False, draw: Draw = draw_private,
 ) -> Tables:  # fmt: skip
     """All tables and both totals with noise that guarantees (ε, δ)-differential privacy of the whole release.
 
-    ConfigError where the parameters give no guarantee, and in a private release for ε above 20, δ from 1/N on, and a
-    learned schema. DataError for tables that have noise.
+    ConfigError where the parameters give no guarantee, and in a private release for ε above 20, δ from 1/N on, a
+    learned schema, and tables of which nobody stated whose the records are. DataError for tables that have noise.
 
     Parameters
     ----------
     tables, epsilon, delta, mechanism
         Parameters of the guarantee, and one of `agglearn.privacy.MECHANISMS`. Laplace noise takes no delta.
-    split, adjacency : str
-        The budget over tables, see `budget_shares`, and what a neighbour differs in: one `record` more or less, or one
-        `label` exchanged. Then counts are public and exact, and label sums alone have noise.
+    split, adjacency : str, str or None
+        The budget over tables, see `budget_shares`, and what a neighbour differs in: one `record` more or less, all of
+        one `unit` (the default where tables have one), or one `label` exchanged (all labels of one unit). Then counts
+        are public and exact, and label sums alone have noise.
+    max_rows : int or None
+        The most records of a unit, for tables of `max_rows="auto"`. By default 5 % of ε choose it.
     postprocessing : str
         `none`, `clip` (label sums within counts from 0 on), or `project` (tables that agree). It costs no privacy.
     allow_large_epsilon, accept_learned_schema, draw : bool, bool, Draw
@@ -59,11 +64,23 @@ def release_tables(
     if postprocessing not in POSTPROCESSING:
         raise ConfigError(f"postprocessing: {postprocessing!r} is not known; use {', '.join(POSTPROCESSING)}")
     epsilon, delta = check_promise(epsilon, delta, mechanism)
+    unit = tables.unit or SINGLE
+    expected = "unit" if unit.column else "record"
+    adjacency = adjacency or expected
+    if adjacency in {"unit", "record"} - {expected}:
+        raise ConfigError(f"adjacency: {adjacency} does not go with these tables; use {expected} or label")
     cells = {k: math.prod(t.shape) for k, t in tables.tables.items()}
-    noises = mechanisms(cells, mechanism, epsilon, delta, split, adjacency)
+    noises_of = functools.partial(mechanisms, cells, mechanism, delta=delta, split=split, adjacency=adjacency)
+    spent = CHOICE * epsilon if unit.sizes and max_rows is None else 0.0  # ε adds up, whatever the choice is
+    if spent:
+        noises = noises_of(epsilon - spent)
+        max_rows = unit.choose(spent, draw, *np.mean([(cells[k], noises[k].variance) for k in cells], axis=0))
+    tables = cut_unit(tables, max_rows)
+    unit = tables.unit or SINGLE
+    noises = noises_of(epsilon - spent, max_rows=unit.max_rows)
     scales = {table_name(tables, k): float(noise.scale) for k, noise in noises.items()}
     stated = scales if split == "cells" else None
-    spec = NoiseSpec(mechanism, max(scales.values()), epsilon, delta, adjacency, scales=stated)
+    spec = NoiseSpec(mechanism, max(scales.values()), epsilon, delta, adjacency, scales=stated, unit=unit)
     totals = draw_totals(tables, noises[TOTALS], draw, adjacency)
     # whether δ is refused must not depend on more than the release shows
     margin = 0.0 if adjacency == "label" else DEVIATIONS * math.sqrt(noises[TOTALS].variance)
@@ -96,7 +113,7 @@ def add_noise(
         return Table(table.shape, np.arange(values.shape[1]), *values)
 
     noisy = {key: draw_table(key, table) for key, table in tables.tables.items()}
-    return replace(tables, total=totals[0], positives=totals[1], tables=noisy, noise=spec)
+    return replace(cut_unit(tables), total=totals[0], positives=totals[1], tables=noisy, noise=spec)
 
 
 def release_bag_counts(
@@ -105,7 +122,8 @@ def release_bag_counts(
 ) -> AnyBags:  # fmt: skip
     """Bags whose numbers of positives have noise, clipped to 0 … size. Sizes and covariates are public.
 
-    Neighbours differ in one label, which changes the positives of one bag by 1: bags compose in parallel.
+    Neighbours differ in one label, which changes the positives of one bag by 1, so that bags compose in parallel, or in
+    the labels of one unit.
 
     Parameters
     ----------
@@ -121,8 +139,10 @@ def release_bag_counts(
     if getattr(bags, "target", None) is not None:
         raise DataError("the bags have an exact target beside their counts; leave it out (replace(bags, target=None))")
     epsilon, delta = check_promise(epsilon, delta, mechanism)
-    noise = calibrate(mechanism, epsilon, delta, 1, 1, changes=[1])
-    spec = NoiseSpec(noise.kind, float(noise.scale), epsilon, delta, "label")
+    unit = getattr(bags, "unit", SINGLE)
+    bound = unit.max_rows  # all in one bag, at worst
+    noise = calibrate(mechanism, epsilon, delta, bound, bound, changes=[bound])
+    spec = NoiseSpec(noise.kind, float(noise.scale), epsilon, delta, "label", unit=unit)
     spec = certify(spec, bags, draw, bags.offsets[-1], accept_learned_schema, allow_large_epsilon, SCHEMA_ADVICE)
     positives = np.clip(np.round(draw(noise, bags.counts[:, 1], "bag counts")), 0, bags.sizes).astype(np.int64)
     return replace(bags, counts=np.column_stack([bags.sizes - positives, positives]), noise=spec)

@@ -1,7 +1,7 @@
 """Records in a Parquet file: one column at a time to fit encoders, then batches of all columns."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -21,8 +21,6 @@ BATCH = 1 << 19  # records read at a time
 ROW_NUMBERS = re.compile(r"__index_level_\d+__")  # pandas' index without a name, which a filtered frame keeps
 WHOLE = {pa.int64(): pd.Int64Dtype(), pa.uint64(): pd.UInt64Dtype()}  # a null must not make large codes inexact
 
-LabelsOf = Callable[[pd.Series], tuple[np.ndarray, np.ndarray]]
-
 
 def data_columns(schema: pa.Schema) -> list[str]:
     """Columns of a Parquet file, but for the row numbers that pandas adds."""
@@ -38,23 +36,22 @@ def as_columns(table: pa.Table | pa.RecordBatch) -> pd.DataFrame:
 
 
 class ParquetRecords:
-    def __init__(self, path: str | Path, label: str, features: Iterable[str] | None, missing: list[str]) -> None:
+    def __init__(
+        self, path: str | Path, label: str, features: Iterable[str] | None, missing: list[str], unit: str | None = None
+    ) -> None:
         self.path, self.label, self.missing = path, label, missing
         self.file = pq.ParquetFile(path)
         names = data_columns(self.file.schema_arrow)
-        present([label], names)
-        candidates = [c for c in names if c != label]
+        present([label] if unit is None else [label, unit], names)
+        candidates = [c for c in names if c not in (label, unit)]
         self.columns = candidates if features is None else present(features, candidates)
         if not self.columns or not self.file.metadata.num_rows:
             raise DataError("there are no records to aggregate")
 
     def fit(
-        self,
-        binning: str | Binning,
-        categorical: Iterable[str],
-        hashed: Mapping[str, int] | None,
+        self, binning: str | Binning, categorical: Iterable[str], hashed: Mapping[str, int] | None,
         hash_above: tuple[int, int] | None,
-    ) -> FrameEncoder:
+    ) -> FrameEncoder:  # fmt: skip
         """The encoder of all columns. Memory holds one column, of categories the distinct values only."""
         categories, hashed = set(present(categorical, self.columns)), {str(c): n for c, n in (hashed or {}).items()}
         present(hashed, self.columns)
@@ -68,15 +65,20 @@ class ParquetRecords:
                 features.append(fit_column(column, bins, c in categories, hashed.get(c), hash_above))
         return FrameEncoder(tuple(features))
 
-    def batches(self, encoder: FrameEncoder, labels: LabelsOf) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        y, labelled = labels(as_columns(self.file.read(columns=[self.label]))[self.label])
-        n_before = np.append(0, np.cumsum(labelled))
+    def read(self, name: str) -> pd.Series:
+        return as_columns(self.file.read(columns=[name]))[name]
+
+    def batches(
+        self, encoder: FrameEncoder, y: np.ndarray, counted: np.ndarray
+    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Codes and labels of the records that count, (n,) of all. `y` has the labels of these alone."""
+        n_before = np.append(0, np.cumsum(counted))
         file, start = pq.ParquetFile(self.path, read_dictionary=self._repetitive(encoder)), 0
         for batch in file.iter_batches(BATCH, columns=self.columns):
             frame = as_columns(batch)
             end = start + len(frame)
             codes = encoder.encode(with_missing(frame, self.missing))
-            yield codes[labelled[start:end]], y[n_before[start] : n_before[end]]
+            yield codes[counted[start:end]], y[n_before[start] : n_before[end]]
             start = end
 
     def _repetitive(self, encoder: FrameEncoder) -> list[str]:

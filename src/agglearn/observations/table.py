@@ -8,6 +8,7 @@ from agglearn.encoding import FrameEncoder
 from agglearn.observations.base import NoiseSpec
 from agglearn.observations.counting import Key, sum_cells
 from agglearn.observations.disclosure import describe_learned
+from agglearn.observations.units import Unit
 from agglearn.privacy.budget import TOTALS
 
 
@@ -60,6 +61,7 @@ class TableSet:
     tables: dict[Key, Table]
     noise: NoiseSpec | None = None
     seeded_coins: bool = False
+    unit: Unit | None = None
 
     @property
     def names(self) -> list[str]:

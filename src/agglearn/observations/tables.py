@@ -11,14 +11,16 @@ import numpy as np
 import pandas as pd
 
 from agglearn.encoding import Binning, FrameEncoder, Schema
-from agglearn.encoding.columns import as_frame, first_repeated, present
+from agglearn.encoding.columns import as_frame, first_repeated, present, with_missing
 from agglearn.encoding.labels import binary_label, require_label, take_label
+from agglearn.encoding.schema import MaxRows, state_unit
 from agglearn.errors import DataError
 from agglearn.observations.base import Observation
 from agglearn.observations.counting import Counts, Key, Tally
 from agglearn.observations.release import release_tables
 from agglearn.observations.streaming import ParquetRecords
 from agglearn.observations.table import Table, TableSet
+from agglearn.observations.units import UnitRows, unit_rows
 from agglearn.observations.workload import Check, check_pairs, within_memory, workload_of
 
 Pairs = Literal["all", "none"] | Iterable[tuple[str, str]]
@@ -39,6 +41,8 @@ class ContingencyTables(TableSet, Observation):
     noise, seeded_coins : NoiseSpec or None, bool
         How noise was added (None: whole, consistent counts), and whether coins of a known seed chose the records as a
         half of others, which a private release refuses.
+    unit : Unit or None
+        Whose the records are. None where nobody stated it, which a private release refuses, too.
     """
 
     def __post_init__(self) -> None:
@@ -51,21 +55,12 @@ class ContingencyTables(TableSet, Observation):
 
     @classmethod
     def from_records(
-        cls,
-        frame: pd.DataFrame,
-        label: str | None = None,
-        features: Sequence[str] | None = None,
-        pairs: Pairs = "all",
-        *,
-        schema: Schema | None = None,
-        binning: str | Binning | None = None,
-        categorical: Iterable[str] = (),
-        positive: object = None,
-        hashed: Mapping[str, int] | None = None,
-        hash_above: tuple[int, int] | None = None,
-        cross_buckets: int | None = None,
-        before_counting: Check = within_memory,
-    ) -> Self:
+        cls, frame: pd.DataFrame, label: str | None = None, features: Sequence[str] | None = None, pairs: Pairs = "all",
+        *, schema: Schema | None = None, binning: str | Binning | None = None, categorical: Iterable[str] = (),
+        positive: object = None, hashed: Mapping[str, int] | None = None, hash_above: tuple[int, int] | None = None,
+        cross_buckets: int | None = None, before_counting: Check = within_memory, unit: str | None = None,
+        max_rows: MaxRows | None = None,
+    ) -> Self:  # fmt: skip
         """Aggregate records.
 
         DataError for an absent column, too many tables, and without a schema a bad label, text among numbers, no rows.
@@ -84,12 +79,16 @@ class ContingencyTables(TableSet, Observation):
             See `FrameEncoder.fit`. `positive` is the label value that counts as 1, where the label is not 0/1.
         cross_buckets, before_counting : int or None, Check
             Pairs with more cells are hashed into so many. The default check refuses what needs too much memory.
+        unit, max_rows : str or None, int or `auto` or None
+            Column that names whose a record is, which is no feature, and the most records that count of each: others
+            are left out by a hash, and a warning counts them. `auto`: the release chooses (`release_tables`).
         """
-        encoder, x, y, label = encode_records(
+        encoder, x, y, label, rows = encode_records(
             frame, label, features, schema, binning=binning, categorical=categorical, positive=positive, hashed=hashed,
-            hash_above=hash_above, before=functools.partial(check_pairs, pairs, before_counting),
+            hash_above=hash_above, unit=unit, max_rows=max_rows, before=functools.partial(check_pairs, pairs, before_counting),
         )  # fmt: skip
-        return cls.from_codes(encoder, encoder.encode(x), y, label, pairs, cross_buckets, before_counting)
+        codes, options = encoder.encode(x), (label, pairs, cross_buckets, before_counting)
+        return rows.count(lambda counted: cls.from_codes(encoder, codes[counted], y[counted], *options))
 
     @classmethod
     def from_codes(
@@ -122,37 +121,35 @@ class ContingencyTables(TableSet, Observation):
 
     @classmethod
     def from_parquet(
-        cls,
-        path: str | Path,
-        label: str | None = None,
-        features: Iterable[str] | None = None,
-        pairs: Pairs = "all",
-        *,
-        schema: Schema | None = None,
-        binning: str | Binning | None = None,
-        categorical: Iterable[str] = (),
-        positive: object = None,
-        missing: Iterable[str] = (),
-        hashed: Mapping[str, int] | None = None,
-        hash_above: tuple[int, int] | None = None,
-        cross_buckets: int | None = None,
-        before_counting: Check = within_memory,
-    ) -> Self:
+        cls, path: str | Path, label: str | None = None, features: Iterable[str] | None = None, pairs: Pairs = "all",
+        *, schema: Schema | None = None, binning: str | Binning | None = None, categorical: Iterable[str] = (),
+        positive: object = None, missing: Iterable[str] = (), hashed: Mapping[str, int] | None = None,
+        hash_above: tuple[int, int] | None = None, cross_buckets: int | None = None,
+        before_counting: Check = within_memory, unit: str | None = None, max_rows: MaxRows | None = None,
+    ) -> Self:  # fmt: skip
         """Aggregate a file too large for memory. `missing` are spellings of a missing value besides null.
 
         Columns are read one by one to fit the encoder, then batches to count. Other parameters as in `from_records`.
         """
         learned = {"binning": binning, "categorical": categorical, "hashed": hashed, "hash_above": hash_above}
         encoder, label = _read_schema(schema, label, features, positive=positive, **learned)
-        records = ParquetRecords(path, label, encoder.names if encoder else features, list(missing))
+        features = None if features is None else list(map(str, features))
+        unit, max_rows = state_unit(unit, max_rows, label, encoder.names if encoder else features or (), schema)
+        records = ParquetRecords(path, label, encoder.names if encoder else features, list(missing), unit)
         if encoder is None:
             check_pairs(pairs, before_counting, len(records.columns))
             encoder = records.fit(binning or "deciles", categorical, hashed, hash_above)
-        labels = (
-            schema.labels if schema else lambda column: (binary_label(column, positive), np.ones(len(column), bool))
-        )
-        n, batches = records.file.metadata.num_rows, records.batches(encoder, labels)
-        return cls.from_batches(encoder, batches, label, pairs, cross_buckets, n, before_counting)
+        column = records.read(label)
+        y, labelled = schema.labels(column) if schema else (binary_label(column, positive), np.ones(len(column), bool))
+        owners = unit and with_missing(records.read(unit).to_frame(), records.missing)[unit][labelled]
+        options = (label, pairs, cross_buckets, records.file.metadata.num_rows, before_counting)
+
+        def count(counted: Any) -> "ContingencyTables":
+            rows = labelled.copy()
+            rows[labelled] = np.ones(len(y), bool) if isinstance(counted, slice) else counted
+            return cls.from_batches(encoder, records.batches(encoder, y[counted], rows), *options)
+
+        return unit_rows(owners, max_rows, bool(schema and schema.one_row_per_person)).count(count)
 
     # -- using --------------------------------------------------------------------------------------------------
 
@@ -192,8 +189,10 @@ class ContingencyTables(TableSet, Observation):
         selected = set(present(names, self.names))
         rank = {i: r for r, i in enumerate(i for i, name in enumerate(self.names) if name in selected)}
         tables = {tuple(rank[i] for i in key): t for key, t in self.tables.items() if rank.keys() >= set(key)}
-        encoder = self.encoder.select([self.names[i] for i in rank])
-        return replace(self, encoder=encoder, tables=tables)
+        encoder, unit = self.encoder.select([self.names[i] for i in rank]), self.unit
+        if unit and unit.fewer:
+            unit = replace(unit, fewer={bound: fewer.select(selected) for bound, fewer in unit.fewer.items()})
+        return replace(self, encoder=encoder, tables=tables, unit=unit)
 
     def matrices(self) -> tuple[np.ndarray, np.ndarray]:
         """Counts, label sums as symmetric (K, K) float64 matrices: blocks of pair tables, single ones the diagonal."""
@@ -267,23 +266,28 @@ def encode_records(
     frame: pd.DataFrame, label: str | None, features: Iterable[str] | None, schema: Schema | None = None, *,
     binning: str | Binning | None = None, categorical: Iterable[str] = (), positive: object = None,
     hashed: Mapping[str, int] | None = None, hash_above: tuple[int, int] | None = None,
-    before: Callable[[int], object] = lambda features: None,
-) -> tuple[FrameEncoder, pd.DataFrame, np.ndarray, str]:  # fmt: skip
-    """(encoder, features, labels, label's name) of records. `before` gets the number of features before the work."""
+    unit: str | None = None, max_rows: MaxRows | None = None, before: Callable[[int], object] = lambda features: None,
+) -> tuple[FrameEncoder, pd.DataFrame, np.ndarray, str, UnitRows]:  # fmt: skip
+    """(encoder, features, labels, label's name, units) of records. `before` gets the number of features before the work."""
     learned = {"binning": binning, "categorical": categorical, "hashed": hashed, "hash_above": hash_above}
     encoder, label = _read_schema(schema, label, features, positive=positive, **learned)
+    features = None if features is None else list(map(str, features))
+    unit, max_rows = state_unit(unit, max_rows, label, encoder.names if encoder else features or (), schema)
+    frame = as_frame(frame)
+    owners = None if unit is None else frame[present([unit], frame.columns)[0]]
     if schema is not None and encoder is not None:
-        frame = as_frame(frame)
         present([label, *encoder.names], frame.columns)
         before(len(encoder.names))
         y, labelled = schema.labels(frame[label])
-        return encoder, frame.loc[labelled, encoder.names], y, label
-    x, y = take_label(frame, label, positive)
+        rows = unit_rows(None if owners is None else owners[labelled], max_rows, schema.one_row_per_person)
+        return encoder, frame.loc[labelled, encoder.names], y, label, rows
+    x, y = take_label(frame if unit is None else frame.drop(columns=unit), label, positive)
     x = x if features is None else x[present(features, x.columns)]
     if x.empty:
         raise DataError("there are no records to aggregate")
     before(x.shape[1])
-    return FrameEncoder.fit(x, binning or "deciles", categorical, hashed, hash_above), x, y, label
+    encoder = FrameEncoder.fit(x, binning or "deciles", categorical, hashed, hash_above)
+    return encoder, x, y, label, unit_rows(owners, max_rows)
 
 
 def _read_schema(
@@ -325,12 +329,9 @@ def table_keys(names: Sequence[str], pairs: Pairs) -> list[Key]:
 
 
 def start_tally(
-    encoder: FrameEncoder,
-    pairs: Pairs,
-    cross_buckets: int | None = None,
-    records: int = 0,
+    encoder: FrameEncoder, pairs: Pairs, cross_buckets: int | None = None, records: int = 0,
     before_counting: Check = within_memory,
-) -> Tally:
+) -> Tally:  # fmt: skip
     """An empty tally of all single features and these pairs, after `before_counting` has accepted the work."""
     sizes = encoder.sizes
     if cross_buckets is not None and cross_buckets < 1:

@@ -17,7 +17,8 @@ Key = TypeVar("Key", bound=Hashable)
 TOTALS = "totals"
 SPLITS = ("uniform", "cells")
 # Change of counts and label sums of one table by one record more or less, or by one label exchanged: L1, squared L2.
-CHANGES = {"record": (2, 2), "label": (1, 1)}
+# That of a unit's records is this many times larger, all of them in one cell at worst.
+CHANGES = {"record": (2, 2), "unit": (2, 2), "label": (1, 1)}
 
 
 def budget_shares(cells: Mapping[Key, int], split: str = "uniform") -> dict[Key | str, float]:
@@ -32,19 +33,22 @@ def budget_shares(cells: Mapping[Key, int], split: str = "uniform") -> dict[Key 
 
 def mechanisms(
     cells: Mapping[Key, int], mechanism: str, epsilon: float, delta: float | None, split: str = "uniform",
-    adjacency: str = "record",
+    adjacency: str = "record", max_rows: int = 1,
 ) -> dict[Key | str, Mechanism]:  # fmt: skip
-    """{table, …, TOTALS: mechanism} of a release of all tables that guarantees (ε, δ) as a whole."""
+    """{table, …, TOTALS: mechanism} of a release of all tables that guarantees (ε, δ) as a whole.
+
+    `max_rows` records, or labels, are those of one neighbour.
+    """
     epsilon, delta = check_promise(epsilon, delta, mechanism)
     if adjacency not in CHANGES:
         raise ConfigError(f"adjacency: {adjacency!r} is not known; use {' or '.join(CHANGES)}")
     (l1, l2_squared), fractions = CHANGES[adjacency], budget_shares(cells, split)
     if mechanism.endswith("laplace"):
-        return {k: Mechanism(mechanism, l1 / (epsilon * fraction)) for k, fraction in fractions.items()}
+        return {k: Mechanism(mechanism, max_rows * l1 / (epsilon * fraction)) for k, fraction in fractions.items()}
     ratios = 1 / np.sqrt(list(fractions.values()))
     if mechanism == "gaussian":
-        scales = math.sqrt(l2_squared) * analytic_gaussian_scale(1, epsilon, delta) * ratios
-    else:  # of each table so many numbers change, by 1 each
+        scales = max_rows * math.sqrt(l2_squared) * analytic_gaussian_scale(1, epsilon, delta) * ratios
+    else:  # of each table so many numbers change, by `max_rows` each
         repeated = np.repeat(ratios, l2_squared)
-        scales = discrete_gaussian_scales(repeated, np.ones(len(repeated), int), epsilon, delta)[::l2_squared]
+        scales = discrete_gaussian_scales(repeated, np.full(len(repeated), max_rows), epsilon, delta)[::l2_squared]
     return {k: Mechanism(mechanism, float(scale)) for k, scale in zip(fractions, scales, strict=True)}

@@ -2,6 +2,7 @@
 
 import functools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,7 +15,7 @@ from agglearn.encoding.columns import as_text, present
 from agglearn.encoding.frame import fit_column
 from agglearn.encoding.labels import binary_label, require_label
 from agglearn.errors import ConfigError, DataError
-from agglearn.observations import ContingencyTables
+from agglearn.observations import ContingencyTables, Unit
 from agglearn.observations.counting import Tally
 from agglearn.observations.tables import Pairs, select_features, start_tally
 
@@ -27,20 +28,11 @@ WHOLE = ("tinyint", "smallint", "int", "bigint")
 
 
 def aggregate(
-    dataframe: "DataFrame",
-    label: str | None = None,
-    features: Iterable[str] | None = None,
-    pairs: Pairs = "all",
-    *,
-    schema: Schema | None = None,
-    binning: str | Binning | None = None,
-    categorical: Iterable[str] = (),
-    positive: object = None,
-    hashed: Mapping[str, int] | None = None,
-    hash_above: tuple[int, int] | None = None,
-    cross_buckets: int | None = None,
-    encoder: FrameEncoder | None = None,
-) -> ContingencyTables:
+    dataframe: "DataFrame", label: str | None = None, features: Iterable[str] | None = None, pairs: Pairs = "all", *,
+    schema: Schema | None = None, binning: str | Binning | None = None, categorical: Iterable[str] = (),
+    positive: object = None, hashed: Mapping[str, int] | None = None, hash_above: tuple[int, int] | None = None,
+    cross_buckets: int | None = None, encoder: FrameEncoder | None = None,
+) -> ContingencyTables:  # fmt: skip
     """Return the contingency tables of any number of records. The driver holds the occupied cells of all tables.
 
     Raises DataError as `ContingencyTables.from_records`, and ConfigError where a schema or an encoder decides a
@@ -57,6 +49,10 @@ def aggregate(
     learned = {"binning": binning, "categorical": categorical, "hashed": hashed, "hash_above": hash_above}
     if schema is not None:
         schema.refuse(label, positive=positive, encoder=encoder, **learned)
+        if schema.unit is not None:
+            raise ConfigError(
+                f"unit: Spark does not count the records of each {schema.unit!r}; aggregate on one machine"
+            )
         label, encoder = schema.label, schema.encoder
     elif encoder is not None and (declared := [name for name, value in learned.items() if value]):
         raise ConfigError(f"{declared[0]}: the encoder declares it; leave it out")
@@ -80,7 +76,8 @@ def aggregate(
     cells, left_out = collect(counts, tally)
     if schema is not None:
         schema.check_labels(tally.positives, tally.total, tally.total + left_out)
-    return ContingencyTables.from_counts(encoder, cells, tally, label)
+    tables = ContingencyTables.from_counts(encoder, cells, tally, label)
+    return replace(tables, unit=Unit() if schema and schema.one_row_per_person else None)
 
 
 def fit_encoder(

@@ -47,14 +47,14 @@ class Classification(Task[HeldOutRows]):
       are left out, or hashed into `buckets` where that is given and not 0. The log names them).
     * tables: `pairs`, `gaussian_noise` (σ of seeded noise, or `noise_share`, σ per training record), `encode_noisy`
       ({above, modalities}: features with more values are encoded from noisy tables), `split`, `adjacency`,
-      `postprocessing` (see `release_tables`).
+      `postprocessing` (see `release_tables`), `max_rows` (of each unit, for data sets that name one, or `auto`).
     * label sums: `features` (`onehot`, `quadratic`, `scaled`), `ranges` (`FeatureMap.fit`), `calibration`,
       `sensitivity`.
     * counted bags: `bag_size`. Halves: `of` (`tables`, `label_sums`) and the parameters of these.
     * tables, label sums and counted bags: `epsilon` (a release's noise, drawn by the seed, none without it), `delta`
       (default 1/(10 N)), `mechanism`.
 
-    A stored data set has `rows`, the size of a random subset. With `encoding: {target: …}` or `{vocabulary: …}` of its
+    A stored data set has `rows`, the size of a random subset (of units, where its entry names one). With `encoding: {target: …}` or `{vocabulary: …}` of its
     entry, the encoding is fitted to training rows of its own. Tables of a `PublishedTables` data set are the published
     ones. Its records are its training rows.
     """
@@ -62,7 +62,7 @@ class Classification(Task[HeldOutRows]):
     OBSERVATIONS: ClassVar = (
         (PublishedTables, ContingencyTables, keys.NoKeys, keys.PublishedTableKeys),
         (PublishedTables, Records, keys.NoKeys, keys.RecordKeys),
-        (Dataset, ContingencyTables, keys.RowKeys, keys.TableKeys),
+        (Dataset, ContingencyTables, keys.RowKeys, keys.UnitTableKeys),
         (Dataset, CountedBags, keys.RowKeys, keys.CountedBagKeys),
         (Dataset, Halves, keys.RowKeys, keys.TableHalvesKeys),
         (Dataset, Halves, keys.RowKeys, keys.LabelSumHalvesKeys),
@@ -86,8 +86,9 @@ class Classification(Task[HeldOutRows]):
             return tables, test
         encoder, mask = _encoder_of(inputs, frame, y, params, seed)
         frame, y = frame[mask].reset_index(drop=True), y[mask]
-        label = inputs.entry.get("label", {}).get("column", "label")
-        return OBSERVERS[kind](TrainingRows(inputs, encoder, frame[encoder.names], y, label), params, seed), test
+        label, unit = inputs.entry.get("label", {}).get("column", "label"), inputs.entry.get("unit")
+        rows = TrainingRows(inputs, encoder, frame[encoder.names], y, label, frame[unit] if unit else None)
+        return OBSERVERS[kind](rows, params, seed), test
 
     def overlap(self, inputs: TaskInput) -> float:
         return split_overlap(inputs)

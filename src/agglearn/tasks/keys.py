@@ -59,12 +59,16 @@ class TableKeys(RecordKeys, NoiseKeys, total=False):
     noise_share: NonNegative
     encode_noisy: NoisyEncodingKeys
     split: Literal["uniform", "cells"]
-    adjacency: Literal["record", "label"]
+    adjacency: Literal["record", "unit", "label"]
     postprocessing: Literal["none", "clip", "project"]
 
 
 class PublishedTableKeys(TypedDict, total=False):
     cross_buckets: Count
+
+
+class UnitTableKeys(TableKeys, total=False):
+    max_rows: Count | Literal["auto"]
 
 
 class LabelSumKeys(EncodedKeys, NoiseKeys, total=False):

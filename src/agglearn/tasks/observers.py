@@ -17,6 +17,7 @@ from agglearn.observations.gaussian_noise import with_gaussian_noise
 from agglearn.observations.halves import toss_coins
 from agglearn.observations.noisy_encoding import tables_with_noisy_encoding
 from agglearn.observations.release import release_bag_counts
+from agglearn.observations.units import unit_rows
 from agglearn.privacy import draw_seeded
 from agglearn.seeds import derive_generator, derive_seed
 from agglearn.tasks.base import TaskInput
@@ -32,6 +33,7 @@ class TrainingRows:
     frame: pd.DataFrame
     y: np.ndarray
     label: str
+    owners: pd.Series | None = None  # whose each row is
 
     def take(self, rows: np.ndarray) -> Self:
         return replace(self, frame=self.frame.iloc[rows].reset_index(drop=True), y=self.y[rows])
@@ -49,7 +51,11 @@ def _tables(rows: TrainingRows, params: dict, seed: int | str) -> ContingencyTab
     if noisy := params.get("encode_noisy"):
         limits = noisy["above"], noisy["modalities"]
         return tables_with_noisy_encoding(encoder, codes, y, sigma, noise_seed, *limits, rows.label, pairs)
-    tables = ContingencyTables.from_codes(encoder, codes, y, rows.label, pairs, params.get("cross_buckets"))
+    if (max_rows := params.get("max_rows")) and rows.owners is None:
+        raise ConfigError(f"observe: max_rows needs a data set whose entry names a unit; {name} has none")
+    options = rows.label, pairs, params.get("cross_buckets")
+    make = lambda counted: ContingencyTables.from_codes(encoder, codes[counted], y[counted], *options)  # noqa: E731
+    tables = unit_rows(rows.owners, max_rows).count(make)
     if release := _release(rows, params, seed, "split", "adjacency", "postprocessing"):
         if sigma:
             raise ConfigError("observe: epsilon and the size of the noise are both given; give one")
@@ -121,6 +127,7 @@ def fit_encoder(
     """The encoder, and a mask of the training rows to learn from: those that it was not fitted to."""
     entry, mask = inputs.entry, np.ones(len(frame), dtype=bool)
     binning = params.get("binning") or entry.get("binning", "deciles")
+    frame = frame.drop(columns=entry.get("unit", []))
     features = entry.get("features", {})
     hashed = params.get("hashed") or features.get("hashed")
     encoder = FrameEncoder.fit(frame, binning, features.get("categorical", []), hashed)

@@ -332,6 +332,7 @@ class Dataset(Model):
     features: Features = key()
     split: Part | Split = key("random share for the test, or a mapping")
     split_like: str = key("data set whose random parts are taken, for comparisons on the same rows")
+    unit: str = key("column that tells whose a record is, no feature; a random split keeps its records together")
     encoding: Annotated[dict[Literal["target", "vocabulary"], Encoding], Len(0, 1)] = key(ENCODING)
     binning: Literal["deciles", "width"] = key("default for numeric columns")
 

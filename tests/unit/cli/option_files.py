@@ -19,6 +19,7 @@ from agglearn_workflow.plan import Plan
 
 SCHEMA = """
 reviewed: true
+one_row_per_person: true
 label: {column: y, positive: 'yes', negative: 'no'}
 features:
   age: {edges: [30, 50], missing: false}

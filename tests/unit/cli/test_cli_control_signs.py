@@ -7,6 +7,7 @@ from cli_calls import run
 CLEAR, RED, BACKWARDS, BELL = "\x1b[2J", "\x9b31m", "\u202e", "\x07"
 NAMES = {"n": f"a{CLEAR}", "code": f"b{RED}_id", "text": f"c{BACKWARDS}", "late": f"d{BELL}"}
 SCHEMA = """reviewed: true
+one_row_per_person: true
 label: {{column: y, positive: '1', negative: '0'}}
 features: {{"{name}": {{values: [p]}}}}
 """

@@ -101,7 +101,8 @@ def of_curve(out: Path, said: str) -> dict:
 def of_schema(out: Path, said: str) -> dict:
     schema = yaml.safe_load(out.read_text() if out.exists() else said)
     features = {f"feature {k}": v for k, v in schema["features"].items()}
-    return features | {f"label {k}": v for k, v in schema["label"].items()} | {"to a file": out.exists()}
+    whose = {k: schema.get(k) for k in ("unit", "max_rows")}
+    return features | whose | {f"label {k}": v for k, v in schema["label"].items()} | {"to a file": out.exists()}
 
 
 def of_words(out: Path, said: str) -> dict:
@@ -169,6 +170,8 @@ ROWS = {
     "aggregate --hash": Row(A, A + " --hash job:2", {"feature job"}),
     "aggregate --hash-above": Row(A, A + " --hash-above 20:7", {"feature page"}),
     "aggregate --memory": Row(A, A + " --memory 1e-6", set(), status=(0, 1)),
+    "aggregate --unit": Row(A, A + " --unit page --max-rows 1", {"records", "positives", "feature page", "pairs"}),
+    "aggregate --max-rows": Row(A + " --unit page --max-rows 1", A + " --unit page --max-rows 2", {"records", "positives"}),
     "aggregate --missing": Row(A, A + " --missing ?", {"feature job", "reading missing"}),
     "aggregate --separator": Row(A, A.replace("data.csv", "semicolons.csv") + " --separator ;", {"reading separator"}),
     "aggregate --force": forced(A, A.replace("data", "half"), of_tables),
@@ -178,6 +181,8 @@ ROWS = {
     "private --mechanism": Row(P, P + " --mechanism discrete_gaussian", {"mechanism", "scale", "exact counts"}, of_release),
     "private --split": Row(P, P + " --split cells", {"scale", "scales differ"}, of_release),
     "private --adjacency": Row(P, P + " --adjacency label", {"adjacency", "scale", "exact counts", "below zero"}, of_release),
+    "private --unit": Row(P, P + " --unit page", set(), of_release, (0, 2)),
+    "private --max-rows": Row(P, P + " --max-rows 2", set(), of_release, (0, 2)),
     "private --accept-learned-schema": Row(
         P.replace("declared", "tables"), P.replace("declared", "tables") + " --accept-learned-schema", {"features", "private"},
         of_release, (2, 0), P,
@@ -225,6 +230,8 @@ ROWS = {
     "schema data": Row(S, S.replace("data", "dashes"), {"feature job"}, of_schema),
     "schema --label": Row(S, S + " --label y", {"label column", "feature y"}, of_schema),
     "schema --positive": Row(S + " --label y --positive yes", S + " --label y --positive no", {"label positive", "label negative"}, of_schema),
+    "schema --unit": Row(S, S + " --unit home", {"feature home", "unit", "max_rows"}, of_schema),
+    "schema --max-rows": Row(S + " --unit home", S + " --unit home --max-rows 2", {"max_rows"}, of_schema),
     "schema --categorical": Row(S, S + " --categorical zone", {"feature zone"}, of_schema),
     "schema --missing": Row(S, S + " --missing ?", {"feature job"}, of_schema),
     "schema --separator": Row(S, S.replace("data", "semicolons") + " --separator ;", set(), of_schema),

@@ -17,6 +17,7 @@ EXTRAS = ("workflow", "networks", "privacy", "generic")
 RECORDS = "\n".join(["x,z,y", *(f"{i % 7},{'abc'[i % 3]},{int(i % 7 > 2)}" for i in range(200))]) + "\n"
 SCHEMA = """
 reviewed: true
+one_row_per_person: true
 label: {column: y, positive: 1, negative: 0}
 features: {x: {edges: [2, 4]}, z: {values: [a, b, c]}}
 """

@@ -36,7 +36,8 @@ FLOWS = observations.FlowCounts(
     np.array([[4.0, 3.0, 1.0], [2.0, np.nan, 5.0]]), np.arange(9.0).reshape(1, 3, 3), noise="poisson", rate=0.5,
     scale=3.0, population_size=9.0, context={"wind": np.array([1.0, -2.0])}, privacy=NOISE,
 )  # fmt: skip
-TABLES = dataclasses.replace(observations.ContingencyTables.from_records(FRAME, "y"), noise=NOISE)
+UNIT = observations.Unit("who", 3, (2, 5), {2: ENCODER})
+TABLES = dataclasses.replace(observations.ContingencyTables.from_records(FRAME, "y"), noise=NOISE, unit=UNIT)
 MAPPED = FeatureMap.fit("quadratic", ENCODER, X)
 SUMS = dataclasses.replace(
     observations.LabelSums.from_map(MAPPED, X, Y, weights=1 + np.arange(23.0) / 7, label="bought"), noise=NOISE

@@ -85,6 +85,7 @@ def compare(release, neighbours, draw: ZeroDraw, folder: Path, epsilon: float = 
 
 SCHEMA = Schema.parse("""
 reviewed: true
+one_row_per_person: true
 label: {column: y, positive: 1, negative: 0}
 features:
   listed: {values: [1, 2, 2.5, 'True', 'False', 2020-01-02, a], missing: true}
@@ -167,7 +168,7 @@ def test_a_label_of_any_type_changes_that_of_no_other_record(labels, intruder, d
 def test_the_attack_by_one_text_among_floats():
     """At ε = .1 one text turned 103 counts: they are 1 apart, as promised."""
     schema = Schema.parse(
-        "{reviewed: true, label: {column: y, positive: 1, negative: 0}, features: {x: {values: [1, 2]}}}"
+        "{reviewed: true, one_row_per_person: true, label: {column: y, positive: 1, negative: 0}, features: {x: {values: [1, 2]}}}"
     )
     floats = pd.DataFrame({"x": [1.0, 2.0] * 51, "y": [0, 1] * 51})
     text = pd.concat([floats, pd.DataFrame({"x": ["z"], "y": [0]})], ignore_index=True)

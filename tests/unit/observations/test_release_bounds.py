@@ -12,7 +12,7 @@ from agglearn.observations import ContingencyTables, CountedBags, FlowCounts, Ha
 from agglearn.observations.release import release_bag_counts, release_flow_counts
 from agglearn.privacy import Mechanism, calibrate, draw_seeded
 
-SCHEMA = "{{reviewed: true, label: {{column: y, positive: 1, negative: 0}}, features: {{x: {{values: [{}]}}}}}}"
+SCHEMA = "{{reviewed: true, one_row_per_person: true, label: {{column: y, positive: 1, negative: 0}}, features: {{x: {{values: [{}]}}}}}}"
 RECORDS = pd.DataFrame({"x": [1, 2, 3, 1, 2, 1], "y": [1, 0, 1, 0, 1, 0]})
 TABLES = ContingencyTables.from_records(RECORDS, schema=Schema.parse(SCHEMA.format("1, 2, 3")))
 NARROW = LabelSums.from_records(np.array([[0.5, 1.0], [0.25, 0.0]]), [1, 0], bounds=(0, 1))

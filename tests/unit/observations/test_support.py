@@ -23,6 +23,7 @@ from agglearn.observations.release import release_bag_counts, release_flow_count
 
 SCHEMA = Schema.parse("""
 reviewed: true
+one_row_per_person: true
 label: {column: y, positive: 'yes', negative: 'no'}
 features:
   age: {edges: [30, 45.5, 60], missing: false}
