@@ -11,6 +11,7 @@ from agglearn.observations.noisy_encoding import tables_with_noisy_encoding
 from agglearn.observations.records import Records
 from agglearn.observations.table import Table
 from agglearn.observations.tables import ContingencyTables
+from agglearn.observations.thresholds import fill_hidden, hide_cells
 
 __all__ = [
     "Bags",
@@ -25,6 +26,8 @@ __all__ = [
     "Observation",
     "Records",
     "Table",
+    "fill_hidden",
+    "hide_cells",
     "tables_with_noisy_encoding",
     "with_gaussian_noise",
 ]
