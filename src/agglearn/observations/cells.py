@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from agglearn.encoding import BinnedEncoder, CategoricalEncoder, FrameEncoder, Schema
-from agglearn.encoding.columns import as_frame, as_text, first_repeated, present
+from agglearn.encoding.columns import as_frame, as_text, first_repeated, present, spell
 from agglearn.encoding.levels import MISSING, OTHER
 from agglearn.errors import ConfigError, DataError, TablesDisagree
 from agglearn.observations.base import NoiseSpec
@@ -26,14 +26,16 @@ from agglearn.text import list_some
 
 Frames = pd.DataFrame | Iterable[pd.DataFrame] | Mapping[str, pd.DataFrame]
 INTERVAL = re.compile(r"\((\S+), (\S+)\]")  # the name of a bin
+FACTOR = 2.0  # by which a table may lack records, or have too many
 DEVIATIONS = 5  # standard deviations of the noise by which sums of tables may differ
 UNKNOWN = "the publisher stated {}, and no guarantee is known"
 Repeated = Literal["refuse", "sum", "mean"]
 
 
 class Cells(NamedTuple):
-    """Cells of one table: names of its features, (m, features) values as text, counts and label sums (NaN: hidden)."""
+    """Cells of one table: all features, its own, (m, features) values as text, counts and label sums (NaN: hidden)."""
 
+    columns: tuple[str, ...]
     names: tuple[str, ...]
     values: np.ndarray
     counts: np.ndarray
@@ -70,6 +72,9 @@ def split_tables(frame: pd.DataFrame, count: str, label_sum: str) -> Iterator[Ce
     """Cells of a frame by table. A row belongs to the table of the columns that are not empty in it."""
     frame = as_frame(frame)
     numbers = [_numbers(frame, name) for name in present([count, label_sum], frame.columns)]
+    if {"feature_1_id", "feature_1_value"} <= set(frame.columns):
+        yield from _published(frame, numbers)
+        return
     names = [c for c in frame.columns if c not in (count, label_sum)]
     if not names:
         raise DataError(f"no column besides {count!r} and {label_sum!r}: which cells are these?")
@@ -82,7 +87,17 @@ def split_tables(frame: pd.DataFrame, count: str, label_sum: str) -> Iterator[Ce
             raise DataError(
                 f"row {rows[0] + 1}: is grouped by {len(features)} features ({list_some(features)}); {advice}"
             )
-        yield Cells(features, texts[rows][:, grouped], *(n[rows] for n in numbers))
+        yield Cells(tuple(names), features, texts[rows][:, grouped], *(n[rows] for n in numbers))
+
+
+def _published(frame: pd.DataFrame, numbers: Sequence[np.ndarray]) -> Iterator[Cells]:
+    """Cells in the layout of the AdKDD'21 challenge: feature_1_id, feature_1_value, …. Feature 3 is `hash_3`."""
+    ids = [name for name in ("feature_1_id", "feature_2_id") if name in frame.columns]
+    values = np.column_stack([as_text(frame[name.replace("id", "value")]).to_numpy(object) for name in ids])
+    names = ("hash_" + frame[ids].map(spell)).to_numpy(object)
+    columns, tables = tuple(dict.fromkeys(names.ravel())), pd.DataFrame(names).groupby(list(range(len(ids)))).indices
+    for features, rows in ((k if isinstance(k, tuple) else (k,), rows) for k, rows in tables.items()):
+        yield Cells(columns, features, values[rows], *(n[rows] for n in numbers))
 
 
 def _numbers(frame: pd.DataFrame, name: str) -> np.ndarray:
@@ -97,12 +112,12 @@ def _numbers(frame: pd.DataFrame, name: str) -> np.ndarray:
 
 
 def learn_encoder(cells: Sequence[Cells]) -> FrameEncoder:
-    """An encoder of the values that occur, features in the order in which they come first."""
-    values: dict[str, set[str]] = {}
+    """An encoder of the values that occur, features in the order of the columns."""
+    values: dict[str, set[str]] = {name: set() for table in cells for name in table.columns}
     for table in cells:
         for name, column in zip(table.names, table.values.T, strict=True):
-            values.setdefault(name, set()).update(column)
-    return FrameEncoder(tuple(_feature(name, found) for name, found in values.items()))
+            values[name].update(column)
+    return FrameEncoder(tuple(_feature(name, found) for name, found in values.items() if found))
 
 
 def _feature(name: str, values: set[str]) -> BinnedEncoder | CategoricalEncoder:
@@ -185,7 +200,7 @@ class CellReader:
             )
         if np.isnan(sums).any():
             raise DataError(f"{title}: a cell has a count of {counts[np.isnan(sums)][0]:g} and no label sum; give both")
-        if table.names and (counts < threshold).any():
+        if threshold and table.names and (counts < threshold).any():
             low = counts[counts < threshold][0]
             raise DataError(
                 f"{title}: a count of {low:g} stands below the threshold of {threshold:g}; state the right one"
@@ -210,7 +225,9 @@ class CellReader:
             raise DataError(f"{cell} stands {times.max()} times; {advice}")
         if self.repeated == "sum":
             return Table(shape, *sum_cells(cells, counts, sums)), float(times.mean())
-        means = (np.bincount(index, values) / times for values in (counts, sums))
+        means = [np.bincount(index, values) / times for values in (counts, sums)]
+        if self.noise is None or not self.noise.scale:
+            means = list(map(np.round, means))
         return Table(shape, distinct, *means), float((1 / times).mean())
 
 
@@ -224,20 +241,20 @@ def scaled_noise(noise: NoiseSpec, names: Mapping[Key, str], factors: Mapping[Ke
 
 def find_totals(tables: Mapping[Key, Table], noise: NoiseSpec | None) -> tuple[float, float]:
     """Records and positives: of the row of totals, else of the fullest table, with noise the mean by precision."""
+    noisy = noise is not None and noise.scale > 0
     if () in tables:
-        return possible_totals(tables[()].counts[0], tables[()].label_sums[0]) if noise else _first(tables[()])
+        total, positives = float(tables[()].counts[0]), float(tables[()].label_sums[0])
+        return possible_totals(total, positives) if noisy else (total, positives)
     sums = np.array([(t.counts.sum(), t.label_sums.sum()) for t in tables.values()])
-    if noise and noise.scale and not noise.threshold:
+    if noise is not None and noisy and not noise.threshold:
         return possible_totals(*np.average(sums, axis=0, weights=[1 / len(t.cells) for t in tables.values()]))
     total, positives = sums[np.argmax(sums[:, 0])]
     return float(total), float(positives)
 
 
-def _first(totals: Table) -> tuple[float, float]:
-    return float(totals.counts[0]), float(totals.label_sums[0])
-
-
-def agree(tables: Mapping[Key, Table], noise: NoiseSpec | None, totals: tuple[float, float]) -> dict[Key, Table]:
+def agree(
+    names: Mapping[Key, str], tables: Mapping[Key, Table], noise: NoiseSpec | None, totals: tuple[float, float]
+) -> dict[Key, Table]:
     """Tables scaled to the same total, each label by itself, where they do not hold all records or too many.
 
     Hidden cells have room for what a table lacks. Sums of noisy tables may differ by the noise.
@@ -245,7 +262,7 @@ def agree(tables: Mapping[Key, Table], noise: NoiseSpec | None, totals: tuple[fl
     agreed, scaled = {}, 0
     total, positives = totals
     for key, table in tables.items():
-        room = (math.prod(table.shape) - len(table.cells)) * (noise.threshold if noise else 0.0)
+        room = (math.prod(table.shape) - len(table.cells)) * (math.ceil(noise.threshold) - 1 if noise else 0)
         slack = 1e-9 * total
         if noise and noise.scale:
             slack = DEVIATIONS * math.sqrt(2 * len(table.cells) * Mechanism(noise.mechanism, noise.scale).variance)
@@ -255,10 +272,15 @@ def agree(tables: Mapping[Key, Table], noise: NoiseSpec | None, totals: tuple[fl
         if not short and not over and (room or abs(c - positives) <= slack):
             continue
         scaled += 1
+        if not 1 / FACTOR < (d + room / 2) / max(total, 1.0) < FACTOR:
+            most = f" and at most {room:,.0f} more in hidden cells" if room else ""
+            raise DataError(
+                f"table {names[key]}: {d:,.0f} records{most}, where all tables have {total:,.0f}; leave it out"
+            )
         factor = total / d if over else (total - room) / d if short else 1.0
         ones, zeros = (factor, factor) if room else (positives / max(c, 1.0), (total - positives) / max(d - c, 1.0))
         sums, rest = ones * table.label_sums, zeros * (table.counts - table.label_sums)
-        if noise is None:
+        if noise is None or not noise.scale:
             sums, rest = np.floor(sums + 1e-9), np.floor(rest + 1e-9)  # whole, and no more than the totals
         agreed[key] = replace(table, counts=sums + rest, label_sums=sums)
     if scaled:
@@ -290,8 +312,8 @@ def read_tables(
     tables, factors = CellReader(encoder, noise, repeated).tables(cells)
     total, positives = find_totals(tables, noise)
     names = {key: " × ".join(encoder.names[i] for i in key) or TOTALS for key in factors}
-    agreed = agree({key: table for key, table in tables.items() if key}, noise, (total, positives))
-    if noise is None:
+    agreed = agree(names, {key: table for key, table in tables.items() if key}, noise, (total, positives))
+    if noise is None or not noise.scale:
         total, positives = int(total), int(positives)
         agreed = {key: _occupied(table) for key, table in agreed.items()}
     return encoder, total, positives, agreed, noise and scaled_noise(noise, names, factors)

@@ -46,7 +46,8 @@ class Classification(Task[HeldOutRows]):
       are left out, or hashed into `buckets` where that is given and not 0. The log names them).
     * tables: `pairs`, `gaussian_noise` (σ of seeded noise, or `noise_share`, σ per training record), `encode_noisy`
       ({above, modalities}: features with more values are encoded from noisy tables), `split`, `adjacency`,
-      `postprocessing` (see `release_tables`).
+      `postprocessing` (see `release_tables`), `threshold` (cells of fewer records are hidden), `hidden` (`censored`, or
+      `half` of the threshold put in their place).
     * label sums: `features` (`onehot`, `quadratic`, `scaled`), `ranges` (`FeatureMap.fit`), `calibration`,
       `sensitivity`.
     * counted bags: `bag_size`. Halves: `of` (`tables`, `label_sums`) and the parameters of these.
