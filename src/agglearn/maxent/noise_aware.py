@@ -78,8 +78,8 @@ class Hidden:
         scale = np.sqrt(rate + self.noise)
         z = (self.threshold - rate) / scale
         hazard = np.exp(-(z**2) / 2 - log_ndtr(z)) / math.sqrt(2 * math.pi)
-        share = rate / scale  # of the shift that is the count's, not the noise's
-        return np.maximum(rate - share * hazard, 0), np.clip(1 - share / scale * hazard * (z + hazard), 0, 1)
+        ratio = rate / scale  # of the shift that is the count's, not the noise's
+        return np.maximum(rate - ratio * hazard, 0), np.clip(1 - ratio / scale * hazard * (z + hazard), 0, 1)
 
 
 def log_poisson_cdf(k: int, rate: np.ndarray) -> np.ndarray:

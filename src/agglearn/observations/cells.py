@@ -56,8 +56,8 @@ def parse_noise(text: str | None, threshold: float = 0.0) -> NoiseSpec | None:
         scale = float(size or (0 if mechanism == "none" else "nan"))
     except ValueError:
         scale = math.nan
-    known = not colon if mechanism == "none" else mechanism in MECHANISMS and 0 < scale < math.inf
-    if not known:
+    valid = not colon if mechanism == "none" else mechanism in MECHANISMS and 0 < scale < math.inf
+    if not valid:
         raise ConfigError(f"noise: {text!r:.40} is not known; write none, gaussian:20 (σ), or laplace:5 (scale)")
     if not scale and not threshold:
         return None
@@ -117,7 +117,7 @@ def learn_encoder(cells: Sequence[Cells]) -> FrameEncoder:
     for table in cells:
         for name, column in zip(table.names, table.values.T, strict=True):
             values[name].update(column)
-    return FrameEncoder(tuple(_feature(name, found) for name, found in values.items() if found))
+    return FrameEncoder(tuple(_feature(name, v) for name, v in values.items() if v))
 
 
 def _feature(name: str, values: set[str]) -> BinnedEncoder | CategoricalEncoder:
@@ -160,18 +160,18 @@ class CellReader:
 
         The totals are the table (), of one cell.
         """
-        parts: dict[Key, list[tuple[np.ndarray, np.ndarray, np.ndarray]]] = {}
+        columns_of: dict[Key, list[tuple[np.ndarray, np.ndarray, np.ndarray]]] = {}
         for table in cells:
             key, flat = self._place(table)
-            seen = ~np.isnan(table.counts)
+            shown = ~np.isnan(table.counts)
             title = self._title(key)
-            self._check(title, table, seen)
-            parts.setdefault(key, []).append((flat[seen], table.counts[seen], table.label_sums[seen]))
-        found, factors = {}, {}
-        for key in sorted(parts, key=lambda key: (len(key), key)):
-            merged = tuple(map(np.concatenate, zip(*parts[key], strict=True)))
-            found[key], factors[key] = self._merge(key, *merged)
-        return found, factors
+            self._check(title, table, shown)
+            columns_of.setdefault(key, []).append((flat[shown], table.counts[shown], table.label_sums[shown]))
+        tables, factors = {}, {}
+        for key in sorted(columns_of, key=lambda key: (len(key), key)):
+            merged = tuple(map(np.concatenate, zip(*columns_of[key], strict=True)))
+            tables[key], factors[key] = self._merge(key, *merged)
+        return tables, factors
 
     def _place(self, table: Cells) -> tuple[Key, np.ndarray]:
         """Features of a table by position, and the flat cell of each row."""
@@ -191,12 +191,12 @@ class CellReader:
     def _title(self, key: Key) -> str:
         return "table " + " × ".join(repr(self.encoder.names[i]) for i in key) if key else "the row of totals"
 
-    def _check(self, title: str, table: Cells, seen: np.ndarray) -> None:
-        counts, sums = table.counts[seen], table.label_sums[seen]
+    def _check(self, title: str, table: Cells, shown: np.ndarray) -> None:
+        counts, sums = table.counts[shown], table.label_sums[shown]
         threshold, exact = (0.0, True) if self.noise is None else (self.noise.threshold, not self.noise.scale)
-        if not threshold and not seen.all():
+        if not threshold and not shown.all():
             raise DataError(
-                f"{title}: {int((~seen).sum())} counts are empty; give the threshold below which they are hidden"
+                f"{title}: {int((~shown).sum())} counts are empty; give the threshold below which they are hidden"
             )
         if np.isnan(sums).any():
             raise DataError(f"{title}: a cell has a count of {counts[np.isnan(sums)][0]:g} and no label sum; give both")
@@ -262,23 +262,23 @@ def agree(
     agreed, scaled = {}, 0
     total, positives = totals
     for key, table in tables.items():
-        room = (math.prod(table.shape) - len(table.cells)) * (math.ceil(noise.threshold) - 1 if noise else 0)
+        capacity = (math.prod(table.shape) - len(table.cells)) * (math.ceil(noise.threshold) - 1 if noise else 0)
         slack = 1e-9 * total
         if noise and noise.scale:
             slack = DEVIATIONS * math.sqrt(2 * len(table.cells) * Mechanism(noise.mechanism, noise.scale).variance)
         d, c = float(table.counts.sum()), float(table.label_sums.sum())
-        short, over = total - d - room > slack, d - total > slack
+        short, over = total - d - capacity > slack, d - total > slack
         agreed[key] = table
-        if not short and not over and (room or abs(c - positives) <= slack):
+        if not short and not over and (capacity or abs(c - positives) <= slack):
             continue
         scaled += 1
-        if not 1 / FACTOR < (d + room / 2) / max(total, 1.0) < FACTOR:
-            most = f" and at most {room:,.0f} more in hidden cells" if room else ""
+        if not 1 / FACTOR < (d + capacity / 2) / max(total, 1.0) < FACTOR:
+            hidden = f" and at most {capacity:,.0f} more in hidden cells" if capacity else ""
             raise DataError(
-                f"table {names[key]}: {d:,.0f} records{most}, where all tables have {total:,.0f}; leave it out"
+                f"table {names[key]}: {d:,.0f} records{hidden}, where all tables have {total:,.0f}; leave it out"
             )
-        factor = total / d if over else (total - room) / d if short else 1.0
-        ones, zeros = (factor, factor) if room else (positives / max(c, 1.0), (total - positives) / max(d - c, 1.0))
+        factor = total / d if over else (total - capacity) / d if short else 1.0
+        ones, zeros = (factor, factor) if capacity else (positives / max(c, 1.0), (total - positives) / max(d - c, 1.0))
         sums, rest = ones * table.label_sums, zeros * (table.counts - table.label_sums)
         if noise is None or not noise.scale:
             sums, rest = np.floor(sums + 1e-9), np.floor(rest + 1e-9)  # whole, and no more than the totals
@@ -321,9 +321,9 @@ def read_tables(
 
 def _occupied(table: Table) -> Table:
     """An exact table as `Tally` counts it: whole numbers, no empty cells."""
-    seen = table.counts > 0
-    counts, sums = (values[seen].astype(np.int64) for values in (table.counts, table.label_sums))
-    return Table(table.shape, table.cells[seen], counts, sums)
+    shown = table.counts > 0
+    counts, sums = (values[shown].astype(np.int64) for values in (table.counts, table.label_sums))
+    return Table(table.shape, table.cells[shown], counts, sums)
 
 
 def _named_tables(name: str | None, frame: pd.DataFrame, count: str, label_sum: str) -> Iterator[Cells]:

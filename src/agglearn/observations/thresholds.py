@@ -21,8 +21,8 @@ def hide_cells(tables: ContingencyTables, threshold: float) -> ContingencyTables
     """
     shown = {}
     for key, t in tables.tables.items():
-        kept = t.counts >= threshold
-        shown[key] = Table(t.shape, t.cells[kept], t.counts[kept], t.label_sums[kept])
+        shown_cells = t.counts >= threshold
+        shown[key] = Table(t.shape, t.cells[shown_cells], t.counts[shown_cells], t.label_sums[shown_cells])
     return replace(tables, tables=shown, noise=parse_noise("none", threshold))
 
 
@@ -46,14 +46,14 @@ def fill_hidden(tables: ContingencyTables, count: float | None = None) -> Contin
         return tables
     largest, rate = math.ceil(tables.noise.threshold) - 1, tables.positives / tables.total
     filled: dict[Key, Table] = {}
-    shares = [np.full(n, 1 / n) for n in tables.encoder.sizes]  # of the records that have each value
+    fractions = [np.full(n, 1 / n) for n in tables.encoder.sizes]  # of the records that have each value
     for key in sorted(tables.tables, key=len):
         (d, c), hidden = tables.dense(*key), np.ones(tables.tables[key].shape, bool)
         hidden.flat[tables.tables[key].cells] = False
-        guess = tables.total * functools.reduce(np.multiply.outer, [shares[i] for i in key])
+        guess = tables.total * functools.reduce(np.multiply.outer, [fractions[i] for i in key])
         d[hidden] = np.minimum(guess, largest)[hidden] if count is None else count
         c[hidden] = d[hidden] * rate
         filled[key] = Table(d.shape, np.arange(d.size), d.ravel(), c.ravel())
         if len(key) == 1:
-            shares[key[0]] = np.maximum(d, 0) / max(np.maximum(d, 0).sum(), 1)
+            fractions[key[0]] = np.maximum(d, 0) / max(np.maximum(d, 0).sum(), 1)
     return replace(tables, tables={key: filled[key] for key in tables.tables})
