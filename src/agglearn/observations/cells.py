@@ -162,7 +162,7 @@ class CellReader:
         """
         columns_of: dict[Key, list[tuple[np.ndarray, np.ndarray, np.ndarray]]] = {}
         for table in cells:
-            key, flat = self._place(table)
+            key, flat = self._locate(table)
             shown = ~np.isnan(table.counts)
             title = self._title(key)
             self._check(title, table, shown)
@@ -173,7 +173,7 @@ class CellReader:
             tables[key], factors[key] = self._merge(key, *merged)
         return tables, factors
 
-    def _place(self, table: Cells) -> tuple[Key, np.ndarray]:
+    def _locate(self, table: Cells) -> tuple[Key, np.ndarray]:
         """Features of a table by position, and the flat cell of each row."""
         columns = {}
         for name, values in zip(table.names, table.values.T, strict=True):
