@@ -297,7 +297,9 @@ def read_tables(
         raise ConfigError(f"repeated: {repeated!r} is not known; use {', '.join(modes)}")
     if isinstance(frames, pd.DataFrame):
         frames = [frames]
-    named = frames.items() if isinstance(frames, Mapping) else ((None, frame) for frame in frames)
+    named: Iterable[tuple[str | None, pd.DataFrame]] = (
+        frames.items() if isinstance(frames, Mapping) else ((None, frame) for frame in frames)
+    )
     cells = [table for name, frame in named for table in _named_tables(name, frame, count, label_sum)]
     occurring = {name for table in cells for name in table.names}
     if not occurring:
