@@ -13,6 +13,7 @@ __all__ = [
     "PrivacyWarning",
     "RecordsLeftOut",
     "Stopped",
+    "TablesDisagree",
 ]
 
 
@@ -53,6 +54,10 @@ class GridEdge(UserWarning):
 
 class RecordsLeftOut(UserWarning):
     """Records have a label that a declared schema does not name."""
+
+
+class TablesDisagree(UserWarning):
+    """Tables of one population add up to different numbers of records, and were scaled to one total."""
 
 
 class PrivacyWarning(UserWarning):

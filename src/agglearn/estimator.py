@@ -112,7 +112,7 @@ class Estimator(Saved, BaseEstimator):
         if self.accounts_for_noise or not isinstance(noise, NoiseSpec):
             return None
         return (
-            f"{type(self).__name__} takes noisy {type(observation).__name__} ({noise.mechanism}, scale {noise.scale:.4g}) "
+            f"{type(self).__name__} takes noisy {type(observation).__name__} ({noise.summary}) "
             "for exact ones; use a learner that accounts for noise, such as NoiseAwareMaxEntClassifier for tables"
         )
 

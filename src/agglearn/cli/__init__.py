@@ -12,18 +12,20 @@ from types import ModuleType
 from typing import Any, NoReturn
 
 from agglearn import __version__
-from agglearn.cli import aggregate, compress, fit, predict, private, schema
+from agglearn.cli import aggregate, compress, fit, import_tables, predict, private, schema
 from agglearn.errors import AgglearnError, ConfigError
 from agglearn.text import visible
 
 COMMANDS = {
-    "aggregate": aggregate, "private": private, "fit": fit, "predict": predict, "compress": compress, "schema": schema,
+    "aggregate": aggregate, "import": import_tables, "private": private, "fit": fit, "predict": predict,
+    "compress": compress, "schema": schema,
 }  # fmt: skip
 GROUP = "agglearn.commands"  # entry points, by which the workflow adds its commands
 
 ABOUT = """Learn a classifier from contingency tables instead of records.
 
   agglearn aggregate data.csv --label y --out tables/     count records per feature and per pair of features
+  agglearn import cells.csv --threshold 50 --out tables/  read tables that somebody else made
   agglearn private tables/ --epsilon 1 --delta 1e-6 --out noisy/   add noise that protects single records
   agglearn fit tables/ --method maxent --out model/       learn from the counts alone
   agglearn predict model/ new.csv --out predictions.csv   probability of the label for new records

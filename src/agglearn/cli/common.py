@@ -19,6 +19,10 @@ def add_reading_options(command: argparse.ArgumentParser, missing: str, separato
         metavar="MARK",
         help=f"spelling of a missing value besides the empty field; may be repeated (default: {missing})",
     )
+    add_separator(command, separator)
+
+
+def add_separator(command: argparse.ArgumentParser, separator: str) -> None:
     command.add_argument(
         "--separator", metavar="S", help=f"between the fields of a CSV; tab for tabs (default: {separator})"
     )

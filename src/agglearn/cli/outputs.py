@@ -11,7 +11,8 @@ from pathlib import Path
 from agglearn.cli.common import READING
 from agglearn.errors import ConfigError
 
-TABLES = ("tables.json", "tables.parquet", READING)  # files of a folder, the last written first
+CELLS = "cells.parquet"
+TABLES = ("tables.json", "tables.parquet", READING, CELLS)  # files of a folder, the last written first
 MODEL = ("model.json", "model.npz", READING)
 STANDARD_OUTPUT = "-"
 
@@ -66,7 +67,7 @@ def folder_to_write(out: str, force: bool, files: Sequence[str]) -> Path:
     if path.is_dir() and any(path.iterdir()):
         if not force:
             raise ConfigError(f"{out}: already there; choose another --out, or --force to replace it")
-        if not any((path / name).is_file() for name in files if name != READING):
+        if not any((path / name).is_file() for name in files if name not in (READING, CELLS)):
             raise ConfigError(f"{out}: holds something else ({files[0]} is not in it); choose another --out")
     elif path.exists() and not path.is_dir():
         raise ConfigError(f"{out}: is a file; --out names a folder")

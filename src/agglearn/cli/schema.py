@@ -1,29 +1,36 @@
-"""`agglearn schema draft`: a schema to be reviewed, from records."""
+"""`agglearn schema`: a draft of a schema, to be reviewed, and the query that counts by it."""
 
 import argparse
 import sys
 
 from agglearn.cli.aggregate import parse_names
-from agglearn.cli.common import add_reading_options, separator_of, with_remedy
+from agglearn.cli.common import add_reading_options, separator_of, whole_seed, with_remedy
 from agglearn.cli.inputs import add_unit_options, input_file
 from agglearn.cli.outputs import text_output
 from agglearn.errors import ConfigError
 from agglearn.text import list_some
 
-HELP = "draft a schema that a private release needs"
+HELP = "draft a schema, or write the query that counts by it"
 ABOUT = """Write a draft of a schema: bins, categories and label values that a person declares. `agglearn private` calls a release
 private only if its tables were aggregated by a declared schema, since bins and categories that are learned from records
 reveal something about them.
+
+`schema query` writes the GROUP BY that a database or a clean room runs to count by a schema, for `agglearn import`.
 
 example:
   agglearn schema draft data.csv --label y --positive yes > schema.yaml
   (read and edit schema.yaml; set reviewed: true)
   agglearn aggregate data.csv --schema schema.yaml --out tables/
+  agglearn schema query schema.yaml --dialect bigquery --table shop.visits --threshold 50 > query.sql
 
 reads   one CSV or Parquet file, all of it.
 writes  YAML to OUT, or to standard output. It lists a value only if at least 20 records have it, rounds the edges of bins, hashes
         what looks like an identifier, and has `reviewed: false`. The draft itself is made from records: a person has to remove
         what must not be public.
+
+query   reads a schema and writes SQL: all features and pairs in one pass (GROUPING SETS). Tests of this package run it in DuckDB.
+        For spark, bigquery and snowflake SQLGlot (extra `sql`) translates it; that is parsed in tests, not run. Hashed columns
+        are refused: SQL has not the same hash. With --threshold, cells of fewer records are left out.
 
 A schema has four parts:
   reviewed: true
@@ -40,18 +47,39 @@ own, `other`. Records with a label that is neither positive nor negative are lef
 
 
 def add_options(command: argparse.ArgumentParser) -> None:
-    command.add_argument("action", choices=["draft"], help="draft: write a schema to be reviewed")
-    command.add_argument("data", help="CSV or Parquet file, one record per row")
+    command.add_argument(
+        "action", choices=["draft", "query"], help="draft: a schema to be reviewed; query: SQL of a schema"
+    )
+    command.add_argument("data", help="draft: CSV or Parquet file, one record per row; query: the schema")
     command.add_argument("--label", metavar="COLUMN", help="column to be predicted (default: left blank)")
     command.add_argument("--positive", metavar="VALUE", help="value of the label that counts as 1")
     add_unit_options(command)
     command.add_argument(
         "--categorical", action="append", metavar="A,B,…", help="columns whose numbers are names, not amounts"
     )
+    command.add_argument("--dialect", metavar="duckdb|spark|bigquery|snowflake", help="of the query (default: duckdb)")
+    command.add_argument("--threshold", type=whole_seed, metavar="N", help="query: least number of records of a cell")
+    command.add_argument("--table", metavar="NAME", help="query: table of the records (default: records)")
     add_reading_options(command, "none", "comma")
 
 
 def run(args: argparse.Namespace) -> None:
+    others = {
+        "draft": ("dialect", "threshold", "table"),
+        "query": ("label", "positive", "categorical", "missing", "separator"),
+    }
+    if unused := [name for name in others[args.action] if getattr(args, name) is not None]:
+        raise ConfigError(f"--{unused[0]}: is no option of `schema {args.action}`; leave it out")
+    if args.action == "query":
+        from agglearn.encoding import Schema
+        from agglearn.encoding.sql import write_query
+
+        query = write_query(
+            Schema.read(args.data), args.dialect or "duckdb", args.threshold or 0, args.table or "records"
+        )
+        with text_output(args.out, args.force, args.data) as write:
+            write(query)
+        return
     with text_output(args.out, args.force, args.data) as write, input_file(args.data) as data:
         write(draft_schema(args, data))
     print("a draft is made from records: read it, edit it, then set reviewed: true", file=sys.stderr)

@@ -1,10 +1,11 @@
 """Maximum entropy from noisy tables with latent true counts: EM cell by cell, after Sheldon and Dietterich 2011."""
 
+import math
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 import numpy as np
-from scipy.special import wrightomega
+from scipy.special import gammaln, log_ndtr, pdtr, wrightomega
 
 from agglearn.maxent.enumeration import Enumeration
 from agglearn.maxent.exact import ExactMaxEntClassifier
@@ -12,8 +13,9 @@ from agglearn.maxent.model import MaxEntClassifier, Pair
 from agglearn.maxent.pcd_step import SMALLEST_CURVATURE
 from agglearn.maxent.penalty import theta_penalty
 from agglearn.maxent.weight_index import WeightIndex
-from agglearn.observations import ContingencyTables
+from agglearn.observations import ContingencyTables, fill_hidden
 from agglearn.observations.consistency import noise_variances
+from agglearn.observations.thresholds import hidden_cells
 from agglearn.progress import track
 from agglearn.settings import Count, NonNegative
 
@@ -65,12 +67,55 @@ def variances(tables: ContingencyTables) -> Pair:
     return (np.zeros_like(each) if public else each), each
 
 
+class Hidden:
+    """Cells that a threshold hides, and the posterior mean of their counts."""
+
+    def __init__(self, cells: np.ndarray, threshold: float, variances: np.ndarray) -> None:
+        self.cells, self.threshold, self.noise = cells, threshold, variances[cells]
+
+    def posterior(self, d_hat: np.ndarray) -> Pair:
+        """Return (h,) means of true counts d below the threshold, d ~ Poisson(d̂), and their derivatives by d̂.
+
+        With noise, d ~ N(d̂, d̂) and the noisy count is below the threshold.
+        """
+        rate = np.maximum(d_hat[self.cells], LEAST)
+        if not self.noise.any():
+            below = math.ceil(self.threshold) - 1  # the largest count that is hidden
+            log_p = [log_poisson_cdf(below - k, rate) for k in range(3)]
+            mean = np.minimum(rate * np.exp(log_p[1] - log_p[0]), below)
+            square = rate**2 * np.exp(log_p[2] - log_p[0])
+            return mean, np.clip((square + mean - mean**2) / rate, 0, 1)
+        scale = np.sqrt(rate + self.noise)
+        z = (self.threshold - rate) / scale
+        hazard = np.exp(-(z**2) / 2 - log_ndtr(z)) / math.sqrt(2 * math.pi)
+        ratio = rate / scale  # of the shift that is the count's, not the noise's
+        return np.maximum(rate - ratio * hazard, 0), np.clip(1 - ratio / scale * hazard * (z + hazard), 0, 1)
+
+
+def log_poisson_cdf(k: int, rate: np.ndarray) -> np.ndarray:
+    """Return log P(N ≤ k) of N ~ Poisson(rate), by its largest term where the sum underflows."""
+    if k < 0:
+        return np.full(rate.shape, -np.inf)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        log_p = np.log(pdtr(k, rate))
+        largest = k * np.log(rate) - rate - gammaln(k + 1) - np.log1p(-k / rate)
+    return np.where(np.isfinite(log_p), log_p, largest)
+
+
+def find_hidden(tables: ContingencyTables) -> Hidden | None:
+    """Return the hidden cells of tables with a threshold, None without one."""
+    if tables.noise is None or not tables.noise.threshold or not (hidden := hidden_cells(tables)).any():
+        return None
+    return Hidden(np.flatnonzero(hidden), tables.noise.threshold, variances(tables)[0])
+
+
 @dataclass(eq=False, repr=False)
 class NoiseAwareMaxEntClassifier(MaxEntClassifier):
     """`MaxEntClassifier` towards the posterior means of the true counts, for tables with noise.
 
     Cells with few records under the model hardly follow noisy observations. Their weights are left to the penalty, as
-    if λ were λ(1 + σ²/d). Without noise it is the same as `MaxEntClassifier`.
+    if λ were λ(1 + σ²/d). Cells that a threshold hides follow their mean in [0, threshold), at the model's rate of the
+    label. Without noise and threshold it is the same as `MaxEntClassifier`.
 
     Parameters
     ----------
@@ -88,8 +133,9 @@ class NoiseAwareMaxEntClassifier(MaxEntClassifier):
 
     def _fit(self, observation: ContingencyTables) -> None:
         self._noise = variances(observation) if observation.noise is not None else None
+        self._hidden = find_hidden(observation)
         self._expected: np.ndarray | None = None
-        super()._fit(observation)
+        super()._fit(fill_hidden(observation))
 
     def _gradients(self, index: WeightIndex, weights: Pair, expected: Pair, out: np.ndarray) -> np.ndarray:
         if self._noise is None:
@@ -101,6 +147,12 @@ class NoiseAwareMaxEntClassifier(MaxEntClassifier):
             d, c = posterior_means(index.d, index.c, *expected, gain)
         else:
             d, c = map(poisson_mean, (index.d, index.c), expected, self._noise)
+        if self._hidden is not None:  # linear in d̂, whose chains are noisy, about the average
+            cells, (mean, slope) = self._hidden.cells, self._hidden.posterior(self._expected[0])
+            d_hat, c_hat = (e[cells] for e in expected)
+            d[cells] = np.clip(mean + slope * (d_hat - self._expected[0][cells]), 0, d_hat)
+            c[cells] = d[cells] * (c_hat / np.maximum(d_hat, LEAST))
+            gain.dd[cells], gain.cc[cells] = 1 - slope, 0.0
         super()._gradients(replace(index, d=d, c=c), weights, expected, out)
         for h, follows, l2 in zip(out[1], (gain.dd, gain.cc), (self.l2_mu, self.l2_theta_), strict=True):
             information = (h - 2 * l2) * np.maximum(follows, SHARE)  # the data's information that noise leaves
@@ -125,14 +177,18 @@ class ExactNoiseAwareMaxEntClassifier(ExactMaxEntClassifier):
     tol: NonNegative = 1e-2
 
     def _fit(self, observation: ContingencyTables) -> None:
+        noise, hidden, observation = variances(observation), find_hidden(observation), fill_hidden(observation)
         self.l2_theta_, model = theta_penalty(self.l2_theta, observation), Enumeration.from_tables(observation)
-        noise, d, c = variances(observation), model.d, model.c
+        d, c = model.d, model.c
         mu, theta = np.zeros_like(model.d), np.zeros_like(model.c)
         expected = np.stack(model.compute_expectations(mu, theta))
         for step in track(range(1, self.max_iter + 1), "alternations"):
             self.n_iter_ = step
             d_hat, c_hat = expected
             self.counts_ = np.stack(posterior_means(d, c, d_hat, c_hat, gains(d_hat, c_hat, *noise)))
+            if hidden is not None:
+                mean, cells = hidden.posterior(d_hat)[0], hidden.cells
+                self.counts_[:, cells] = mean, mean * c_hat[cells] / np.maximum(d_hat[cells], LEAST)
             model.d, model.c = self.counts_
             mu, theta = model.optimum(self.l2_mu, self.l2_theta_, (mu, theta))
             before, expected = expected, np.stack(model.compute_expectations(mu, theta))

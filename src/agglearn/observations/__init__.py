@@ -12,6 +12,7 @@ from agglearn.observations.records import Records
 from agglearn.observations.table import Table
 from agglearn.observations.tables import ContingencyTables
 from agglearn.observations.units import Unit
+from agglearn.observations.thresholds import fill_hidden, hide_cells
 
 __all__ = [
     "Bags",
@@ -27,6 +28,8 @@ __all__ = [
     "Records",
     "Table",
     "Unit",
+    "fill_hidden",
+    "hide_cells",
     "tables_with_noisy_encoding",
     "with_gaussian_noise",
 ]

@@ -22,8 +22,9 @@ class NoiseSpec(Saved):
         Whether OpenDP drew it without a seed (seeded noise is not private, whatever ε), and {table or `totals`: scale}.
     postprocessing, unprotected : str
         The step after the noise (`clipped`, `projected`), and why OpenDP's noise does not make the whole private.
-    stated_sensitivity : float
-        Sensitivity that the publisher stated where no features show it, or 0.
+    stated_sensitivity, threshold : float
+        Sensitivity that the publisher stated where no features show it, or 0. Cells whose count, with its noise, is
+        below the threshold are in no table: they are censored in [0, threshold). 0 for none.
     unit : Unit
         Whose the records are: neighbours differ in all records, or labels, of one unit.
     """
@@ -39,11 +40,18 @@ class NoiseSpec(Saved):
     unprotected: str = ""
     stated_sensitivity: float = 0.0
     unit: Unit = SINGLE
+    threshold: float = 0.0
     # the guarantee for a person who does not know what ε is
     meaning: str = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "meaning", self._describe())
+
+    @property
+    def summary(self) -> str:
+        """`gaussian noise, scale 20`, `a threshold of 50`, or both."""
+        noise = [f"{self.mechanism.replace('_', ' ')} noise, scale {self.scale:.4g}"] if self.scale else []
+        return ", and ".join(noise + ([f"a threshold of {self.threshold:g}"] if self.threshold else []))
 
     def _describe(self) -> str:
         if not self.private:

@@ -91,7 +91,7 @@ def release_tables(
 def draw_totals(tables: TableSet, noise: Mechanism, draw: Draw, adjacency: str) -> tuple[float, float]:
     """Records and positives with noise. Under adjacency `label` the records are public."""
     if tables.noise is not None:
-        raise DataError(f"the tables have {tables.noise.mechanism} noise already")
+        raise DataError(f"the tables have {tables.noise.summary or tables.noise.mechanism} already")
     first, totals = int(adjacency == "label"), np.array([tables.total, tables.positives], float)
     totals[first:] = draw(noise, totals[first:], TOTALS)
     return possible_totals(*totals)

@@ -16,6 +16,7 @@ from agglearn.encoding.labels import binary_label, require_label, take_label
 from agglearn.encoding.schema import MaxRows, state_unit
 from agglearn.errors import DataError
 from agglearn.observations.base import Observation
+from agglearn.observations.cells import Frames, Repeated, frame_of_cells, parse_noise, read_tables
 from agglearn.observations.counting import Counts, Key, Tally
 from agglearn.observations.release import release_tables
 from agglearn.observations.streaming import ParquetRecords
@@ -151,6 +152,44 @@ class ContingencyTables(TableSet, Observation):
 
         return unit_rows(owners, max_rows, bool(schema and schema.one_row_per_person)).count(count)
 
+    @classmethod
+    def from_frame(
+        cls,
+        frames: Frames,
+        *,
+        count: str = "count",
+        label_sum: str = "label_sum",
+        label: str | None = None,
+        schema: Schema | None = None,
+        noise: str | None = None,
+        threshold: float = 0.0,
+        repeated: Repeated = "refuse",
+    ) -> Self:
+        """Tables that somebody else made, from long cells with values.
+
+        A row is a cell of the table of its filled columns, as of GROUP BY GROUPING SETS. A row that is grouped by
+        nothing holds the totals. A cell without a row counts 0, with a threshold it is hidden. Tables that do not
+        add up to the totals are scaled to them (warning `TablesDisagree`). DataError for cells that cannot be.
+
+        Parameters
+        ----------
+        frames : DataFrame, Iterable[DataFrame] or Mapping[str, DataFrame]
+            One for each table, or all in one. Names are for messages. `missing` and `other` are levels of their own.
+        count, label_sum, label, schema : str, str, str or None, Schema or None
+            Columns of the records and of those with label 1, the label's name, and declared levels. Without a schema
+            the values that occur are categories, and names of adjoining intervals, as `(30, 45]`, bins.
+        noise, threshold : str or None, float
+            What the publisher stated: `gaussian:20` (σ), `laplace:5` (scale), and the least count that is shown.
+        repeated : str
+            Cells that stand twice: `refuse`, `sum` (parts of the records), or `mean` (counts of the same records).
+        """
+        if schema is not None:
+            schema.refuse(label)
+            label = schema.label
+        columns = read_tables(frames, count, label_sum, schema, parse_noise(noise, threshold), repeated)
+        encoder, total, positives, tables, spec = columns
+        return cls(encoder, label or "label", total, positives, tables, spec)
+
     # -- using --------------------------------------------------------------------------------------------------
 
     def dense(self, *key: int) -> tuple[np.ndarray, np.ndarray]:
@@ -161,6 +200,11 @@ class ContingencyTables(TableSet, Observation):
         *key : int
         """
         return self.tables[key].dense()
+
+    def to_frame(self) -> pd.DataFrame:
+        """The cells of all tables with values, as `from_frame` reads them. DataError where a pair is hashed."""
+        self.refuse_hashed_pairs("a frame of cells")
+        return frame_of_cells(self)
 
     def private(self, epsilon: float, delta: float | None = None, **options: Any) -> Self:
         """The tables with noise that OpenDP draws, which guarantees (ε, δ)-differential privacy.

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from agglearn.errors import DataError
 from agglearn.observations import ContingencyTables, Table
 from agglearn.observations.base import NoiseSpec, map_scales
 from agglearn.observations.consistency import noise_variances
@@ -11,6 +12,8 @@ from agglearn.observations.consistency import noise_variances
 
 def thin_tables(tables: ContingencyTables, rng: np.random.Generator) -> tuple[ContingencyTables, ContingencyTables]:
     """Two sets of tables that add up to the given ones. Tables of the same records are still dependent."""
+    if tables.noise is not None and tables.noise.threshold:
+        raise DataError("tables with a threshold have no halves; set l2_theta, or leave the default")
     variance = noise_variances(tables)
     halves = {key: thin_table(t, variance[key], tables.noise, rng) for key, t in tables.tables.items()}
     noise = tables.noise or NoiseSpec("gaussian", np.sqrt(2), np.inf)  # equal weights of the tables in a projection

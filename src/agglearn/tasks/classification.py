@@ -47,7 +47,8 @@ class Classification(Task[HeldOutRows]):
       are left out, or hashed into `buckets` where that is given and not 0. The log names them).
     * tables: `pairs`, `gaussian_noise` (σ of seeded noise, or `noise_share`, σ per training record), `encode_noisy`
       ({above, modalities}: features with more values are encoded from noisy tables), `split`, `adjacency`,
-      `postprocessing` (see `release_tables`), `max_rows` (of each unit, for data sets that name one, or `auto`).
+      `postprocessing` (see `release_tables`), `threshold` (cells of fewer records are hidden), `hidden` (`censored`, or
+      `half` of the threshold put in their place), `max_rows` (of each unit, for data sets that name one, or `auto`).
     * label sums: `features` (`onehot`, `quadratic`, `scaled`), `ranges` (`FeatureMap.fit`), `calibration`,
       `sensitivity`.
     * counted bags: `bag_size`. Halves: `of` (`tables`, `label_sums`) and the parameters of these.

@@ -61,6 +61,8 @@ class TableKeys(RecordKeys, NoiseKeys, total=False):
     split: Literal["uniform", "cells"]
     adjacency: Literal["record", "unit", "label"]
     postprocessing: Literal["none", "clip", "project"]
+    threshold: NonNegative
+    hidden: Literal["censored", "half"]
 
 
 class PublishedTableKeys(TypedDict, total=False):

@@ -12,7 +12,7 @@ from agglearn.datasets.published_tables import TABLES, hash_pairs
 from agglearn.encoding import FeatureMap, FrameEncoder, HashedEncoder, TargetEncoder
 from agglearn.encoding.frame import with_rare_values_grouped, with_target_encodings
 from agglearn.errors import ConfigError
-from agglearn.observations import ContingencyTables, CountedBags, Halves, LabelSums, Records
+from agglearn.observations import ContingencyTables, CountedBags, Halves, LabelSums, Records, fill_hidden, hide_cells
 from agglearn.observations.gaussian_noise import with_gaussian_noise
 from agglearn.observations.halves import toss_coins
 from agglearn.observations.noisy_encoding import tables_with_noisy_encoding
@@ -60,6 +60,11 @@ def _tables(rows: TrainingRows, params: dict, seed: int | str) -> ContingencyTab
         if sigma:
             raise ConfigError("observe: epsilon and the size of the noise are both given; give one")
         return tables.private(**release)
+    if threshold := params.get("threshold"):
+        if sigma:
+            raise ConfigError("observe: a threshold and noise are both given; give one")
+        tables = hide_cells(tables, threshold)
+        return fill_hidden(tables, threshold / 2) if params.get("hidden") == "half" else tables
     return with_gaussian_noise(tables, sigma, noise_seed)
 
 

@@ -11,6 +11,7 @@ from cli_calls import run, write_runs
 from samples import ROOT, Project, write_empty_store
 
 from agglearn import storage
+from agglearn.observations import ContingencyTables
 from agglearn_workflow.archive import store
 from agglearn_workflow.commands import recomputing
 from agglearn_workflow.config.loading import load
@@ -73,6 +74,7 @@ def prepare(folder: Path) -> None:
     }
     for name, call in calls.items():
         assert run(*call, "--out", str(folder / name)) == 0
+    write_cells(folder)
     config = {"datasets": {"fair": {"title": "Another title", "citation": "Another (2001). Other."}}}
     (folder / "over.yaml").write_text(yaml.safe_dump(config))
     (folder / "seed.yaml").write_text(yaml.safe_dump({"experiments": {"maxent_xor": {"seeds": [0]}}}))
@@ -87,6 +89,17 @@ def prepare(folder: Path) -> None:
         write_empty_store(folder / f"{name}.db")
     write_runs(folder / "few", "trial", 1)
     write_runs(folder / "many", "trial", 2)
+
+
+def write_cells(folder: Path) -> None:
+    """Cells of tables as others write them, and the same with other names, with semicolons, and each twice."""
+    cells, fewer = (ContingencyTables.load(folder / name).to_frame() for name in ("declared", "others"))
+    cells.to_csv(folder / "cells.csv", index=False)
+    fewer.to_csv(folder / "fewer.csv", index=False)
+    cells.to_csv(folder / "cells_semicolons.csv", index=False, sep=";")
+    cells.rename(columns={"count": "n"}).to_csv(folder / "cells_n.csv", index=False)
+    cells.rename(columns={"label_sum": "ones"}).to_csv(folder / "cells_ones.csv", index=False)
+    pd.concat([cells, cells]).to_csv(folder / "cells_twice.csv", index=False)
 
 
 def write_project(folder: Path) -> None:

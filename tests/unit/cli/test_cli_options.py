@@ -19,7 +19,7 @@ from agglearn.estimator import Estimator
 from agglearn.observations import ContingencyTables
 from agglearn_workflow.commands import doctor
 
-WRITES = ("aggregate", "private", "fit", "compress")  # always into what --out names
+WRITES = ("aggregate", "import", "private", "fit", "compress")  # always into what --out names
 
 
 @pytest.fixture(scope="module")
@@ -52,6 +52,13 @@ def of_tables(out: Path, said: str) -> dict:
     }
     found["pairs"] = sorted(tuple(tables.names[i] for i in k) for k in counts if len(k) == 2)
     return found | {f"reading {k}": v for k, v in reading.items()}
+
+
+def of_import(out: Path, said: str) -> dict:
+    tables = ContingencyTables.load(out)
+    features = {f"feature {f.name}": json.dumps(asdict(f), default=str) for f in tables.encoder.features}
+    stated = {"label": tables.label, "schema": tables.encoder.schema, "noise": tables.noise and tables.noise.summary}
+    return features | stated | {"cells": tables.to_frame().astype({"count": float, "label_sum": float}).to_json()}
 
 
 def of_release(out: Path, said: str) -> dict:
@@ -154,6 +161,7 @@ A, P, F = (
 )
 M = "fit {tables} --set n_chains=50 --set max_iter=3"
 C, S = "compress {pages} --budget 9 --min-count 3 --no-shrink", "schema draft {data.csv}"
+N, Q = "import {cells.csv}", "schema query {schema.yaml}"
 X, K = "reproduce maxent_xor", "archive check --scale default --seed 0"
 ROWS = {
     "aggregate data": Row(A, f"aggregate {{half.csv}} {LABEL}", {"records", "positives", "feature age", "feature zone"}),
@@ -175,6 +183,17 @@ ROWS = {
     "aggregate --missing": Row(A, A + " --missing ?", {"feature job", "reading missing"}),
     "aggregate --separator": Row(A, A.replace("data.csv", "semicolons.csv") + " --separator ;", {"reading separator"}),
     "aggregate --force": forced(A, A.replace("data", "half"), of_tables),
+    "import cells": Row(N, "import {fewer.csv}", {"feature age", "feature job", "feature zone", "feature home", "cells"}, of_import),
+    "import --noise": Row(N, N + " --noise gaussian:20", {"noise"}, of_import),
+    "import --threshold": Row(N, N + " --threshold 1", {"noise"}, of_import),
+    "import --schema": Row(N, N + " --schema {schema.yaml}", {"schema", "label", "feature age", "feature zone"}, of_import),
+    "import --count": Row("import {cells_n.csv}", "import {cells_n.csv} --count n", set(), of_import, (1, 0), N),
+    "import --label-sum": Row("import {cells_ones.csv}", "import {cells_ones.csv} --label-sum ones", set(), of_import, (1, 0), N),
+    "import --repeated": Row("import {cells_twice.csv}", "import {cells_twice.csv} --repeated mean", set(), of_import, (1, 0), N),
+    "import --separator": Row(
+        "import {cells_semicolons.csv}", "import {cells_semicolons.csv} --separator ;", set(), of_import, (1, 0), N
+    ),
+    "import --force": forced(N, "import {fewer.csv}", of_import),
     "private tables": Row(P, P.replace("declared", "tables") + " --accept-learned-schema", {"features", "private"}, of_release),
     "private --epsilon": Row(P, P.replace("epsilon 1", "epsilon 2"), {"epsilon", "scale"}, of_release),
     "private --delta": Row(P, P.replace("1e-6", "1e-3"), {"delta", "scale"}, of_release),
@@ -235,6 +254,9 @@ ROWS = {
     "schema --categorical": Row(S, S + " --categorical zone", {"feature zone"}, of_schema),
     "schema --missing": Row(S, S + " --missing ?", {"feature job"}, of_schema),
     "schema --separator": Row(S, S.replace("data", "semicolons") + " --separator ;", set(), of_schema),
+    "schema --dialect": Row(Q, Q + " --dialect oracle", set(), of_words, (0, 2)),
+    "schema --threshold": Row(Q, Q + " --threshold 5", {"words"}, of_words),
+    "schema --table": Row(Q, Q + " --table shop.visits", {"words"}, of_words),
     "schema --out": Row(S, S + " --out {s.yaml}", {"to a file"}, of_schema),
     "schema --force": forced(S, S + " --label y", of_schema),
     "data action": Row("data list", "data show fair", {"words"}, of_words),

@@ -24,7 +24,7 @@ FRAME = people(23)
 Y, X = FRAME["y"].to_numpy(), FRAME.drop(columns="y")
 ENCODER = FrameEncoder.fit(X)
 NOISE = observations.NoiseSpec(
-    "gaussian", 2.5, 0.75, 1e-4, "label", False, {"age": 1.25, "totals": 2.5}, "clipped", "for a reason"
+    "gaussian", 2.5, 0.75, 1e-4, "label", False, {"age": 1.25, "totals": 2.5}, "clipped", "for a reason", 3.0, 7.0
 )
 OFFSETS = np.array([0, 2, 3, 6])
 BAGS = observations.Bags(

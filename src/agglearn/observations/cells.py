@@ -1,0 +1,345 @@
+"""Contingency tables as long cells with values, as a GROUP BY writes them, and tables that somebody else made."""
+
+import functools
+import itertools
+import math
+import re
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, NamedTuple, get_args
+
+import numpy as np
+import pandas as pd
+
+from agglearn.encoding import BinnedEncoder, CategoricalEncoder, FrameEncoder, Schema
+from agglearn.encoding.columns import as_frame, as_text, first_repeated, present, spell
+from agglearn.encoding.levels import MISSING, OTHER
+from agglearn.errors import ConfigError, DataError, TablesDisagree
+from agglearn.observations.base import NoiseSpec
+from agglearn.observations.consistency import possible_totals
+from agglearn.observations.counting import Key, sum_cells
+from agglearn.observations.table import Table, TableSet
+from agglearn.privacy.budget import TOTALS
+from agglearn.privacy.mechanisms import MECHANISMS, Mechanism
+from agglearn.text import list_some
+
+Frames = pd.DataFrame | Iterable[pd.DataFrame] | Mapping[str, pd.DataFrame]
+INTERVAL = re.compile(r"\((\S+), (\S+)\]")  # the name of a bin
+FACTOR = 2.0  # by which a table may lack records, or have too many
+DEVIATIONS = 5  # standard deviations of the noise by which sums of tables may differ
+UNKNOWN = "the publisher stated {}, and no guarantee is known"
+Repeated = Literal["refuse", "sum", "mean"]
+
+
+class Cells(NamedTuple):
+    """Cells of one table: all features, its own, (m, features) values as text, counts and label sums (NaN: hidden)."""
+
+    columns: tuple[str, ...]
+    names: tuple[str, ...]
+    values: np.ndarray
+    counts: np.ndarray
+    label_sums: np.ndarray
+
+
+def parse_noise(text: str | None, threshold: float = 0.0) -> NoiseSpec | None:
+    """The noise of `gaussian:20`, `laplace:5` or `none`, and a threshold. None where there is neither.
+
+    Parameters
+    ----------
+    text, threshold : str or None, float
+    """
+    mechanism, colon, size = (text or "none").partition(":")
+    if not 0 <= threshold < math.inf:
+        raise ConfigError(f"threshold: must be a number of records from 0 on, got {threshold}")
+    try:
+        scale = float(size or (0 if mechanism == "none" else "nan"))
+    except ValueError:
+        scale = math.nan
+    valid = not colon if mechanism == "none" else mechanism in MECHANISMS and 0 < scale < math.inf
+    if not valid:
+        raise ConfigError(f"noise: {text!r:.40} is not known; write none, gaussian:20 (σ), or laplace:5 (scale)")
+    if not scale and not threshold:
+        return None
+    spec = NoiseSpec("gaussian" if mechanism == "none" else mechanism, scale, math.inf, threshold=float(threshold))
+    return replace(spec, unprotected=UNKNOWN.format(spec.summary))
+
+
+# -- reading ----------------------------------------------------------------------------------------------------------
+
+
+def split_tables(frame: pd.DataFrame, count: str, label_sum: str) -> Iterator[Cells]:
+    """Cells of a frame by table. A row belongs to the table of the columns that are not empty in it."""
+    frame = as_frame(frame)
+    numbers = [_numbers(frame, name) for name in present([count, label_sum], frame.columns)]
+    if {"feature_1_id", "feature_1_value"} <= set(frame.columns):
+        yield from _published(frame, numbers)
+        return
+    names = [c for c in frame.columns if c not in (count, label_sum)]
+    if not names:
+        raise DataError(f"no column besides {count!r} and {label_sum!r}: which cells are these?")
+    texts = np.column_stack([as_text(frame[name]).to_numpy(object) for name in names])
+    patterns, table_of = np.unique(pd.notna(texts), axis=0, return_inverse=True)
+    for k, grouped in enumerate(patterns):
+        rows, features = np.flatnonzero(table_of.ravel() == k), tuple(itertools.compress(names, grouped))
+        if len(features) > 2:
+            advice = "tables of one feature or of two can be used; sum it up over the others"
+            raise DataError(
+                f"row {rows[0] + 1}: is grouped by {len(features)} features ({list_some(features)}); {advice}"
+            )
+        yield Cells(tuple(names), features, texts[rows][:, grouped], *(n[rows] for n in numbers))
+
+
+def _published(frame: pd.DataFrame, numbers: Sequence[np.ndarray]) -> Iterator[Cells]:
+    """Cells in the layout of the AdKDD'21 challenge: feature_1_id, feature_1_value, …. Feature 3 is `hash_3`."""
+    ids = [name for name in ("feature_1_id", "feature_2_id") if name in frame.columns]
+    values = np.column_stack([as_text(frame[name.replace("id", "value")]).to_numpy(object) for name in ids])
+    names = ("hash_" + frame[ids].map(spell)).to_numpy(object)
+    columns, tables = tuple(dict.fromkeys(names.ravel())), pd.DataFrame(names).groupby(list(range(len(ids)))).indices
+    for features, rows in ((k if isinstance(k, tuple) else (k,), rows) for k, rows in tables.items()):
+        yield Cells(columns, features, values[rows], *(n[rows] for n in numbers))
+
+
+def _numbers(frame: pd.DataFrame, name: str) -> np.ndarray:
+    column = frame[name]
+    values = pd.to_numeric(column, errors="coerce").to_numpy(float, na_value=np.nan)
+    wrong = (np.isnan(values) & column.notna().to_numpy()) | np.isinf(values)
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        advice = "leave hidden counts empty and give the threshold"
+        raise DataError(f"column {name!r}: row {row + 1} holds {column.iloc[row]!r}, which is no number; {advice}")
+    return values
+
+
+def learn_encoder(cells: Sequence[Cells]) -> FrameEncoder:
+    """An encoder of the values that occur, features in the order of the columns."""
+    values: dict[str, set[str]] = {name: set() for table in cells for name in table.columns}
+    for table in cells:
+        for name, column in zip(table.names, table.values.T, strict=True):
+            values[name].update(column)
+    return FrameEncoder(tuple(_feature(name, v) for name, v in values.items() if v))
+
+
+def _feature(name: str, values: set[str]) -> BinnedEncoder | CategoricalEncoder:
+    """Bins where all values name adjoining intervals, else categories. `missing` and `other` are levels of their own."""
+    flags, names = (MISSING in values, OTHER in values), sorted(values - {MISSING, OTHER})
+    bounds = [match.groups() for value in names if (match := INTERVAL.fullmatch(value))]
+    if names and len(bounds) == len(names):
+        try:
+            ordered = sorted((float(low), float(high)) for low, high in bounds)
+        except ValueError:
+            ordered = []
+        adjoin = all(a[1] == b[0] for a, b in itertools.pairwise(ordered))
+        if ordered and adjoin and (ordered[0][0], ordered[-1][1]) == (-math.inf, math.inf):
+            bins = BinnedEncoder(name, tuple(high for _, high in ordered[:-1]), *flags)
+            if set(bins.labels) == values:
+                return bins
+    return CategoricalEncoder(name, tuple(names), *flags)
+
+
+# -- tables of cells --------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class CellReader:
+    """Makes tables of cells. `noise` is what the publisher stated, `repeated` what cells that stand twice mean."""
+
+    encoder: FrameEncoder
+    noise: NoiseSpec | None
+    repeated: Repeated
+
+    @functools.cached_property
+    def codes(self) -> list[dict[str, int]]:
+        for feature in self.encoder.features:
+            if (name := first_repeated(feature.labels)) is not None:
+                raise DataError(f"feature {feature.name!r}: two levels are named {name!r}; round its edges less")
+        return [{label: code for code, label in enumerate(f.labels)} for f in self.encoder.features]
+
+    def tables(self, cells: Iterable[Cells]) -> tuple[dict[Key, Table], dict[Key, float]]:
+        """Tables, and by how much the variance of the noise grows in each, where repeated cells are summed or averaged.
+
+        The totals are the table (), of one cell.
+        """
+        columns_of: dict[Key, list[tuple[np.ndarray, np.ndarray, np.ndarray]]] = {}
+        for table in cells:
+            key, flat = self._locate(table)
+            shown = ~np.isnan(table.counts)
+            title = self._title(key)
+            self._check(title, table, shown)
+            columns_of.setdefault(key, []).append((flat[shown], table.counts[shown], table.label_sums[shown]))
+        tables, factors = {}, {}
+        for key in sorted(columns_of, key=lambda key: (len(key), key)):
+            merged = tuple(map(np.concatenate, zip(*columns_of[key], strict=True)))
+            tables[key], factors[key] = self._merge(key, *merged)
+        return tables, factors
+
+    def _locate(self, table: Cells) -> tuple[Key, np.ndarray]:
+        """Features of a table by position, and the flat cell of each row."""
+        columns = {}
+        for name, values in zip(table.names, table.values.T, strict=True):
+            i = self.encoder.names.index(name)
+            codes = pd.Series(values, dtype=object).map(self.codes[i])
+            if (unknown := codes.isna().to_numpy()).any():
+                value, levels = values[int(np.argmax(unknown))], list_some(self.codes[i])
+                raise DataError(f"feature {name!r}: {value!r} is no level of the schema, which has {levels}")
+            columns[i] = codes.to_numpy(np.int64)
+        key = tuple(sorted(columns))
+        shape = tuple(int(self.encoder.sizes[i]) for i in key)
+        flat = np.zeros(len(table.counts), np.int64)
+        return key, np.ravel_multi_index([columns[i] for i in key], shape) if key else flat
+
+    def _title(self, key: Key) -> str:
+        return "table " + " × ".join(repr(self.encoder.names[i]) for i in key) if key else "the row of totals"
+
+    def _check(self, title: str, table: Cells, shown: np.ndarray) -> None:
+        counts, sums = table.counts[shown], table.label_sums[shown]
+        threshold, exact = (0.0, True) if self.noise is None else (self.noise.threshold, not self.noise.scale)
+        if not threshold and not shown.all():
+            raise DataError(
+                f"{title}: {int((~shown).sum())} counts are empty; give the threshold below which they are hidden"
+            )
+        if np.isnan(sums).any():
+            raise DataError(f"{title}: a cell has a count of {counts[np.isnan(sums)][0]:g} and no label sum; give both")
+        if threshold and table.names and (counts < threshold).any():
+            low = counts[counts < threshold][0]
+            raise DataError(
+                f"{title}: a count of {low:g} stands below the threshold of {threshold:g}; state the right one"
+            )
+        if exact and ((counts < 0).any() or (counts % 1).any() or (sums < 0).any() or (sums % 1).any()):
+            raise DataError(f"{title}: counts negative or not whole; state the noise, as gaussian:20 or laplace:5")
+        if exact and (sums > counts).any():
+            raise DataError(f"{title}: a label sum exceeds its count; label sums are counts of records with label 1")
+
+    def _merge(self, key: Key, cells: np.ndarray, counts: np.ndarray, sums: np.ndarray) -> tuple[Table, float]:
+        shape = tuple(int(self.encoder.sizes[i]) for i in key)
+        distinct, index, times = np.unique(cells, return_inverse=True, return_counts=True)
+        if len(distinct) == len(cells):
+            return Table(shape, distinct, counts[np.argsort(cells)], sums[np.argsort(cells)]), 1.0
+        if not key and len(np.unique(np.stack([counts, sums]), axis=1).T) == 1:  # each file has the same totals
+            return Table(shape, distinct, counts[:1], sums[:1]), 1.0
+        if self.repeated == "refuse":
+            codes = np.unravel_index(int(distinct[np.argmax(times > 1)]), shape) if key else ()
+            values = [self.encoder.features[i].labels[int(c)] for i, c in zip(key, codes, strict=True)]
+            advice = "say whether they add up (repeated: sum) or count the same records (mean)"
+            cell = f"{self._title(key)}: cell {' × '.join(map(repr, values))}" if key else self._title(key)
+            raise DataError(f"{cell} stands {times.max()} times; {advice}")
+        if self.repeated == "sum":
+            return Table(shape, *sum_cells(cells, counts, sums)), float(times.mean())
+        means = [np.bincount(index, values) / times for values in (counts, sums)]
+        if self.noise is None or not self.noise.scale:
+            means = list(map(np.round, means))
+        return Table(shape, distinct, *means), float((1 / times).mean())
+
+
+def scaled_noise(noise: NoiseSpec, names: Mapping[Key, str], factors: Mapping[Key, float]) -> NoiseSpec:
+    """The noise of tables whose variance grew by these factors."""
+    if not noise.scale or set(factors.values()) <= {1.0}:
+        return noise
+    scales = {names[key]: noise.scale * math.sqrt(factor) for key, factor in factors.items()}
+    return replace(noise, scale=max(scales.values()), scales=scales)
+
+
+def find_totals(tables: Mapping[Key, Table], noise: NoiseSpec | None) -> tuple[float, float]:
+    """Records and positives: of the row of totals, else of the fullest table, with noise the mean by precision."""
+    noisy = noise is not None and noise.scale > 0
+    if () in tables:
+        total, positives = float(tables[()].counts[0]), float(tables[()].label_sums[0])
+        return possible_totals(total, positives) if noisy else (total, positives)
+    sums = np.array([(t.counts.sum(), t.label_sums.sum()) for t in tables.values()])
+    if noise is not None and noisy and not noise.threshold:
+        return possible_totals(*np.average(sums, axis=0, weights=[1 / len(t.cells) for t in tables.values()]))
+    total, positives = sums[np.argmax(sums[:, 0])]
+    return float(total), float(positives)
+
+
+def agree(
+    names: Mapping[Key, str], tables: Mapping[Key, Table], noise: NoiseSpec | None, totals: tuple[float, float]
+) -> dict[Key, Table]:
+    """Tables scaled to the same total, each label by itself, where they do not hold all records or too many.
+
+    Hidden cells have room for what a table lacks. Sums of noisy tables may differ by the noise.
+    """
+    agreed, scaled = {}, 0
+    total, positives = totals
+    for key, table in tables.items():
+        capacity = (math.prod(table.shape) - len(table.cells)) * (math.ceil(noise.threshold) - 1 if noise else 0)
+        slack = 1e-9 * total
+        if noise and noise.scale:
+            slack = DEVIATIONS * math.sqrt(2 * len(table.cells) * Mechanism(noise.mechanism, noise.scale).variance)
+        d, c = float(table.counts.sum()), float(table.label_sums.sum())
+        short, over = total - d - capacity > slack, d - total > slack
+        agreed[key] = table
+        if not short and not over and (capacity or abs(c - positives) <= slack):
+            continue
+        scaled += 1
+        if not 1 / FACTOR < (d + capacity / 2) / max(total, 1.0) < FACTOR:
+            hidden = f" and at most {capacity:,.0f} more in hidden cells" if capacity else ""
+            raise DataError(
+                f"table {names[key]}: {d:,.0f} records{hidden}, where all tables have {total:,.0f}; leave it out"
+            )
+        factor = total / d if over else (total - capacity) / d if short else 1.0
+        ones, zeros = (factor, factor) if capacity else (positives / max(c, 1.0), (total - positives) / max(d - c, 1.0))
+        sums, rest = ones * table.label_sums, zeros * (table.counts - table.label_sums)
+        if noise is None or not noise.scale:
+            sums, rest = np.floor(sums + 1e-9), np.floor(rest + 1e-9)  # whole, and no more than the totals
+        agreed[key] = replace(table, counts=sums + rest, label_sums=sums)
+    if scaled:
+        message = f"{scaled} of {len(tables)} tables do not add up to {total:,.0f} records; they were scaled to it"
+        warnings.warn(message, TablesDisagree, stacklevel=3)
+    return agreed
+
+
+def read_tables(
+    frames: Frames, count: str, label_sum: str, schema: Schema | None, noise: NoiseSpec | None, repeated: Repeated
+) -> tuple[FrameEncoder, float, float, dict[Key, Table], NoiseSpec | None]:
+    """(encoder, total, positives, tables, noise) of `ContingencyTables.from_frame`."""
+    if repeated not in (modes := get_args(Repeated)):
+        raise ConfigError(f"repeated: {repeated!r} is not known; use {', '.join(modes)}")
+    if isinstance(frames, pd.DataFrame):
+        frames = [frames]
+    named: Iterable[tuple[str | None, pd.DataFrame]] = (
+        frames.items() if isinstance(frames, Mapping) else ((None, frame) for frame in frames)
+    )
+    cells = [table for name, frame in named for table in _named_tables(name, frame, count, label_sum)]
+    occurring = {name for table in cells for name in table.names}
+    if not occurring:
+        raise DataError("there are no cells but totals; a cell has values in the columns of its features")
+    if schema is None:
+        encoder = learn_encoder(cells)
+    else:
+        if foreign := sorted(occurring - set(schema.encoder.names)):
+            features = list_some(schema.encoder.names)
+            raise DataError(f"column {foreign[0]!r} is no feature of the schema, which has {features}; leave it out")
+        encoder = schema.encoder.select([name for name in schema.encoder.names if name in occurring])
+    tables, factors = CellReader(encoder, noise, repeated).tables(cells)
+    total, positives = find_totals(tables, noise)
+    names = {key: " × ".join(encoder.names[i] for i in key) or TOTALS for key in factors}
+    agreed = agree(names, {key: table for key, table in tables.items() if key}, noise, (total, positives))
+    if noise is None or not noise.scale:
+        total, positives = int(total), int(positives)
+        agreed = {key: _occupied(table) for key, table in agreed.items()}
+    return encoder, total, positives, agreed, noise and scaled_noise(noise, names, factors)
+
+
+def _occupied(table: Table) -> Table:
+    """An exact table as `Tally` counts it: whole numbers, no empty cells."""
+    shown = table.counts > 0
+    counts, sums = (values[shown].astype(np.int64) for values in (table.counts, table.label_sums))
+    return Table(table.shape, table.cells[shown], counts, sums)
+
+
+def _named_tables(name: str | None, frame: pd.DataFrame, count: str, label_sum: str) -> Iterator[Cells]:
+    try:
+        yield from split_tables(frame, count, label_sum)
+    except DataError as error:
+        raise DataError(f"{name}: {error}" if name else str(error)) from None
+
+
+def frame_of_cells(tables: TableSet) -> pd.DataFrame:
+    """The cells of all tables with values, the totals first, as `ContingencyTables.from_frame` reads them."""
+    blocks = [pd.DataFrame({"count": [tables.total], "label_sum": [tables.positives]})]
+    for key, table in tables.tables.items():
+        codes = zip(key, np.unravel_index(table.cells, table.shape), strict=True)
+        values = {tables.names[i]: np.asarray(tables.encoder.features[i].labels, object)[c] for i, c in codes}
+        blocks.append(pd.DataFrame({**values, "count": table.counts, "label_sum": table.label_sums}))
+    return pd.concat(blocks, ignore_index=True)[[*tables.names, "count", "label_sum"]]

@@ -1,0 +1,176 @@
+"""`agglearn import` and `agglearn schema query`: records, a GROUP BY, a file of cells, tables, a model."""
+
+import itertools
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+from cli_calls import run, state
+
+from agglearn.encoding import Schema
+from agglearn.estimator import Estimator
+from agglearn.observations import ContingencyTables
+
+SCHEMA = """
+reviewed: true
+label: {column: y, positive: 'yes', negative: 'no'}
+features:
+  age: {edges: [30, 45.5, 60], missing: true}
+  job: {values: [cook, nurse, "clerk's"]}
+  zip: {values: [0, 1, 2, 3], missing: true}
+"""
+CELLS = """age,job,count,label_sum
+,,3000,1120
+"(-inf, 30]",,1190,300
+"(30, inf]",,1810,820
+,nurse,995,471
+,cook,2005,649
+"(30, inf]",nurse,960,451
+"""
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A working folder with a schema, records of it, and a file of cells."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "schema.yaml").write_text(SCHEMA)
+    (tmp_path / "cells.csv").write_text(CELLS)
+    rng, n = np.random.default_rng(0), 800
+    frame = pd.DataFrame(
+        {
+            "age": rng.integers(18, 80, n).astype(float),
+            "job": rng.choice(["cook", "nurse", "clerk's", "ghost"], n),
+            "zip": rng.integers(0, 5, n),
+            "y": rng.choice(["yes", "no", "?"], n, p=[0.3, 0.6, 0.1]),
+        }
+    )
+    frame.loc[rng.random(n) < 0.05, "age"] = np.nan
+    frame.to_csv(tmp_path / "records.csv", index=False)
+    return tmp_path
+
+
+def grouping_sets(frame: pd.DataFrame, schema: Schema, threshold: int) -> pd.DataFrame:
+    """What the query gives: the levels of every feature and pair, counted by pandas."""
+    frame = frame[frame["y"].isin([schema.positive, schema.negative])].reset_index(drop=True)
+    codes = schema.encoder.encode(frame)
+    levels = {f.name: np.array(f.labels, object)[codes[:, i]] for i, f in enumerate(schema.encoder.features)}
+    encoded, names = pd.DataFrame(levels).assign(one=(frame["y"] == schema.positive).astype(int)), list(levels)
+    parts = [pd.DataFrame({"count": [len(encoded)], "label_sum": [encoded["one"].sum()]})]
+    for group in (g for k in (1, 2) for g in itertools.combinations(names, k)):
+        counted = encoded.groupby(list(group))["one"].agg(count="size", label_sum="sum").reset_index()
+        parts.append(counted[counted["count"] >= threshold])
+    return pd.concat(parts)[[*names, "count", "label_sum"]]
+
+
+def executed(folder, threshold: int) -> pd.DataFrame:
+    """The cells of the query, from DuckDB where it is installed, else from pandas."""
+    assert run("schema", "query", "schema.yaml", "--threshold", str(threshold), "--out", "query.sql", "--force") == 0
+    records = pd.read_csv(folder / "records.csv")
+    try:
+        import duckdb
+    except ImportError:
+        return grouping_sets(records, Schema.parse(SCHEMA), threshold)
+    return duckdb.sql((folder / "query.sql").read_text()).df()
+
+
+@pytest.mark.filterwarnings("ignore::agglearn.errors.RecordsLeftOut")
+def test_query_import_and_fit_equal_aggregate_and_fit(folder):
+    executed(folder, 0).to_csv("all.csv", index=False)
+    assert run("import", "all.csv", "--schema", "schema.yaml", "--out", "imported") == 0
+    assert run("aggregate", "records.csv", "--schema", "schema.yaml", "--out", "counted") == 0
+    a, b = (ContingencyTables.load(name) for name in ("counted", "imported"))
+    assert a.digest == b.digest
+    for name in ("counted", "imported"):
+        assert run("fit", name, "--out", f"{name}_model", "--set", "n_chains=100", "--set", "max_iter=5") == 0
+    first, second = (state(folder / f"{name}_model")["model.npz"] for name in ("counted", "imported"))
+    assert first == second
+
+
+@pytest.mark.filterwarnings("ignore::agglearn.errors.RecordsLeftOut")
+def test_a_threshold_in_the_query_is_that_of_the_tables(folder):
+    cells = executed(folder, 40)
+    expected = grouping_sets(pd.read_csv(folder / "records.csv"), Schema.parse(SCHEMA), 40)
+    read, true = (ContingencyTables.from_frame(c, schema=Schema.parse(SCHEMA), threshold=40) for c in (cells, expected))
+    assert read.digest == true.digest
+    assert min(t.counts.min() for t in read.tables.values()) >= 40
+
+
+def test_imported_tables_learn_and_predict_raw_records(folder, capsys):
+    assert run("import", "cells.csv", "--threshold", "900", "--out", "tables") == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "tables: 3,000 records, 1,120 with label 1 (37.3 %)",
+        "2 features with their values: age (2), job (2)",
+        "3 tables; 5 cells, 3 hidden",
+        "stated: a threshold of 900",
+    ]
+    assert run("fit", "tables", "--out", "model", "--set", "n_chains=200", "--set", "max_iter=20") == 0
+    (folder / "new.csv").write_text("age,job\n25,nurse\n50,cook\n")
+    assert run("predict", "model", "new.csv", "--out", "p.csv") == 0
+    assert "every value was seen" in capsys.readouterr().out
+    assert pd.read_csv("p.csv")["probability"].between(0.05, 0.8).all()
+    assert Estimator.load("model").encoder_.names == ["age", "job"]
+
+
+def test_saved_cells_have_values_and_can_be_imported_again(folder):
+    assert run("import", "cells.csv", "--threshold", "900", "--out", "tables") == 0
+    cells = pd.read_parquet("tables/cells.parquet")
+    assert set(cells["job"].dropna()) == {"nurse", "cook"}
+    assert run("import", "tables/cells.parquet", "--threshold", "900", "--out", "again") == 0
+    assert ContingencyTables.load("tables").digest == ContingencyTables.load("again").digest
+    assert run("aggregate", "records.csv", "--schema", "schema.yaml", "--out", "tables", "--force") == 0
+    assert not (folder / "tables/cells.parquet").exists()  # of other tables
+
+
+WRONG = [
+    (["cells.csv"], 1, "agglearn: table age × job: 960 records, where all tables have 3,000; leave it out"),
+    (["cells.csv", "--threshold", "970"], 1, "agglearn: table 'age' × 'job': a count of 960 stands below the threshold of 970; state the right one"),
+    (["cells.csv", "--noise", "normal:3"], 2, "agglearn: noise: 'normal:3' is not known; write none, gaussian:20 (σ), or laplace:5 (scale)"),
+    (["cells.csv", "--noise", "laplace:-1"], 2, "agglearn: noise: 'laplace:-1' is not known; write none, gaussian:20 (σ), or laplace:5 (scale)"),
+    (["cells.csv", "--threshold", "-1"], 2, "agglearn: argument --threshold: '-1' is below 0; see `agglearn import --help`"),
+    (["cells.csv", "cells.csv"], 2, "agglearn: the same file is named twice; name each once"),
+    (["absent.csv"], 1, "agglearn: absent.csv: no such file"),
+    (["cells.csv", "--count", "n"], 1, "agglearn: cells.csv: no column 'n'; the columns are age, job, count, label_sum"),
+    (["cells.csv", "--repeated", "max"], 2, "agglearn: repeated: 'max' is not known; use refuse, sum, mean"),
+    (["cells.csv", "--schema", "schema.yaml"], 1, "agglearn: feature 'age': '(30, inf]' is no level of the schema, which has (-inf, 30], (30, 45.5], (45.5, 60], (60, inf], missing, other"),
+    (["text.csv"], 1, "agglearn: text.csv: column 'count': row 2 holds '<50', which is no number; leave hidden counts empty and give the threshold"),
+    (["twice.csv"], 1, "agglearn: table 'a': cell 'u' stands 2 times; say whether they add up (repeated: sum) or count the same records (mean)"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("options", "status", "line"), WRONG, ids=[" ".join(options) for options, *_ in WRONG])
+def test_wrong_input_gets_one_line(folder, capsys, options, status, line):
+    (folder / "text.csv").write_text("a,count,label_sum\nu,60,3\nv,<50,2\n")
+    (folder / "twice.csv").write_text("a,count,label_sum\nu,60,3\nu,60,2\n")
+    assert run("import", *options, "--out", "out") == status
+    assert capsys.readouterr().err == line + "\n"
+    assert not (folder / "out").exists()
+
+
+QUERIES = [
+    (["schema.yaml", "--dialect", "oracle"], "dialect: 'oracle' is not known; use duckdb, spark, bigquery, snowflake"),
+    (["hashed.yaml"], "features.email: is hashed, which SQL does not do alike; list values or edges"),
+    (["schema.yaml", "--label", "y"], "--label: is no option of `schema query`; leave it out"),
+]
+
+
+@pytest.mark.parametrize(("options", "line"), QUERIES)
+def test_wrong_queries_get_one_line(folder, capsys, options, line):
+    (folder / "hashed.yaml").write_text(SCHEMA + "  email: {buckets: 10}\n")
+    assert run("schema", "query", *options) == 2
+    assert capsys.readouterr().err == f"agglearn: {line}\n"
+
+
+@pytest.mark.parametrize("dialect", ["spark", "bigquery", "snowflake"])
+def test_queries_of_other_dialects_are_parsed(folder, capsys, dialect):
+    sqlglot = pytest.importorskip("sqlglot")
+    assert run("schema", "query", "schema.yaml", "--dialect", dialect, "--threshold", "50") == 0
+    query = sqlglot.parse_one(capsys.readouterr().out, read=dialect)
+    assert query.find(sqlglot.exp.GroupingSets) is not None
+    assert [column.alias_or_name for column in query.selects] == ["age", "job", "zip", "count", "label_sum"]
+
+
+def test_the_reader_needs_no_sqlglot_for_duckdb(folder):
+    code = "import sys; sys.modules['sqlglot'] = None; from agglearn.cli import main; sys.exit(main(['schema', 'query', 'schema.yaml']))"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout.startswith(b"SELECT")
