@@ -11,8 +11,8 @@ from agglearn.observations.noisy_encoding import tables_with_noisy_encoding
 from agglearn.observations.records import Records
 from agglearn.observations.table import Table
 from agglearn.observations.tables import ContingencyTables
-from agglearn.observations.units import Unit
 from agglearn.observations.thresholds import fill_hidden, hide_cells
+from agglearn.observations.units import Unit
 
 __all__ = [
     "Bags",
