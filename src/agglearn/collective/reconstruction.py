@@ -186,8 +186,8 @@ class GibbsVersusMAP(Estimator):
     def _references(self, problem: ProblemArguments, seed: int, means: np.ndarray) -> tuple[np.ndarray, float]:
         """Tables that stand for the posterior mean in comparison with each run's mean tables, and their own error."""
         if self.reference == "exact":
-            tables = infer(*problem, method="exact", kind="marginals").edge_tables
-            return np.broadcast_to(tables, means.shape), 0.0
+            exact = infer(*problem, method="exact", kind="marginals").edge_tables
+            return np.broadcast_to(exact, means.shape), 0.0
         if self.reference == "others":
             others, distance = _leave_one_out(means)
             return others, distance / float(np.sqrt(self.n_runs))  # its variance is 1 + 1/(n − 1), theirs 1/(n − 1)

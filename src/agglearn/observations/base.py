@@ -39,8 +39,8 @@ class NoiseSpec(Saved):
     postprocessing: str = "none"
     unprotected: str = ""
     stated_sensitivity: float = 0.0
-    unit: Unit = SINGLE
     threshold: float = 0.0
+    unit: Unit = SINGLE
     # the guarantee for a person who does not know what ε is
     meaning: str = field(init=False, compare=False, repr=False)
 

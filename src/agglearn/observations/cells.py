@@ -7,7 +7,7 @@ import re
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 import pandas as pd
@@ -24,7 +24,7 @@ from agglearn.privacy.budget import TOTALS
 from agglearn.privacy.mechanisms import MECHANISMS, Mechanism
 from agglearn.text import list_some
 
-Frames = pd.DataFrame | Iterable[pd.DataFrame] | Mapping[str, pd.DataFrame]
+Frames: TypeAlias = pd.DataFrame | Iterable[pd.DataFrame] | Mapping[str, pd.DataFrame]
 INTERVAL = re.compile(r"\((\S+), (\S+)\]")  # the name of a bin
 FACTOR = 2.0  # by which a table may lack records, or have too many
 DEVIATIONS = 5  # standard deviations of the noise by which sums of tables may differ

@@ -52,7 +52,7 @@ class FeatureMapClassifier(BagClassifier):
     def _fit(self, observation: Any) -> None:
         if not isinstance(observation, self.learner.observes):
             raise DataError(f"{type(self.learner).__name__} learns from {self.learner.observes.__name__}")
-        bags = observation.bags if isinstance(observation, LabelledBags) else observation
+        bags: Any = observation.bags if isinstance(observation, LabelledBags) else observation
         if len(bags) < 2:
             raise DataError("one bag only; a second one is needed to choose the penalty")
         self.classes_, self.feature_names_in_ = np.arange(counts_of(bags).shape[1]), list(bags.names)

@@ -190,7 +190,8 @@ def _convergence(estimator: Estimator, truth: TrueFlows) -> Measurements:
         points = [(t, abs(f - best) / abs(best)) for t, _, f, _ in trace if t >= RATE_FROM and np.isfinite(f)]
         points = list(takewhile(lambda point: point[1] > RATE_DOWN_TO, points))
         if len(points) > 1:
-            yield Measurement("gap_exponent", float(np.polyfit(*np.log(points).T, 1)[0]))
+            log_t, log_gap = np.log(points).T
+            yield Measurement("gap_exponent", float(np.polyfit(log_t, log_gap, 1)[0]))
         for step, seconds, objective, off_by in trace:
             if np.isfinite(objective):
                 yield Measurement("relative_gap", max(abs(objective - best) / abs(best), 1e-12), step=step)
