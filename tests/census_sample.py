@@ -142,5 +142,5 @@ def country_for_experiments(mirror: Path, files) -> dict:
     persons(3000, "19", pumas, 0).to_parquet(mirror / "acs/p_19.parquet")
     found = {n: {"sha256": "unknown"} for n in (*written, "acs/p_19.parquet")}
     year = {"file": "votes.csv", "county": "fips", "democratic": "dem", "republican": "gop"}
-    params = ENTRY["params"] | {"crosswalk": "links.csv", "votes": dict.fromkeys((2016, 2020, 2024), year)}
+    params = ENTRY["params"] | {"crosswalk": "links.csv", "votes": dict.fromkeys((2012, 2016, 2020, 2024), year)}
     return {"files": dict.fromkeys(files) | found, "params": params}

@@ -4,16 +4,28 @@ import copy
 
 import pytest
 import yaml
+from census_sample import country_for_experiments
 from project import ROOT, Project, adult_like
+
+from agglearn_workflow.config.loading import load, read_mapping
 
 pytestmark = [pytest.mark.workflow, pytest.mark.slow]
 FILES = sorted((ROOT / "config/ablations").glob("*.yaml"))
 CONTENT = {path.stem: yaml.safe_load(path.read_text()) for path in FILES}
 
 
+def with_parents(name: str) -> set[str]:
+    """An experiment and those that it extends."""
+    parent = read_mapping(ROOT / f"config/experiments/{name}.yaml").get("extends")
+    return {name, *(with_parents(parent) if parent else ())}
+
+
 @pytest.fixture(scope="module")
 def base(places):
-    made = Project(*places, shipped={content["experiments"][name]["extends"] for name, content in CONTENT.items()})
+    bases = (content["experiments"][name]["extends"] for name, content in CONTENT.items())
+    made = Project(*places, shipped=set().union(*map(with_parents, bases)))
+    census = load(made.folder)["datasets"]["acs_2024"]["files"]
+    made.overlay["datasets"]["acs_2024"] = country_for_experiments(made.folder / "mirror", census)
     made.write_data("adult", "adult", "adult.data", adult_like(500, 1, test=False))
     made.write_data("adult", "adult", "adult.test", adult_like(250, 2, test=True))
     made.overlay["tracking"] = {"uri": "none"}
