@@ -55,13 +55,12 @@ def _chosen(chart: Chart, mask: pd.Series) -> pd.DataFrame:
 
 
 def _numbers(frame: pd.DataFrame, chart: Chart) -> pd.Series:
-    x = chart.spec["x"]
-    if x in chart.experiment["measures"]:
-        means = chart.table[chart.table["measure"] == x].set_index(CELL)["mean"]
-        return (
-            frame[CELL].merge(means, "left", left_on=CELL, right_index=True)["mean"].set_axis(frame.index).astype(float)
-        )
-    return pd.to_numeric(summary.column_or_param(frame, x)).astype(float)
+    """The abscissa of each row: a column, a parameter, or the mean of a measure of the row's cell."""
+    x, table = chart.spec["x"], chart.table
+    if x not in set(table["measure"]):
+        return pd.to_numeric(summary.column_or_param(frame, x)).astype(float)
+    means = table[(table["measure"] == x) & table["keys"].isna()].drop_duplicates(CELL)[[*CELL, "mean"]]
+    return frame[CELL].merge(means, "left", on=CELL)["mean"].set_axis(frame.index).astype(float)
 
 
 def _beyond(x: pd.Series, log: bool | None) -> float:

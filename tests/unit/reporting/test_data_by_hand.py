@@ -76,11 +76,11 @@ def test_every_field_of_the_inventory(config, tmp_path, monkeypatch):
 def test_every_line_of_the_list(config):
     assert data.table(data.rows(config)) == [
         "data set   here  from                        size     licence  needed by",
-        "all_here   yes   frozen, path, mirror        12 kB    MIT      first",
+        "all_here   yes   frozen, path, mirror        12 kB    MIT      1 table",
         "fair       yes   inside statsmodels                   PD       no table",
-        "half_here  no    (package, primary, frozen)  722 B             second",
-        "unknown    no    (mirror, package)           unknown           third",
-        "xor        yes   simulated                                     first, second and 1 more",
+        "half_here  no    (package, primary, frozen)  722 B             1 table",
+        "unknown    no    (mirror, package)           unknown           1 table",
+        "xor        yes   simulated                                     3 tables",
     ]
 
 

@@ -38,6 +38,7 @@ def reduced(config: dict, missing: str, results) -> dict:
         first = next(m for m in e["methods"] if m not in SCALES)  # alone, such a name would be taken for a scale
         e["methods"] = {first: e["methods"][first]}
         e["reported"] = [r for r in e["reported"] if r["method"] == first]
+        e["exclude"] = []  # of runs that may not be planned any more
         if e.get("baseline") != first:
             e.pop("baseline", None)
     return config
