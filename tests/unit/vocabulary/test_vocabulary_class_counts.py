@@ -5,8 +5,9 @@ import itertools
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from scipy.special import rel_entr
 from vocabulary_samples import all_partitions, by_labels, drawn
 
 from agglearn.errors import ConfigError, DataError
@@ -86,6 +87,50 @@ def test_little_is_lost_against_all_partitions(algorithm, share):
         chance.append(kept(table, by_labels(rng.integers(0, 3, 8))) / best)
     assert np.mean(ratios) > share
     assert np.mean(chance) < 0.6
+
+
+@given(class_tables(least=3))
+@example(np.array([[1, 2, 1], [0, 3, 1], [0, 3, 0], [0, 3, 2], [0, 2, 3]]))  # more if a cut parts equal rates
+@QUICK
+def test_the_first_cut_is_the_best_threshold_on_the_rate_of_a_class(table):
+    rates = table / table.sum(axis=1, keepdims=True)
+    lower = [np.flatnonzero(rate < border) for rate in rates.T for border in np.unique(rate)[1:]]
+    best = max((kept(table, [g, np.setdiff1d(np.arange(len(table)), g)]) for g in lower), default=0)
+    assert compress_class_counts(table, 2, "greedy")[1] == pytest.approx(best, abs=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_no_value_is_nearer_to_another_cluster(seed):
+    """A local optimum of divisive clustering, in divergences that are infinite where a cluster lacks a class."""
+    table = drawn_classes(60, 4, seed)
+    labels = compress_class_counts(table, 8)[0]
+    q = np.array([table[g].sum(axis=0) / table[g].sum() for g in by_labels(labels)])
+    divergence = rel_entr((table / table.sum(axis=1, keepdims=True))[:, None], q).sum(axis=-1)
+    gain = divergence[np.arange(len(table)), labels] - divergence.min(axis=1)
+    assert (gain * table.sum(axis=1)).max() < 1e-9
+
+
+def test_a_cluster_that_loses_its_values_is_made_anew():
+    """The first move leaves seven of eight clusters."""
+    table = np.array(
+        [
+            [1, 0, 0, 0],
+            [1, 0, 0, 0],
+            [4, 0, 3, 0],
+            [0, 1, 30, 0],
+            [0, 0, 0, 1],
+            [0, 0, 0, 1],
+            [5, 44, 0, 1],
+            [0, 2, 6, 7],
+            [9, 33, 0, 8],
+            [0, 0, 2, 9],
+            [2, 17, 21, 10],
+            [1, 6, 17, 12],
+        ]
+    )
+    labels, information, _ = compress_class_counts(table, 8)
+    assert labels.max() + 1 == 8
+    assert information > compress_class_counts(table, 8, "greedy")[1]
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
