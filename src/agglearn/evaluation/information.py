@@ -1,4 +1,4 @@
-"""Information that clusters carry about a binary label, in nats."""
+"""Information that clusters carry about a label, in nats."""
 
 import numpy as np
 from scipy.special import rel_entr, xlogy
@@ -6,7 +6,11 @@ from scipy.special import rel_entr, xlogy
 
 def mutual_information(counts: np.ndarray, label_sums: np.ndarray) -> float:
     """I(Z, C) of a table of records and label sums per cluster, from counted rates (Bateni et al. 2019, eq. 1)."""
-    joint = np.stack([counts - label_sums, label_sums]).astype(float)
+    return information_of_table(np.stack([counts - label_sums, label_sums]).astype(float))
+
+
+def information_of_table(joint: np.ndarray) -> float:
+    """Mutual information of the rows and columns of a table of counts."""
     independent = np.outer(joint.sum(axis=1), joint.sum(axis=0)) / joint.sum()
     return float(rel_entr(joint, independent).sum() / joint.sum())
 

@@ -1,4 +1,4 @@
-"""Compression of large vocabularies to few clusters that are informative about a binary label (Bateni et al. 2019)."""
+"""Compression of large vocabularies to few clusters that are informative about a label (Bateni et al. 2019)."""
 
 from agglearn.vocabulary.baselines import (
     AgglomerativeQuantizer,
@@ -6,6 +6,7 @@ from agglearn.vocabulary.baselines import (
     DivisiveQuantizer,
     FrequencyQuantizer,
 )
+from agglearn.vocabulary.class_counts import compress_class_counts
 from agglearn.vocabulary.distributed import DistributedSubmodularQuantizer
 from agglearn.vocabulary.held_out import held_out_information
 from agglearn.vocabulary.on_clusters import LogisticOnClusters, NetworkOnClusters
@@ -24,5 +25,6 @@ __all__ = [
     "OptimalQuantizer",
     "Quantizer",
     "SubmodularQuantizer",
+    "compress_class_counts",
     "held_out_information",
 ]

@@ -274,10 +274,13 @@ def estimate_counts(
 
 
 def whole_budget(budget: float, rankings: list[Ranking]) -> int:
-    units = sum(r.n_units for r in rankings)
+    return budget_of(budget, sum(r.n_units for r in rankings), len(rankings))
+
+
+def budget_of(budget: float, units: int, features: int) -> int:
     clusters = round(float(budget) * units) if budget < 1 else budget
-    if clusters < len(rankings):
-        raise DataError(f"budget: {int(clusters)} clusters are too few for {len(rankings)} features; each needs one")
+    if clusters < features:
+        raise DataError(f"budget: {int(clusters)} clusters are too few for {features} features; each needs one")
     if clusters > units:
         raise DataError(f"budget: {int(clusters)} clusters are more than the {units} values; nothing to compress")
     return int(clusters)
