@@ -118,7 +118,9 @@ def _wider(estimate: Estimate, parts: Sample | None) -> tuple[Estimate, str]:
         return estimate, ""
     of_parts = replace(parts.estimate(), value=estimate.value, n=estimate.n)
     records, seeds = (float(e.interval()[1] - e.value) for e in (of_parts, estimate))
-    note = f", ±{records:.2g} over {len(parts.values)} parts of the tested records, ±{seeds:.2g} over seeds"
+    note = f", ±{records:.2g} over {len(parts.values)} parts of the tested records"
+    if np.isfinite(seeds):
+        note += f", ±{seeds:.2g} over seeds"
     return (estimate if seeds > records else of_parts), note  # also where the seeds have no interval
 
 

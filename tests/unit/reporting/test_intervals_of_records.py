@@ -54,6 +54,12 @@ def test_the_interval_over_seeds_counts_where_it_is_wider():
     assert [case["numbers"][k] for k in ("low", "high")] == pytest.approx([low, high])
 
 
+def test_one_seed_has_no_interval_over_seeds():
+    detail = verdict(frame(np.linspace(0.01, 0.02, 16), np.zeros(1)))["detail"]
+    assert "over 16 parts of the tested records" in detail
+    assert "nan" not in detail
+
+
 def test_seeds_without_spread_leave_the_interval_over_parts():
     assert verdict(frame(np.linspace(0.01, 0.02, 16), np.zeros(4)))["verdict"] == "holds"
 
