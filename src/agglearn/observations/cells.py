@@ -140,7 +140,7 @@ def _feature(name: str, values: set[str]) -> BinnedEncoder | CategoricalEncoder:
 # -- tables of cells --------------------------------------------------------------------------------------------------
 
 
-@dataclass
+@dataclass(frozen=True)
 class CellReader:
     """Makes tables of cells. `noise` is what the publisher stated, `repeated` what cells that stand twice mean."""
 

@@ -12,7 +12,7 @@ from agglearn.errors import DataError
 from agglearn.estimator import choose_best
 from agglearn.observations import Bags, LabelledBags, Observation
 from agglearn.proportions.base import FOLDS, PATH, BagClassifier, counts_likelihood, counts_of
-from agglearn.saving import check_classes
+from agglearn.saving import check_classes, expect
 from agglearn.seeds import RandomState, derive_seed, draw_generator, draw_seed
 from agglearn.settings import Built
 
@@ -90,6 +90,9 @@ class FeatureMapClassifier(BagClassifier):
 
     def _check_state(self) -> None:
         check_classes(self)
+        expect(self, learner_=BagClassifier)
+        if not np.array_equal(self.classes_, self.learner_.classes_):
+            raise ValueError(f"{type(self).__name__}.classes_: must be those of learner_")
 
     def predict_proba(self, X: ArrayLike) -> np.ndarray:
         return self.learner_.predict_proba(self._map(self._ordered(X)))

@@ -99,6 +99,7 @@ class Task(ABC, Generic[TruthT]):
         if not allowed:
             names = ", ".join(sorted({observation.__name__ for _, observation, _, _ in self.OBSERVATIONS}))
             raise ConfigError(f"observe: {type(self).__name__} cannot make {kind.__name__}; it makes {names}")
+        allowed.sort(key=lambda keys: -len(keys.__annotations__))  # where faults are as many, the most keys are named
         faults = [list(keys_at_fault(kind.__name__, parameters(keys), params, "observe")) for keys in allowed]
         for key, problem in min(faults, key=len):
             raise ConfigError(f"{key}: {problem}")

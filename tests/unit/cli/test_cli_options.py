@@ -215,8 +215,9 @@ ROWS = {
     "fit tables": Row(F, F.replace("tables", "others"), {"predictions"}, of_model),
     "fit --method": Row(F, F.replace("naive_bayes", "best_pair"), {"class", "predictions"}, of_class,
     ),
-    "fit --ignore-noise": Row(
-        M.replace("tables", "noisy"), M.replace("tables", "noisy") + " --ignore-noise", {"class", "predictions"}, of_model
+    "fit --ignore-noise": Row(  # the noise-aware class has a posterior
+        M.replace("tables", "noisy"), M.replace("tables", "noisy") + " --ignore-noise",
+        {"class", "parameter posterior", "predictions"}, of_model,
     ),
     "fit --tune": Row(M, M + " --tune", {"parameter l2_theta"}, of_model),
     "fit --set": Row(M, M.replace("max_iter=3", "max_iter=4"), {"parameter max_iter", "predictions"}, of_model),

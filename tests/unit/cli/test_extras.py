@@ -15,6 +15,7 @@ from agglearn import cli
 
 EXTRAS = ("workflow", "networks", "privacy", "generic")
 RECORDS = "\n".join(["x,z,y", *(f"{i % 7},{'abc'[i % 3]},{int(i % 7 > 2)}" for i in range(200))]) + "\n"
+CELLS = "x,z,count,label_sum\n,,200,114\n0,,90,10\n1,,110,104\n,a,120,60\n,b,80,54\n"
 SCHEMA = """
 reviewed: true
 one_row_per_person: true
@@ -24,6 +25,7 @@ features: {x: {edges: [2, 4]}, z: {values: [a, b, c]}}
 CALLS = {  # the extra that a call needs, and its arguments; later calls read what earlier ones write
     "aggregate": (None, "aggregate records.csv --schema schema.yaml --out tables"),
     "schema": (None, "schema draft records.csv --label y --positive 1 --out draft.yaml"),
+    "import": (None, "import cells.csv --threshold 50 --out imported"),
     "private": ("privacy", "private tables --epsilon 1 --delta 1e-6 --out noisy"),
     "fit": (None, "fit tables --set n_sweeps=1 --out model"),
     "fit in JAX": ("networks", "fit tables --set engine=jax --set n_sweeps=1 --out model_of_jax"),
@@ -91,6 +93,7 @@ def outcomes(folder, *extras: str) -> dict:
     modules = importlib.metadata.packages_distributions()
     refused = [m for m, names in modules.items() if not kept & {re.sub("[-_.]+", "-", n).lower() for n in names}]
     (folder / "records.csv").write_text(RECORDS)
+    (folder / "cells.csv").write_text(CELLS)
     (folder / "schema.yaml").write_text(SCHEMA)
     (folder / "results/runs").mkdir(parents=True)
     calls = {name: arguments for name, (_, arguments) in CALLS.items()}

@@ -52,7 +52,7 @@ SAMPLES = {  # what a class observes → samples of it; a learner takes one of t
         observations.FlowInstances((MOVE,)),
     ],
 }
-SAMPLES[agglearn.observations.Observation] = [TABLES, observations.Halves(TABLES, TABLES)]
+SAMPLES[agglearn.observations.Observation] = [TABLES, observations.Halves(TABLES, TABLES), BAGS]
 NEEDED = {  # parameters without a default, by name
     "base": MaxEntClassifier(n_chains=40, max_iter=3),
     "learner": MeanMapClassifier(l2=1.0),

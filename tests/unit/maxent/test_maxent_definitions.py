@@ -15,7 +15,7 @@ from agglearn.maxent import (
 )
 from agglearn.maxent.best_pair import fit_pair
 from agglearn.maxent.enumeration import Enumeration
-from agglearn.maxent.noise_aware import SHARE, SMOOTH, Gains, gains, posterior_means, variances
+from agglearn.maxent.noise_aware import SHARE, SMOOTH, Gains, find_hidden, gains, posterior_means, variances
 from agglearn.maxent.weight_index import WeightIndex, marginal_counts
 from agglearn.observations import ContingencyTables, NoiseSpec, Table, with_gaussian_noise
 
@@ -43,7 +43,7 @@ def test_steps_of_noise_aware_training(tables):
     """Expectations are averaged; targets are posterior means; each kind's curvature has its own λ and its own gain."""
     noisy = with_gaussian_noise(tables, 9.0, 0)
     model = NoiseAwareMaxEntClassifier(l2_mu=3.0, l2_theta=11.0)
-    model.l2_theta_, model._noise, model._expected = 11.0, variances(noisy), None
+    model.l2_theta_, model._noise, model._hidden, model._expected = 11.0, variances(noisy), find_hidden(noisy), None
     index, rng = WeightIndex.from_tables(noisy), np.random.default_rng(0)
     m = len(index.d)
     mu, theta = rng.normal(size=(2, m))

@@ -20,6 +20,7 @@ from samples import counted_paths
 from agglearn.encoding import FeatureMap, Schema
 from agglearn.observations import Bags, ContingencyTables, CountedBags, Halves, LabelSums
 from agglearn.observations.release import release_bag_counts, release_flow_counts, release_tables
+from agglearn.observations.units import Unit
 
 SCHEMA = Schema.parse("""
 reviewed: true
@@ -247,7 +248,7 @@ def released_bags(frame, y, draw):
 
 def released_tables_by_label(frame, y, draw):
     tables = ContingencyTables.from_codes(SCHEMA.encoder, SCHEMA.encoder.encode(frame), y, "y")
-    noisy = release_tables(tables, **PROMISE, adjacency="label", draw=draw)
+    noisy = release_tables(replace(tables, unit=Unit()), **PROMISE, adjacency="label", draw=draw)
     return [support(noisy), noisy.total, [t.counts.tobytes() for t in noisy.tables.values()]]
 
 
