@@ -88,7 +88,8 @@ HIGHER = ("accuracy", "auc", "heldout_information", "heldout_predictive", "heldo
           "information_ratio", "nllh", "nllh_best_on_test", "nllh_best_on_validation", "pair_auc", "pair_auc_close", "state_correlation")  # fmt: skip
 NEITHER = ("bag_size", "bag_size_deviation", "bag_size_least", "bag_size_median", "bag_size_most", "bags", "bound_ratio", "clusters",
            "coefficient", "converged", "count", "curve", "dimension", "edges", "embedding_dimension", "expected_share", "flow", "gibbs_moves",
-           "gibbs_reached", "machine_size", "majority", "map_counted", "map_share", "negative", "prediction", "rounds", "share", "slope", "state_poll",
+           "gibbs_reached", "machine_size", "majority", "map_counted", "map_share", "negative", "prediction", "rounds",
+           "rounds_ratio", "share", "slope", "space_ratio", "state_poll",
            "state_share", "target", "time_to_convergence", "true_count", "true_flow", "tuned", "tuned_value", "values")  # fmt: skip
 
 
