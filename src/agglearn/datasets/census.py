@@ -210,10 +210,10 @@ def number_regions(links: pd.DataFrame) -> pd.Series:
     county, puma = pd.factorize(pairs["county"])[0], pd.factorize(pairs["state"] + pairs["puma"])[0]
     of_county, of_puma = np.full(county.max() + 1, -1), np.full(puma.max() + 1, -1)
     for c, p in zip(county, puma, strict=True):
-        known = of_puma[p] >= 0
+        has_label = of_puma[p] >= 0
         if of_county[c] < 0:
-            of_county[c] = of_puma[p] if known else c
-        for label in (of_county, of_puma) if known else ():
+            of_county[c] = of_puma[p] if has_label else c
+        for label in (of_county, of_puma) if has_label else ():
             label[label == of_puma[p]] = of_county[c]
         of_puma[p] = of_county[c]
     first = pairs.assign(found=of_county[county]).groupby("region")[["letters", "found"]].first()

@@ -91,7 +91,7 @@ def _read_records(features: Path, labels: Path, names: Sequence[str], label: str
 
 def _read_cells(path: Path, ids: Sequence[int], order: int, numbers: Sequence[str]) -> pd.DataFrame:
     """Rows of the features `ids` in tables of so many features. The file is read in blocks."""
-    keys = [f"feature_{k}_{part}" for part in ("id", "value") for k in range(1, order + 1)]
+    keys = [f"feature_{k}_{field}" for field in ("id", "value") for k in range(1, order + 1)]
     types = dict.fromkeys(keys, pa.int64()) | dict.fromkeys(numbers, pa.float64())
     convert = csv.ConvertOptions(column_types=types, include_columns=list(types))
     with about(path), refuse_unreadable(CSVFormat()), csv.open_csv(path, convert_options=convert) as blocks:
@@ -102,12 +102,12 @@ def _read_cells(path: Path, ids: Sequence[int], order: int, numbers: Sequence[st
 def _table(encoder: FrameEncoder, key: Key, rows: pd.DataFrame, numbers: Sequence[str]) -> Table:
     """The table of the features at positions `key`, in the order of the file. Its axes ascend."""
     codes = {k: encoder.features[k].encode(rows[f"feature_{n}_value"]) for n, k in enumerate(key, start=1)}
-    known = np.all([c >= 0 for c in codes.values()], axis=0)
-    if lost := int((~known).sum()):
+    counted = np.all([c >= 0 for c in codes.values()], axis=0)
+    if lost := int((~counted).sum()):
         logger.info(f"{[encoder.names[k] for k in key]}: {lost:,} cells have a value without a count, and are left out")
     shape = tuple(encoder.features[k].size for k in sorted(key))
-    cells = np.ravel_multi_index([codes[k][known] for k in sorted(key)], shape)
-    return Table(shape, *sum_cells(cells.astype(np.int64), *(rows[name].to_numpy()[known] for name in numbers)))
+    cells = np.ravel_multi_index([codes[k][counted] for k in sorted(key)], shape)
+    return Table(shape, *sum_cells(cells.astype(np.int64), *(rows[name].to_numpy()[counted] for name in numbers)))
 
 
 def hash_pairs(tables: ContingencyTables, buckets: int) -> ContingencyTables:

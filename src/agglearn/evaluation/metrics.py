@@ -48,19 +48,19 @@ def normalized_log_likelihood(y: np.ndarray, p: np.ndarray) -> float:
     return 1 + log_likelihood(y, p) / h if h > 0 else float("nan")
 
 
-def nllh_of_parts(y: np.ndarray, p: np.ndarray, parts: int = 32) -> np.ndarray:
-    """(parts,) estimates of the NLLH, each from every `parts`-th record, for intervals that cover the choice of records.
+def nllh_of_parts(y: np.ndarray, p: np.ndarray, n_parts: int = 32) -> np.ndarray:
+    """(n_parts,) estimates of the NLLH, each from every `n_parts`-th record, for intervals that cover the choice of records.
 
     An estimate is linear in the part's log-likelihood and in that of the base rate, so the mean of parts of equal size
     is the NLLH of all records, and a small part has one, too.
 
     Parameters
     ----------
-    y, p, parts : ndarray of shape (n,), ndarray of shape (n,), int
+    y, p, n_parts : ndarray of shape (n,), ndarray of shape (n,), int
     """
     rate = float(np.mean(y))
     h, ratio = entropy(rate), 1 - normalized_log_likelihood(y, p)
-    blocks = [slice(k, None, parts) for k in range(min(parts, len(y)))]
+    blocks = [slice(k, None, n_parts) for k in range(min(n_parts, len(y)))]
     return np.array(
         [1 + (log_likelihood(y[b], p[b]) + ratio * (log_loss(y[b], np.full(len(y[b]), rate)) - h)) / h for b in blocks]
     )

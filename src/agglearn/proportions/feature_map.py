@@ -22,8 +22,8 @@ class FeatureMapClassifier(BagClassifier):
     """A learner of bags on the covariates and a map of them, which the likelihood of held-out bags' counts chooses.
 
     The source has a linear model and names others as future work (Sun 2019, section 3.6). On the covariates and random
-    features of a kernel the gradient of the counts' likelihood stays exact. A fifth of the bags is held out to choose the penalty and
-    the scale of the map, whether the learner gets counts or labels. It then learns from all bags.
+    features of a kernel the gradient of the counts' likelihood stays exact. A fifth of the bags is held out to choose
+    the penalty and the scale of the map, whether the learner gets counts or labels. It then learns from all bags.
 
     Parameters
     ----------
@@ -58,15 +58,15 @@ class FeatureMapClassifier(BagClassifier):
         self.classes_, self.feature_names_in_ = np.arange(counts_of(bags).shape[1]), list(bags.names)
         seed = draw_seed(self.random_state)
         order = draw_generator(derive_seed("held out", seed)).permutation(len(bags))
-        held_out, training = (np.sort(part) for part in np.split(order, [-(-len(bags) // FOLDS)]))
+        held_out, training = (np.sort(block) for block in np.split(order, [-(-len(bags) // FOLDS)]))
         scales = self.scale if self.embedding is not None else [1.0]
         scores, y = [], getattr(observation, "y", None)
         for scale in scales:
             mapped = self._map_bags(bags, scale, seed)
-            held = mapped.take(held_out)
+            test = mapped.take(held_out)
             for l2 in self.l2:
                 model = self._with(l2, seed).fit(_select(mapped, y, training))
-                scores.append(counts_likelihood(model.predict_proba(held.X), held.offsets, counts_of(held)))
+                scores.append(counts_likelihood(model.predict_proba(test.X), test.offsets, counts_of(test)))
         chosen, l2 = list(itertools.product(scales, self.l2))[choose_best(scores)]
         self.tuned_ = {"l2": l2} if self.embedding is None else {"scale": chosen, "l2": l2}
         self.learner_ = self._with(l2, seed).fit(_select(self._map_bags(bags, chosen, seed), y, np.arange(len(bags))))

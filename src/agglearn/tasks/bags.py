@@ -46,7 +46,7 @@ class BagClassification(Task[HeldOutPersons]):
     * census with an election: `election` (year), `bag_size`, `columns`, `holdout` (fraction of the persons that is
       tested, drawn anew for every seed, in the states with an exit poll of the year, or in all where it has none),
       `components`, `polls` (covariate → group → [share, size] of the nation), `attributes` (how many covariates are
-      kept: the four that exit polls ask for, and others at random; all where it is not set). With the observation's
+      kept: the four that exit polls ask for, and others at random. All where it is not set). With the observation's
       parameter `persons: all`, a region has the mean of all its persons.
 
     `gap_to_oracle` is twice an oracle's accuracy, and minus twice any other's. The mean is the oracle's advantage.

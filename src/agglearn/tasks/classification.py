@@ -102,8 +102,8 @@ class Classification(Task[HeldOutRows]):
         for name, score in scores.items():
             if name in measures:
                 yield Measurement(name, score(y, p))
-        for part, value in enumerate(nllh_of_parts(y, p) if "nllh_of_part" in measures else ()):
-            yield Measurement("nllh_of_part", float(value), keys={"part": part})
+        for k, value in enumerate(nllh_of_parts(y, p) if "nllh_of_part" in measures else ()):
+            yield Measurement("nllh_of_part", float(value), keys={"part": k})
         if "prediction" in measures:
             yield from _predictions(truth.frame, p)
         if ITERATES & set(measures) and hasattr(estimator, "staged_predict_proba"):

@@ -63,10 +63,10 @@ PREDICATES: dict[str, Predicate] = {
 }
 
 
-def judge_case(claim: dict, sample: Sample, parts: Sample | None = None) -> dict:
+def judge_case(claim: dict, sample: Sample, units: Sample | None = None) -> dict:
     """Verdict on one case, with its detail and two P values: that the claim is false, that it is true. With parts of the
     tested units as a second sample, the wider of the two intervals counts."""
-    return _judge_every_value(claim, sample) if "deterministic" in claim else _judge_by_interval(claim, sample, parts)
+    return _judge_every_value(claim, sample) if "deterministic" in claim else _judge_by_interval(claim, sample, units)
 
 
 def _judge_every_value(claim: dict, sample: Sample) -> dict:
@@ -80,8 +80,8 @@ def _judge_every_value(claim: dict, sample: Sample) -> dict:
     return _case(predicate, comparison, comparison.outcome, (1 - true, true), [detail, *sample.notes])
 
 
-def _judge_by_interval(claim: dict, sample: Sample, parts: Sample | None) -> dict:
-    predicate, (estimate, beside) = PREDICATES[claim["predicate"]], _wider(sample.estimate(), parts)
+def _judge_by_interval(claim: dict, sample: Sample, units: Sample | None) -> dict:
+    predicate, (estimate, beside) = PREDICATES[claim["predicate"]], _wider(sample.estimate(), units)
     low, high = map(float, estimate.interval())
     comparison = Comparison.by_interval(float(estimate.value), low, high, predicate.region(claim))
     verdict, region = comparison.outcome, comparison.region
@@ -103,22 +103,22 @@ def _judge_by_interval(claim: dict, sample: Sample, parts: Sample | None) -> dic
     return case
 
 
-def _parts(claim: dict, rows: Rows) -> Sample | None:
+def _sample_of_units(claim: dict, rows: Rows) -> Sample | None:
     """The sample over parts of the tested records, of a claim on means whose seeds all test the same ones."""
     predicate = PREDICATES[claim["predicate"]]
     with contextlib.suppress(RowsMissing):
         if predicate.sample in (samples.values, samples.differences) and "replicates" not in claim:
-            return predicate.sample(claim | {"replicates": "part"}, rows.parts)
+            return predicate.sample(claim | {"replicates": "part"}, rows.over_units)
     return None
 
 
-def _wider(estimate: Estimate, parts: Sample | None) -> tuple[Estimate, str]:
+def _wider(estimate: Estimate, units: Sample | None) -> tuple[Estimate, str]:
     """The estimate with the wider of the intervals over seeds and over parts of the tested records, and a note on both."""
-    if parts is None:
+    if units is None:
         return estimate, ""
-    of_parts = replace(parts.estimate(), value=estimate.value, n=estimate.n)
+    of_parts = replace(units.estimate(), value=estimate.value, n=estimate.n)
     records, seeds = (float(e.interval()[1] - e.value) for e in (of_parts, estimate))
-    note = f", ±{records:.2g} over {len(parts.values)} parts of the tested records"
+    note = f", ±{records:.2g} over {len(units.values)} parts of the tested records"
     if np.isfinite(seeds):
         note += f", ±{seeds:.2g} over seeds"
     return (estimate if seeds > records else of_parts), note  # also where the seeds have no interval
@@ -147,7 +147,8 @@ def judge(claim: dict, rows: Rows) -> dict:
         try:
             sample = PREDICATES[claim["predicate"]].sample(case, rows)
             is_below = _rival_below_base(case, rows)
-            cases.append({"case": label, **judge_case(claim, sample, _parts(case, rows)), "rival_below_base": is_below})
+            units = _sample_of_units(case, rows)
+            cases.append({"case": label, **judge_case(claim, sample, units), "rival_below_base": is_below})
             drawn.append(sample)
         except RowsMissing as error:
             cases.append({"case": label, "verdict": NOT_JUDGED, "detail": str(error), "absent": error.absent})

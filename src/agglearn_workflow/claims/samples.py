@@ -60,7 +60,7 @@ class Rows:
         return self.frame[name].to_numpy(float)
 
     @cached_property
-    def parts(self) -> "Rows":
+    def over_units(self) -> "Rows":
         """Means over seeds of the measures `<measure>_of_part` as `<measure>`, where all seeds test the same units."""
         frame, cell = self.frame[self.frame["measure"].astype(str).str.endswith("_of_part")], [*CELL, "measure", "keys"]
         groups = frame.groupby(cell, dropna=False, sort=False)

@@ -43,8 +43,8 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _print(title: str, lines: list[str]) -> None:
-    kept = {"width": 98, "subsequent_indent": "  ", "break_long_words": False, "break_on_hyphens": False}
-    wrapped = [part for line in lines for part in textwrap.wrap(line, **kept)]  # type: ignore[arg-type]
+    options = {"width": 98, "subsequent_indent": "  ", "break_long_words": False, "break_on_hyphens": False}
+    wrapped = [text for line in lines for text in textwrap.wrap(line, **options)]  # type: ignore[arg-type]
     print(title, *wrapped, sep="\n  ", flush=True)
 
 

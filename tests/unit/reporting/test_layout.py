@@ -86,8 +86,10 @@ def test_a_time_is_rounded_to_the_unit_that_is_written(seconds, text):
 
 HIGHER = ("accuracy", "auc", "heldout_information", "heldout_predictive", "heldout_predictive_shrunk", "information",
           "information_ratio", "nllh", "nllh_best_on_test", "nllh_best_on_validation", "pair_auc", "pair_auc_close", "state_correlation")  # fmt: skip
-NEITHER = ("bound_ratio", "clusters", "coefficient", "converged", "count", "curve", "edges", "expected_share", "flow", "gibbs_moves",
-           "gibbs_reached", "majority", "map_counted", "map_share", "negative", "prediction", "share", "slope", "state_poll",
+NEITHER = ("bag_size", "bag_size_deviation", "bag_size_least", "bag_size_median", "bag_size_most", "bags", "bound_ratio", "clusters",
+           "coefficient", "converged", "count", "curve", "dimension", "edges", "embedding_dimension", "expected_share", "flow", "gibbs_moves",
+           "gibbs_reached", "machine_size", "majority", "map_counted", "map_share", "negative", "prediction", "rounds",
+           "rounds_ratio", "share", "slope", "space_ratio", "state_poll",
            "state_share", "target", "time_to_convergence", "true_count", "true_flow", "tuned", "tuned_value", "values")  # fmt: skip
 
 

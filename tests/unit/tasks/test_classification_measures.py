@@ -64,6 +64,12 @@ def classified_by_hand() -> dict:
     found = {(name, None, None): value for name, value in single.items()}
     for (step, seconds, _), value in zip(STAGES, whole, strict=True):
         found |= {("nllh", None, step): value, ("seconds", None, step): seconds}
+    # every record is a part: 1 − (its loss − (loss / entropy) · (its loss at the base rate − entropy)) / entropy
+    entropy = math.log(3) / 3 + math.log(1.5) * 2 / 3
+    for k, (right, rate) in enumerate(zip((0.8, 0.8, 0.5, 0.5, 0.8, 0.9), (3, 1.5, 1.5, 3, 1.5, 1.5), strict=True)):
+        control = single["log_loss"] / entropy * (math.log(rate) - entropy)
+        found["nllh_of_part", about(part=k), None] = 1 - (-math.log(right) - control) / entropy
+    assert mean(v for (name, *_), v in found.items() if name == "nllh_of_part") == pytest.approx(single["nllh"])
     found |= {("gradient_error", None, 1.0): 0.5, ("gradient_error", None, 8.0): 0.125}
     for modality, coefficient, prediction in (("u", 0.5, (0.8 + 0.5 + 0.1) / 3), ("v", -2.0, (0.2 + 0.2) / 2)):
         found["coefficient", about(coefficient=f"few = {modality}"), None] = coefficient

@@ -20,14 +20,21 @@ def slope(t, f) -> float:
 
 def regressed() -> dict:
     held = Bags(np.zeros((33, 1)), np.arange(34), target=np.array(TARGET))
-    stub = SimpleNamespace(predict=lambda b: np.array(GUESS), tuned_={"scale": 0.5, "words": 20}, edges_=["scale"])
-    return measured(tasks.DistributionRegression, stub, distribution.HeldOutBags(held))
+    stub = SimpleNamespace(
+        predict=lambda b: np.array(GUESS), tuned_={"scale": 0.5, "words": 20}, edges_=["scale"],
+        embedding_=SimpleNamespace(transform=lambda b: np.ones((len(b), 7))),
+    )  # fmt: skip
+    described = distribution.describe_bags(np.array([2, 10, 3, 3]), 5)
+    return measured(tasks.DistributionRegression, stub, distribution.HeldOutBags(held, described=described))
 
 
 def regressed_by_hand() -> dict:
     error = [(f - t) ** 2 for f, t in zip(GUESS, TARGET, strict=True)]
     variance = mean((t - mean(TARGET)) ** 2 for t in TARGET)
     single = {"mse": mean(error), "nmse": mean(error) / variance, "slope": slope(TARGET, GUESS), "edges": 1.0}
+    single |= {"embedding_dimension": 7.0, "dimension": 5.0, "bags": 4.0, "bag_size": 18 / 4, "bag_size_median": 3.0}
+    single |= {"bag_size_deviation": ((2.5**2 + 5.5**2 + 1.5**2 + 1.5**2) / 4) ** 0.5}
+    single |= {"bag_size_least": 2.0, "bag_size_most": 10.0}
     found = {(name, None, None): value for name, value in single.items()}
     found |= {("tuned", about(parameter=p), None): v for p, v in (("scale", 0.5), ("words", 20.0))}
     for k in range(16):

@@ -228,6 +228,7 @@ DATASET_KEYS = {
     "split_like": ("fair", OBSERVERS | PAGES),
     "encoding": ({"target": {"holdout": 0.5, "above": 9, "modalities": 9}}, OBSERVERS | PAGES),
     "binning": ("width", OBSERVERS | PAGES),
+    "unit": ("b", OBSERVERS | PAGES),
 }
 CLAIM_KEYS = {
     "source": None, "claim": "B is better", "place": "p. 2", "experiment": None, "predicate": "less",
