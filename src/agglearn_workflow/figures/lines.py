@@ -57,7 +57,7 @@ def _chosen(chart: Chart, mask: pd.Series) -> pd.DataFrame:
 def _numbers(frame: pd.DataFrame, chart: Chart) -> pd.Series:
     """The abscissa of each row: a column, a parameter, or the mean of a measure of the row's cell."""
     x, table = chart.spec["x"], chart.table
-    if x not in set(table["measure"]):
+    if x not in chart.experiment.get("measures", ()):
         return pd.to_numeric(summary.column_or_param(frame, x)).astype(float)
     means = table[(table["measure"] == x) & table["keys"].isna()].drop_duplicates(CELL)[[*CELL, "mean"]]
     return frame[CELL].merge(means, "left", on=CELL)["mean"].set_axis(frame.index).astype(float)
