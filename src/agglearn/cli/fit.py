@@ -32,7 +32,8 @@ methods
 
 Tables of `agglearn private` have noise, those of `agglearn import` may have noise or a threshold. maxent then treats the true counts
 as latent variables: cells with mostly noise have little weight, and a hidden cell is a number below the threshold. The other methods
-treat such tables as exact, and hidden cells as zeros, which may end far below the base rate. They refuse such tables, unless --ignore-noise is given. With it, maxent treats them as exact, too.
+treat such tables as exact, and hidden cells as zeros, which may end far below the base rate. They refuse such tables, unless
+--ignore-noise is given. With it, maxent treats them as exact, too.
 
 maxent has an L2 penalty on its weights. The tables suggest its strength (the weaker the label's dependence on the features, the
 stronger). --tune tries five strengths around it and chooses by held-out parts of the tables. --set l2_theta=32 sets it.

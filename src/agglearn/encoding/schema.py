@@ -154,18 +154,18 @@ def state_unit(
     if schema is not None:
         if schema.one_row_per_person and unit is not None:
             raise ConfigError("unit: the schema states one row per person; leave it out")
-        for name, own, other in (("unit", schema.unit, unit), ("max_rows", schema.max_rows, max_rows)):
-            if None not in (own, other) and own != other:
-                raise ConfigError(f"{name}: {other!r} is not that of the schema, {own!r}; leave it out")
+        for name, declared, asked in (("unit", schema.unit, unit), ("max_rows", schema.max_rows, max_rows)):
+            if None not in (declared, asked) and declared != asked:
+                raise ConfigError(f"{name}: {asked!r} is not that of the schema, {declared!r}; leave it out")
         unit, max_rows = schema.unit or unit, schema.max_rows or max_rows
     role = "the label" if unit == label else "a feature"
-    whole = max_rows in (None, "auto") or (type(max_rows) is int and max_rows >= 1)
+    is_bound = max_rows in (None, "auto") or (type(max_rows) is int and max_rows >= 1)
     faults = {
         "max_rows: needs a unit, the column that tells whose a record is": unit is None and max_rows is not None,
         f"unit: {unit!r} is {role} too; it tells whose a record is, so leave one out": unit
         and unit in (label, *features),
         f"max_rows: how many records of each {unit!r} count? give a number, or auto": unit and max_rows is None,
-        f"max_rows: {max_rows!r:.40} is neither a whole number from 1 on nor auto": not whole,
+        f"max_rows: {max_rows!r:.40} is neither a whole number from 1 on nor auto": not is_bound,
     }
     for fault in (text for text, wrong in faults.items() if wrong):
         raise ConfigError(fault)

@@ -34,15 +34,15 @@ def write_query(schema: Schema, dialect: str = "duckdb", threshold: int = 0, tab
     names = [_name(name) for name in schema.encoder.names]
     levels = [f"    {_level(feature)} AS {name}" for feature, name in zip(schema.encoder.features, names, strict=True)]
     label = _text(_name(schema.label))
-    one, zero = _spellings(schema.positive), _spellings(schema.negative)
+    positive, negative = _spellings(schema.positive), _spellings(schema.negative)
     sets = [(), *((n,) for n in names), *itertools.combinations(names, 2)]
     grouped = ",\n  ".join(f"({', '.join(s)})" for s in sets)
     having = f"\nHAVING COUNT(*) >= {threshold}" if threshold else ""
     query = (
         f'SELECT {", ".join(names)}, COUNT(*) AS "count", SUM(is_positive) AS "label_sum"\nFROM (\n  SELECT\n'
         + ",\n".join(levels)
-        + f",\n    CASE WHEN {label} IN ({one}) THEN 1 ELSE 0 END AS is_positive\n"
-        + f"  FROM {table}\n  WHERE {label} IN ({one}, {zero})\n) AS encoded\nGROUP BY GROUPING SETS (\n  {grouped}\n){having}"
+        + f",\n    CASE WHEN {label} IN ({positive}) THEN 1 ELSE 0 END AS is_positive\n"
+        + f"  FROM {table}\n  WHERE {label} IN ({positive}, {negative})\n) AS encoded\nGROUP BY GROUPING SETS (\n  {grouped}\n){having}"
     )
     if dialect == "duckdb":
         return query + "\n"
@@ -77,8 +77,8 @@ def _text(column: str) -> str:
 
 def _spellings(value: str) -> str:
     """A value as SQL texts: whole numbers with a decimal, too, and truth values as databases spell them."""
-    whole = [value, f"{value}.0"] if re.fullmatch(r"-?\d+", value) else [value]
-    return ", ".join(map(_literal, SPELLINGS.get(value, whole)))
+    spellings = [value, f"{value}.0"] if re.fullmatch(r"-?\d+", value) else [value]
+    return ", ".join(map(_literal, SPELLINGS.get(value, spellings)))
 
 
 def _literal(text: str) -> str:

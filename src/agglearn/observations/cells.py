@@ -163,10 +163,10 @@ class CellReader:
         columns_of: dict[Key, list[tuple[np.ndarray, np.ndarray, np.ndarray]]] = {}
         for table in cells:
             key, flat = self._locate(table)
-            shown = ~np.isnan(table.counts)
+            stated = ~np.isnan(table.counts)
             title = self._title(key)
-            self._check(title, table, shown)
-            columns_of.setdefault(key, []).append((flat[shown], table.counts[shown], table.label_sums[shown]))
+            self._check(title, table, stated)
+            columns_of.setdefault(key, []).append((flat[stated], table.counts[stated], table.label_sums[stated]))
         tables, factors = {}, {}
         for key in sorted(columns_of, key=lambda key: (len(key), key)):
             merged = tuple(map(np.concatenate, zip(*columns_of[key], strict=True)))
@@ -191,12 +191,12 @@ class CellReader:
     def _title(self, key: Key) -> str:
         return "table " + " × ".join(repr(self.encoder.names[i]) for i in key) if key else "the row of totals"
 
-    def _check(self, title: str, table: Cells, shown: np.ndarray) -> None:
-        counts, sums = table.counts[shown], table.label_sums[shown]
+    def _check(self, title: str, table: Cells, stated: np.ndarray) -> None:
+        counts, sums = table.counts[stated], table.label_sums[stated]
         threshold, exact = (0.0, True) if self.noise is None else (self.noise.threshold, not self.noise.scale)
-        if not threshold and not shown.all():
+        if not threshold and not stated.all():
             raise DataError(
-                f"{title}: {int((~shown).sum())} counts are empty; give the threshold below which they are hidden"
+                f"{title}: {int((~stated).sum())} counts are empty; give the threshold below which they are hidden"
             )
         if np.isnan(sums).any():
             raise DataError(f"{title}: a cell has a count of {counts[np.isnan(sums)][0]:g} and no label sum; give both")
@@ -279,10 +279,10 @@ def agree(
             )
         factor = total / d if over else (total - capacity) / d if short else 1.0
         ones, zeros = (factor, factor) if capacity else (positives / max(c, 1.0), (total - positives) / max(d - c, 1.0))
-        sums, rest = ones * table.label_sums, zeros * (table.counts - table.label_sums)
+        sums, negatives = ones * table.label_sums, zeros * (table.counts - table.label_sums)
         if noise is None or not noise.scale:
-            sums, rest = np.floor(sums + 1e-9), np.floor(rest + 1e-9)  # whole, and no more than the totals
-        agreed[key] = replace(table, counts=sums + rest, label_sums=sums)
+            sums, negatives = np.floor(sums + 1e-9), np.floor(negatives + 1e-9)  # whole, and no more than the totals
+        agreed[key] = replace(table, counts=sums + negatives, label_sums=sums)
     if scaled:
         message = f"{scaled} of {len(tables)} tables do not add up to {total:,.0f} records; they were scaled to it"
         warnings.warn(message, TablesDisagree, stacklevel=3)
@@ -297,10 +297,10 @@ def read_tables(
         raise ConfigError(f"repeated: {repeated!r} is not known; use {', '.join(modes)}")
     if isinstance(frames, pd.DataFrame):
         frames = [frames]
-    named: Iterable[tuple[str | None, pd.DataFrame]] = (
+    pairs: Iterable[tuple[str | None, pd.DataFrame]] = (
         frames.items() if isinstance(frames, Mapping) else ((None, frame) for frame in frames)
     )
-    cells = [table for name, frame in named for table in _named_tables(name, frame, count, label_sum)]
+    cells = [table for name, frame in pairs for table in _named_tables(name, frame, count, label_sum)]
     occurring = {name for table in cells for name in table.names}
     if not occurring:
         raise DataError("there are no cells but totals; a cell has values in the columns of its features")
@@ -323,9 +323,9 @@ def read_tables(
 
 def _occupied(table: Table) -> Table:
     """An exact table as `Tally` counts it: whole numbers, no empty cells."""
-    shown = table.counts > 0
-    counts, sums = (values[shown].astype(np.int64) for values in (table.counts, table.label_sums))
-    return Table(table.shape, table.cells[shown], counts, sums)
+    occupied = table.counts > 0
+    counts, sums = (values[occupied].astype(np.int64) for values in (table.counts, table.label_sums))
+    return Table(table.shape, table.cells[occupied], counts, sums)
 
 
 def _named_tables(name: str | None, frame: pd.DataFrame, count: str, label_sum: str) -> Iterator[Cells]:

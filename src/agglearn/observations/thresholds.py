@@ -19,11 +19,11 @@ def hide_cells(tables: ContingencyTables, threshold: float) -> ContingencyTables
     ----------
     tables, threshold : ContingencyTables, float
     """
-    shown = {}
+    visible = {}
     for key, t in tables.tables.items():
-        shown_cells = t.counts >= threshold
-        shown[key] = Table(t.shape, t.cells[shown_cells], t.counts[shown_cells], t.label_sums[shown_cells])
-    return replace(tables, tables=shown, noise=parse_noise("none", threshold))
+        large = t.counts >= threshold
+        visible[key] = Table(t.shape, t.cells[large], t.counts[large], t.label_sums[large])
+    return replace(tables, tables=visible, noise=parse_noise("none", threshold))
 
 
 def hidden_cells(tables: ContingencyTables) -> np.ndarray:

@@ -141,7 +141,8 @@ def choose_l2(
 ) -> tuple[float, np.ndarray | None]:
     """(λ, a solution near there or None): λ as it is, or of the largest score by cross-validation over bags.
 
-    The weakest λ is left out of later folds once it is `BEHIND`. Of equal scores the largest λ wins. A single bag takes the middle of the path, which goes from strong to weak.
+    The path goes from strong to weak. The weakest λ is left out of later folds once it is `BEHIND`. Of equal scores the
+    largest λ wins. A single bag takes the middle of the path.
     """
     if not isinstance(l2, str):
         return float(l2), None

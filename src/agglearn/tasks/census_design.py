@@ -206,10 +206,10 @@ def voter_design(
     test = np.flatnonzero(tested.to_numpy()[persons.region] & (rng.random(len(persons.region)) < holdout))
     weight, _, sample, encoder = _fit_encoder(persons, test, rng)
     if attributes is not None:
-        others = [c for c in persons.frame if c not in ASKED]
-        if not 0 <= attributes - len(ASKED) <= len(others):
-            raise ConfigError(f"attributes: must be {len(ASKED)} to {len(ASKED) + len(others)}, got {attributes}")
-        left_out = rng.permutation(others)[attributes - len(ASKED) :]
+        optional = [c for c in persons.frame if c not in ASKED]
+        if not 0 <= attributes - len(ASKED) <= len(optional):
+            raise ConfigError(f"attributes: must be {len(ASKED)} to {len(ASKED) + len(optional)}, got {attributes}")
+        left_out = rng.permutation(optional)[attributes - len(ASKED) :]
         encoder.mask &= ~np.isin(encoder.attributes, left_out)
     explained = encoder.reduce(sample, min(components, int(encoder.mask.sum())))
     logger.info(

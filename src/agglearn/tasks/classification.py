@@ -55,9 +55,9 @@ class Classification(Task[HeldOutRows]):
     * tables, label sums and counted bags: `epsilon` (a release's noise, drawn by the seed, none without it), `delta`
       (default 1/(10 N)), `mechanism`.
 
-    A stored data set has `rows`, the size of a random subset (of units, where its entry names one). With `encoding: {target: …}` or `{vocabulary: …}` of its
-    entry, the encoding is fitted to training rows of its own. Tables of a `PublishedTables` data set are the published
-    ones. Its records are its training rows.
+    A stored data set has `rows`, the size of a random subset (of units, where its entry names one). With `encoding:
+    {target: …}` or `{vocabulary: …}` of its entry, the encoding is fitted to training rows of its own. Tables of a
+    `PublishedTables` data set are the published ones. Its records are its training rows.
     """
 
     OBSERVATIONS: ClassVar = (

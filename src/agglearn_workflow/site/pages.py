@@ -216,8 +216,8 @@ def _experiment(plan: Plan, name: str, results: Path, out: Path) -> dict:
         "runs": len(plan.runs(name)),
         "tuned": [(method_name(e, m), tunings(e, m)) for m in e["methods"]],
     }
-    shown = table[~table["measure"].astype(str).str.contains("_of_part")].head(MAX_ROWS)
-    page = PAGES.get_template("full.html").render(e=entry, rows=_full(shown, e), total=len(table))
+    listed = table[~table["measure"].astype(str).str.contains("_of_part")].head(MAX_ROWS)
+    page = PAGES.get_template("full.html").render(e=entry, rows=_full(listed, e), total=len(table))
     (out / "full").mkdir(exist_ok=True)
     (out / f"full/{name}.html").write_text(page)
     return entry
