@@ -92,7 +92,10 @@ def _draw(chart: Chart, chosen: pd.DataFrame, printed: pd.DataFrame, x_label: st
     axes[0].set_ylabel(axis_label(spec, chosen))
     if "title" in spec:
         figure.suptitle(spec["title"], x=0.01, ha="left", fontsize=11, fontweight="bold")
-    handles, texts = axes[0].get_legend_handles_labels() if len(order) > 1 and not labels else ([], [])
+    unnamed = axes if len(order) > 1 and not labels else []  # a panel may have lines that the first one lacks
+    drawn = {text: line for ax in unnamed for line, text in zip(*ax.get_legend_handles_labels(), strict=True)}
+    texts = sorted(drawn, key=order.index)
+    handles = [drawn[text] for text in texts]
     if len(printed):
         handles.append(axes[0].plot([], [], "D", mfc="none", mec="0.3", ms=5)[0])
         texts.append("printed in the source")

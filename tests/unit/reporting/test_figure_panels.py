@@ -175,6 +175,20 @@ def test_lines_are_named_inside_the_height_of_their_panel():
     assert np.diff(heights).min() > 0.06
 
 
+def test_a_legend_has_the_lines_of_all_panels():
+    experiment = EXPERIMENT | {"methods": {f"m{k}": {} for k in range(9)}}
+    found = [(f"m{k}", {"size": k % 2, "n": n}, "share", None, 0.1 * k) for k in range(9) for n in (1, 2)]
+    spec = {
+        "kind": "line",
+        "y": "share",
+        "x": "dataset_params.n",
+        "series": ["method"],
+        "panel": ["dataset_params.size"],
+    }
+    [legend] = lines.lines(Chart(cells(*found), cells(*found), experiment, spec, {})).legends
+    assert [text.get_text() for text in legend.get_texts()] == [f"m{k}" for k in range(9)]
+
+
 @pytest.mark.parametrize("y_log", [False, True])
 def test_intervals_lie_inside_the_axes(y_log):
     found = [("ours", {"n": n}, "share", None, v) for n in (1, 2) for v in (n - 0.9, float(n), n + 0.9)]
