@@ -15,6 +15,7 @@
 #   make spark       PySpark into .venv, for agglearn.spark and its tests (needs Java 17 or newer)
 #   make peers       what the benchmarks compare with: Private-PGM, OptBinning, DuckDB, Polars
 #   make docs        guide, sources, examples, API and configuration as pages: results/docs/index.html
+#   make public      docs and the site of archive/ in one folder to publish: results/public
 #   make web         the site and MLflow's pages in a browser, with screenshots (installs Chromium where it may)
 #   make lint        style of code and workflow, layers of modules, types, public docstrings
 #   make lowest      three experiments with the lowest versions that pyproject.toml allows, in an environment of their own
@@ -34,7 +35,7 @@ BIN = $(VENV)/bin
 READY = $(VENV)/.ready
 EXTRAS = workflow networks privacy generic docs dev
 
-.PHONY: quick reproduce archive check-archive test coverage mutants ui retry prune clean bench spark peers docs web lint lowest image lock
+.PHONY: quick reproduce archive check-archive test coverage mutants ui retry prune clean bench spark peers docs public web lint lowest image lock
 .DEFAULT_GOAL := reproduce
 
 $(READY): requirements.lock pyproject.toml workflow/scripts/setup.sh workflow/scripts/install.py
@@ -96,6 +97,13 @@ peers: $(READY)
 docs: $(READY)
 	@$(BIN)/sphinx-build --builder html --quiet --fail-on-warning --keep-going --doctree-dir $(RESULTS)/docs/.doctrees docs $(RESULTS)/docs
 	@echo "agglearn: $(RESULTS)/docs/index.html"
+
+# The site links to the docs where they are, and both by relative addresses, so they keep their places.
+public: docs
+	@$(MAKE) --no-print-directory reproduce FROM=archive
+	@rm -rf $(RESULTS)/public && mkdir $(RESULTS)/public && cp -r $(RESULTS)/site $(RESULTS)/docs $(RESULTS)/public
+	@echo '<!doctype html><title>agglearn</title><meta http-equiv="refresh" content="0; url=site/index.html">' > $(RESULTS)/public/index.html
+	@echo "agglearn: $(RESULTS)/public/index.html"
 
 web: $(READY)
 	@sh workflow/scripts/browser.sh && $(BIN)/python -m pytest tests/web $(ARGS)
