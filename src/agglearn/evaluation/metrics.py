@@ -88,14 +88,32 @@ def brier(y: np.ndarray, p: np.ndarray) -> float:
     return float(np.mean((np.asarray(p, dtype=float) - y) ** 2))
 
 
+def reliability(y: np.ndarray, p: np.ndarray, bins: int = 10) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Mean prediction, rate and size of groups of equal size by prediction, ties in one, from low to high predictions.
+
+    Parameters
+    ----------
+    y, p, bins : ndarray of shape (n,), ndarray of shape (n,), int
+
+    Returns
+    -------
+    predictions, rates, sizes : ndarray of shape (bins,)
+        NaN for a group without records, as ties leave it.
+    """
+    order = np.argsort(p)
+    y, p = np.asarray(y, dtype=float)[order], np.asarray(p, dtype=float)[order]
+    group = np.searchsorted(p, p, side="left") * bins // len(p)
+    sizes = np.bincount(group, minlength=bins)
+    with np.errstate(invalid="ignore"):
+        return np.bincount(group, p, bins) / sizes, np.bincount(group, y, bins) / sizes, sizes
+
+
 def calibration_error(y: np.ndarray, p: np.ndarray, bins: int = 10) -> float:
-    """Expected calibration error: mean |rate − mean prediction| over groups of equal size by prediction, ties in one.
+    """Expected calibration error: mean |rate − mean prediction| over the groups of `reliability`, by their sizes.
 
     Parameters
     ----------
     y, p, bins : ndarray of shape (n,), ndarray of shape (n,), int
     """
-    order = np.argsort(p)
-    y, p = np.asarray(y, dtype=float)[order], np.asarray(p, dtype=float)[order]
-    group = np.searchsorted(p, p, side="left") * bins // len(p)
-    return float(abs(np.bincount(group, y - p)).sum() / len(p))
+    predictions, rates, sizes = reliability(y, p, bins)
+    return float(np.nansum(abs(rates - predictions) * sizes) / len(p))

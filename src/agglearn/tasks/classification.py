@@ -14,7 +14,7 @@ from agglearn.errors import NotAvailable
 from agglearn.estimator import Estimator
 from agglearn.evaluation import auc, brier, calibration_error, log_loss, normalized_log_likelihood
 from agglearn.evaluation.interactions import pair_interactions
-from agglearn.evaluation.metrics import nllh_of_parts
+from agglearn.evaluation.metrics import nllh_of_parts, reliability
 from agglearn.observations import ContingencyTables, CountedBags, Halves, LabelSums, Observation, Records
 from agglearn.tasks import keys
 from agglearn.tasks.base import Kind, Task, TaskInput, Truth, check_stored
@@ -74,9 +74,9 @@ class Classification(Task[HeldOutRows]):
         higher("nllh", "nllh_of_part", "auc", "nllh_best_on_test", "nllh_best_on_validation", "curve")
         | lower("brier", "calibration_error", "probability_rmse", "theta_error", "gradient_error")
         | lower("log_loss", unit="nat")
-        | neither("prediction", "coefficient")
+        | neither("prediction", "coefficient", "prediction_of_tenth", "rate_of_tenth")
     )
-    KEYS: ClassVar[tuple[str, ...]] = ("coefficient", "feature", "modality", "part")
+    KEYS: ClassVar[tuple[str, ...]] = ("coefficient", "feature", "modality", "part", "tenth")
     truth: ClassVar = HeldOutRows
 
     def observe(self, inputs: TaskInput, kind: Kind, params: dict, seed: int) -> tuple[Observation, HeldOutRows]:
@@ -104,6 +104,10 @@ class Classification(Task[HeldOutRows]):
                 yield Measurement(name, score(y, p))
         for k, value in enumerate(nllh_of_parts(y, p) if "nllh_of_part" in measures else ()):
             yield Measurement("nllh_of_part", float(value), keys={"part": k})
+        for k, (prediction, rate, size) in enumerate(zip(*reliability(y, p), strict=True), start=1):
+            if size:
+                values = {"prediction_of_tenth": float(prediction), "rate_of_tenth": float(rate)}
+                yield from select(measures, values, {"tenth": k})
         if "prediction" in measures:
             yield from _predictions(truth.frame, p)
         if ITERATES & set(measures) and hasattr(estimator, "staged_predict_proba"):

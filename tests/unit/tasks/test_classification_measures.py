@@ -70,6 +70,10 @@ def classified_by_hand() -> dict:
         control = single["log_loss"] / entropy * (math.log(rate) - entropy)
         found["nllh_of_part", about(part=k), None] = 1 - (-math.log(right) - control) / entropy
     assert mean(v for (name, *_), v in found.items() if name == "nllh_of_part") == pytest.approx(single["nllh"])
+    # from low to high predictions, by the row at which each group begins: 0, 1, 3 and 5 of 6
+    for tenth, prediction, rate in [(1, 0.1, 0.0), (2, 0.2, 0.0), (6, 0.5, 0.5), (9, 0.8, 1.0)]:
+        found["prediction_of_tenth", about(tenth=tenth), None] = prediction
+        found["rate_of_tenth", about(tenth=tenth), None] = rate
     found |= {("gradient_error", None, 1.0): 0.5, ("gradient_error", None, 8.0): 0.125}
     for modality, coefficient, prediction in (("u", 0.5, (0.8 + 0.5 + 0.1) / 3), ("v", -2.0, (0.2 + 0.2) / 2)):
         found["coefficient", about(coefficient=f"few = {modality}"), None] = coefficient
