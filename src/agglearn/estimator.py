@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Iterator, Sequence
 from contextvars import ContextVar
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -18,6 +19,7 @@ from agglearn.errors import DataError, NoiseIgnored
 from agglearn.observations import ContingencyTables, NoiseSpec, Observation
 from agglearn.progress import verbosity
 from agglearn.saving import Saved, check_classes, expect, is_learned
+from agglearn.seeds import RandomState
 from agglearn.settings import check_parameters
 
 __all__ = ["Estimator", "MetaEstimator", "RecordClassifier"]
@@ -25,6 +27,7 @@ __all__ = ["Estimator", "MetaEstimator", "RecordClassifier"]
 _INSIDE_FIT = ContextVar("inside_fit", default=False)  # the fit of another learner, which has judged the noise
 
 
+@dataclass(eq=False, repr=False)
 class Estimator(Saved, BaseEstimator):
     """Base of a learner from one kind of observation.
 
@@ -32,10 +35,16 @@ class Estimator(Saved, BaseEstimator):
     `__init__`. Learned attributes end in an underscore: arrays, numbers, text, lists and dicts of these, encoders,
     estimators. After three seconds a fit shows its progress on a terminal, unless `verbose`, of the model or of
     `Estimator` for all learners, is False.
+
+    Parameters
+    ----------
+    random_state : int, RandomState, Generator or None
+        Seed of what a learner draws, or None for a fresh one. Some learners draw nothing.
     """
 
     observes: ClassVar[type[Observation]]
-    verbose: bool = True  # no parameter, since it changes no result
+    verbose = True  # no parameter, since it changes no result
+    random_state: RandomState = field(default=None, kw_only=True)
 
     @property
     def accounts_for_noise(self) -> bool:
@@ -101,6 +110,12 @@ class Estimator(Saved, BaseEstimator):
             _INSIDE_FIT.reset(outer)
         return self
 
+    def warm_up(self) -> None:
+        """Compile or load kernels, so that the time of a fit is that of learning: here those of learners it fits."""
+        for parameter in self.get_params(deep=False).values():
+            if isinstance(parameter, Estimator):
+                parameter.warm_up()
+
     def describe_ignored_noise(self, observation: Observation) -> str | None:
         """Return one line that says which noise of an observation the learner would take for data, or None.
 
@@ -128,11 +143,6 @@ class MetaEstimator(Estimator):
     @property
     def accounts_for_noise(self) -> bool:
         return self.base.accounts_for_noise
-
-    def warm_up(self) -> None:
-        """Compile what `base` compiles."""
-        if hasattr(self.base, "warm_up"):
-            self.base.warm_up()
 
     def _check_base(self, observation: Observation) -> None:
         if not isinstance(observation, self.base.observes):

@@ -86,8 +86,7 @@ def learn(args: argparse.Namespace, tables: "ContingencyTables") -> tuple["Estim
     if args.tune and "l2_theta" in arguments:
         raise ConfigError("--set: l2_theta is what --tune chooses; give one of them")
     model = kind(**arguments)
-    if hasattr(model, "warm_up"):
-        model.warm_up()
+    model.warm_up()
     started = time.perf_counter()
     model = tune(model, tables, args.seed) if args.tune else model.fit(tables)
     return model, time.perf_counter() - started

@@ -23,16 +23,17 @@ Learner = Annotated[str, OneOf(LEARNERS)]
 Family = TypeVar("Family", bound=ParametricModel)
 
 
+@dataclass(eq=False, repr=False)
 class _Learner(Estimator, Generic[Family]):
     """Learns θ `theta_`, with `trace_` of (iteration, seconds, θ), `edge_tables_` of the last E step, number of E steps
     `evaluations_`, and `contexts_`, `n_steps_` and `size_`, which the model depends on."""
 
     observes = FlowInstances
-    method: str
-    n_iter: int
-    options: dict | None
-    trace_every: int
-    learner: str
+    method: Method = "dual-newton"
+    n_iter: Whole = 60
+    options: Options = None
+    trace_every: Count = 10
+    learner: Learner = "lbfgs"
 
     def warm_up(self) -> None:
         learner = clone(self)
@@ -40,7 +41,7 @@ class _Learner(Estimator, Generic[Family]):
         learner.fit(FlowInstances((self._small_counts(),)))
 
     def _small_counts(self) -> FlowCounts:
-        raise NotImplementedError
+        return FlowCounts(edge_counts=np.ones((1, 2, 2)), noise="laplace", population_size=4)
 
     def _fit(self, observation: FlowInstances) -> None:
         counts = observation.instances
@@ -86,21 +87,16 @@ class MigrationEM(_Learner[LogLinearTransitions]):
     ----------
     method, n_iter, options : str, int, dict
         Inference method of the E step, see `infer`, maximal number of iterations, and options of the method.
-    start_scale, trace_every : float, int
-        Standard deviation of the random start. One iterate in so many is recorded in `trace_`.
-    random_state : int, RandomState, Generator or None
-        Seed of sampling methods.
+    trace_every : int
+        One iterate in so many is recorded in `trace_`.
     learner : {'lbfgs', 'em'}
         L-BFGS on the marginal objective, or the thesis's EM, which the methods gaussian, gibbs and exact need.
+    start_scale, random_state : float, int or RandomState or Generator or None
+        Standard deviation of the random start, and seed of sampling methods.
     """
 
-    method: Method = "dual-newton"
-    n_iter: Whole = 60
-    options: Options = None
-    start_scale: NonNegative = 1.0
     trace_every: Count = 1
-    random_state: RandomState = None
-    learner: Learner = "lbfgs"
+    start_scale: NonNegative = 1.0
 
     def _small_counts(self) -> FlowCounts:
         context = {"shape": np.array([2, 2]), "wind": np.ones((2, 2)), "log_initial": np.zeros(4)}
@@ -129,28 +125,23 @@ class MobilityEM(_Learner[HomogeneousPotentials]):
 
     Parameters
     ----------
-    method, n_iter, options : see `MigrationEM`
+    method, n_iter, options, trace_every, learner : see `MigrationEM`
     start : {'baseline', 'random'}
         Maximum likelihood of edge counts that ignores the noise, or random numbers from `random_state`.
     m_steps, baseline_iter : int
         L-BFGS iterations per M step of EM, each from the last θ, and of the baseline.
-    trace_every, random_state, learner : see `MigrationEM`
+    random_state : see `MigrationEM`
     """
 
-    method: Method = "dual-newton"
     n_iter: Whole = 250
-    options: Options = None
     start: Literal["baseline", "random"] = "baseline"
     m_steps: Count = 10
     baseline_iter: Whole = 200
-    trace_every: Count = 10
-    random_state: RandomState = None
-    learner: Learner = "lbfgs"
 
     def _small_counts(self) -> FlowCounts:
         if self.start == "random":
             return FlowCounts(node_counts=np.ones((3, 2)), noise="laplace", population_size=2)
-        return FlowCounts(edge_counts=np.ones((2, 2, 2)), noise="laplace", population_size=4)
+        return super()._small_counts()
 
     def parametric_model(self) -> HomogeneousPotentials:
         return HomogeneousPotentials(self.size_, self.n_steps_, self.m_steps, self._find_allowed_steps())
@@ -194,19 +185,11 @@ class SharedTableEM(_Learner[FreeTables]):
 
     Parameters
     ----------
-    method, n_iter, options, trace_every, random_state, learner : see `MigrationEM`
+    method, n_iter, options, trace_every, learner, random_state : see `MigrationEM`
         The seed is unused: that of sampling methods is in `options`.
     """
 
-    method: Method = "dual-newton"
     n_iter: Whole = 30
-    options: Options = None
-    trace_every: Count = 10
-    random_state: RandomState = None
-    learner: Learner = "lbfgs"
-
-    def _small_counts(self) -> FlowCounts:
-        return FlowCounts(edge_counts=np.ones((1, 2, 2)), noise="laplace", population_size=4)
 
     def parametric_model(self) -> FreeTables:
         return FreeTables(self.size_, allowed=self._find_allowed_steps())

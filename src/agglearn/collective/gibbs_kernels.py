@@ -1,6 +1,7 @@
 """Numba kernels of the Gibbs sampler: moves that keep tables consistent (Sun 2019, eq. 2.5), drawn exactly."""
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
@@ -28,50 +29,49 @@ def log_ratio_cell(observed, cell, n):
     return log_ratio_noise(observed.codes[cell], observed.counts[cell], observed.parameters[cell], n)
 
 
+class Change(NamedTuple):
+    """Cells that a move changes together: edge cells, then the two states of a node. Arrays of the largest number."""
+
+    signs: np.ndarray
+    log_phi: np.ndarray
+    powers: np.ndarray  # of the factorials
+    codes: np.ndarray  # of the noise models
+    counts: np.ndarray  # observed
+    parameters: np.ndarray  # of the noise
+    n: np.ndarray  # present counts
+
+
 @njit(cache=True)
-def draw_delta(low, high, n_cells, signs, log_phi, powers, codes, counts, parameters, n, uniform):
+def draw_delta(low, high, n_cells, change, uniform):
     """Draw δ in [low, high] from p(δ) ∝ Π_k φ^(sδ) / ((n + sδ)!)^power · p(y | n + sδ), without exact counts."""
-    delta = 0
-    while delta < high and log_step_ratio(delta, n_cells, signs, log_phi, powers, codes, counts, parameters, n) > 0:
-        delta += 1
-    if delta == 0:
-        while (
-            delta > low and log_step_ratio(delta - 1, n_cells, signs, log_phi, powers, codes, counts, parameters, n) < 0
-        ):
-            delta -= 1
-    mode, total, weight = delta, 1.0, 1.0
-    first = mode
-    while first > low and weight > NEGLIGIBLE:
-        first -= 1
-        weight *= math.exp(-log_step_ratio(first, n_cells, signs, log_phi, powers, codes, counts, parameters, n))
-        total += weight
-    last, weight = mode, 1.0
-    while last < high and weight > NEGLIGIBLE:
-        weight *= math.exp(log_step_ratio(last, n_cells, signs, log_phi, powers, codes, counts, parameters, n))
-        last += 1
-        total += weight
+    mode = 0
+    while mode < high and log_step_ratio(mode, n_cells, change) > 0:
+        mode += 1
+    if mode == 0:
+        while mode > low and log_step_ratio(mode - 1, n_cells, change) < 0:
+            mode -= 1
+    total = 1.0
+    for direction in (-1, 1):
+        delta, weight = mode, 1.0
+        while weight > NEGLIGIBLE and low <= delta + direction <= high:
+            weight *= math.exp(direction * log_step_ratio(min(delta, delta + direction), n_cells, change))
+            delta += direction
+            total += weight
     remaining = uniform * total - 1.0
-    if remaining < 0:
-        return mode
-    weight, delta = 1.0, mode
-    while delta > first:
-        delta -= 1
-        weight *= math.exp(-log_step_ratio(delta, n_cells, signs, log_phi, powers, codes, counts, parameters, n))
-        remaining -= weight
-        if remaining < 0:
-            return delta
-    weight, delta = 1.0, mode
-    while delta < last:
-        weight *= math.exp(log_step_ratio(delta, n_cells, signs, log_phi, powers, codes, counts, parameters, n))
-        delta += 1
-        remaining -= weight
+    for direction in (-1, 1):
+        delta, weight = mode, 1.0
+        while remaining >= 0 and weight > NEGLIGIBLE and low <= delta + direction <= high:
+            weight *= math.exp(direction * log_step_ratio(min(delta, delta + direction), n_cells, change))
+            delta += direction
+            remaining -= weight
         if remaining < 0:
             return delta
     return mode
 
 
 @njit(cache=True)
-def log_step_ratio(delta, n_cells, signs, log_phi, powers, codes, counts, parameters, n):
+def log_step_ratio(delta, n_cells, change):
+    signs, log_phi, powers, codes, counts, parameters, n = change
     total = 0.0
     for k in range(n_cells):
         now = n[k] + signs[k] * delta
@@ -169,17 +169,17 @@ def delta_limits(n_cells, cells, signs, tables):
 
 
 @njit(cache=True)
-def fill_cells(
-    n_cells, cells, tables, log_tables, table_index, evidence, n, log_phi, powers, codes, counts, parameters
-):
-    """Fill the arguments of `draw_delta` for edge cells. Returns False if one is forbidden or observed exactly."""
+def fill_cells(n_cells, cells, tables, log_tables, table_index, evidence, change):
+    """Fill a change with edge cells. Returns False if one is forbidden or observed exactly."""
     edge_codes, edge_counts, edge_parameters = evidence.edges
     for k in range(n_cells):
         c, i, j = cells[k, 0], cells[k, 1], cells[k, 2]
-        n[k], powers[k], codes[k], log_phi[k] = tables[c, i, j], 1.0, 0, log_tables[table_index[c], i, j]
+        change.n[k], change.powers[k], change.codes[k] = tables[c, i, j], 1.0, 0
+        change.log_phi[k] = log_tables[table_index[c], i, j]
         if evidence.has_edges:
-            codes[k], counts[k], parameters[k] = edge_codes[c, i, j], edge_counts[c, i, j], edge_parameters[c, i, j]
-        if log_phi[k] == -math.inf or codes[k] == EXACT:
+            change.codes[k], change.counts[k] = edge_codes[c, i, j], edge_counts[c, i, j]
+            change.parameters[k] = edge_parameters[c, i, j]
+        if change.log_phi[k] == -math.inf or change.codes[k] == EXACT:
             return False
     return True
 
@@ -241,15 +241,13 @@ def exchange_paths(move, tree, old, new, nodes, tables, sums, stamps):
 
 
 @njit(cache=True, inline="always")
-def fill_states(
-    n_cells, node, old, new, degrees, nodes, observed, n, signs, log_phi, powers, codes, counts, parameters
-):
-    """Fill the arguments of `draw_delta` for two states of a node, behind those of edge cells."""
+def fill_states(n_cells, node, old, new, degrees, nodes, observed, change):
+    """Fill a change with two states of a node, behind its edge cells."""
     for s in range(2):
         k, x = n_cells + s, old if s == 0 else new
-        n[k], signs[k], codes[k] = nodes[node, x], -1 if s == 0 else 1, observed.codes[node, x]
-        log_phi[k], powers[k] = 0.0, 1.0 - degrees[node]
-        counts[k], parameters[k] = observed.counts[node, x], observed.parameters[node, x]
+        change.n[k], change.signs[k], change.codes[k] = nodes[node, x], -1 if s == 0 else 1, observed.codes[node, x]
+        change.log_phi[k], change.powers[k] = 0.0, 1.0 - degrees[node]
+        change.counts[k], change.parameters[k] = observed.counts[node, x], observed.parameters[node, x]
 
 
 @njit(cache=True, inline="always")
@@ -274,9 +272,8 @@ def make_moves(
     last = np.zeros(sizes.max(), np.int64)
     old_path, new_path = np.zeros(len(nodes), np.int64), np.zeros(len(nodes), np.int64)
     signs, codes = np.zeros(max_cells, np.int64), np.zeros(max_cells, np.int64)
-    cells = np.zeros((max_cells, 3), np.int64)
-    n, log_phi, powers = np.zeros(max_cells), np.zeros(max_cells), np.zeros(max_cells)
-    counts, parameters = np.zeros(max_cells), np.zeros(max_cells)
+    cells, numbers = np.zeros((max_cells, 3), np.int64), np.zeros((5, max_cells))
+    change = Change(signs, numbers[0], numbers[1], codes, numbers[2], numbers[3], numbers[4])
     for move in range(n_moves):
         node, old, new = -1, 0, 0
         if needs_paths and rng.random() < 1 / 3:
@@ -294,19 +291,17 @@ def make_moves(
         else:
             n_cells = choose_rectangle(tree, sizes, cells, signs, rng)
         low, high = delta_limits(n_cells, cells, signs, tables)
-        if n_cells == 0 or low >= high or not fill_cells(
-            n_cells, cells, tables, log_tables, table_index, evidence, n, log_phi, powers, codes, counts, parameters
-        ):  # fmt: skip
+        if n_cells == 0 or low >= high:
+            continue
+        if not fill_cells(n_cells, cells, tables, log_tables, table_index, evidence, change):
             continue
         total = n_cells
         if node >= 0:
             if evidence.nodes.codes[node, old] == EXACT or evidence.nodes.codes[node, new] == EXACT:
                 continue
-            fill_states(
-                n_cells, node, old, new, degrees, nodes, evidence.nodes, n, signs, log_phi, powers, codes, counts, parameters
-            )  # fmt: skip
+            fill_states(n_cells, node, old, new, degrees, nodes, evidence.nodes, change)
             total += 2
-        delta = draw_delta(low, high, total, signs, log_phi, powers, codes, counts, parameters, n, rng.random())
+        delta = draw_delta(low, high, total, change, rng.random())
         if delta != 0:
             for k in range(n_cells):
                 add(signs[k] * delta, cells[k, 0], cells[k, 1], cells[k, 2], move, tables, sums, stamps)

@@ -2,7 +2,7 @@
 
 import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
 import numpy as np
@@ -17,7 +17,7 @@ from agglearn.errors import ConfigError
 from agglearn.estimator import Estimator
 from agglearn.observations import FlowCounts, FlowInstances
 from agglearn.progress import track
-from agglearn.seeds import RandomState, draw_seed
+from agglearn.seeds import draw_seed
 from agglearn.settings import Count, Positive, Range
 
 TOLERANCE = 1e-6  # relative distance from the lowest objective at which tuning stops the clock
@@ -48,7 +48,6 @@ class FlowReconstruction(Estimator):
     method: Method = "dual-newton"
     options: Options = None
     trace: bool = False
-    random_state: RandomState = None
 
     def warm_up(self) -> None:
         """Compile, for large tables as well."""
@@ -68,6 +67,7 @@ class FlowReconstruction(Estimator):
         self.trace_ = inference.trace
 
 
+@dataclass(eq=False, repr=False)
 class TunedReconstruction(FlowReconstruction):
     """`FlowReconstruction` with the best of several values of one option, `value_`, chosen on the same counts.
 
@@ -75,21 +75,17 @@ class TunedReconstruction(FlowReconstruction):
 
     Parameters
     ----------
-    method, option, values, options : str, str, tuple of float, dict
-        Inference method, see `infer`, the option that is tuned, its values, and other options.
+    method, options : str, dict
+        Inference method, see `infer`, and options besides the tuned one.
+    option, values : str, tuple of float
+        The option that is tuned, and its values.
     random_state : see `FlowReconstruction`
     """
 
-    def __init__(
-        self,
-        method: Method = "nlbp-feasible",
-        option: str = "damping",
-        values: tuple[Positive, ...] = (1.0, 0.3, 0.1, 0.03),
-        options: Options = None,
-        random_state: RandomState = None,
-    ) -> None:
-        super().__init__(method, options, True, random_state)
-        self.option, self.values = option, values
+    method: Method = "nlbp-feasible"
+    trace: bool = field(default=True, init=False)
+    option: str = "damping"
+    values: tuple[Positive, ...] = (1.0, 0.3, 0.1, 0.03)
 
     def _options(self) -> dict:
         return {**super()._options(), self.option: self.values[0]}
@@ -125,13 +121,13 @@ class GibbsVersusMAP(Estimator):
         Inference method of the MAP, which is timed as often as the samplers.
     n_runs, n_moves, stages : int
         Number of samplers, proposed moves of each, and entries of a sampler's trace.
-    random_state : int, RandomState, Generator or None
-        Seed of the samplers.
     reference : {'exact', 'runs', 'others'}
         Posterior mean by enumeration of all tables, the mean of other samplers, or the thesis's: each run, and the
         MAP, is compared with the mean of the other runs. With one run: ConfigError.
     n_references, reference_moves : int
         Number of the other samplers of `runs`, and moves of each.
+    random_state : int, RandomState, Generator or None
+        Seed of the samplers.
 
     Attributes
     ----------
@@ -149,7 +145,6 @@ class GibbsVersusMAP(Estimator):
     n_runs: Count = 10
     n_moves: Count = 10_000_000
     stages: Count = 40
-    random_state: RandomState = None
     reference: Literal["exact", "runs", "others"] = "runs"
     n_references: Annotated[int, Range(2)] = 4
     reference_moves: Count = 40_000_000
@@ -224,7 +219,6 @@ class PublishedCounts(Estimator):
     observes = FlowInstances
 
     clip: bool = False
-    random_state: RandomState = None
 
     def _fit(self, observation: FlowInstances) -> None:
         instances = first_tables(observation, type(self).__name__)

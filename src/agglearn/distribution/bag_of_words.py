@@ -9,7 +9,7 @@ from agglearn.distribution.embedding import Embedding
 from agglearn.distribution.kernels import histogram_sums, largest
 from agglearn.progress import track
 from agglearn.saving import expect
-from agglearn.seeds import RandomState, derive_seed, draw_seed
+from agglearn.seeds import derive_seed, draw_seed
 from agglearn.settings import Count, Whole
 
 
@@ -27,7 +27,6 @@ class BagOfWordsEmbedding(Embedding):
 
     n_words: Count = 200
     max_iter: Whole = 25
-    random_state: RandomState = None
 
     def _learn(self, sample: np.ndarray) -> None:
         self.centres_ = k_means(sample, self.n_words, self.max_iter, derive_seed("words", draw_seed(self.random_state)))

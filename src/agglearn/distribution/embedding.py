@@ -13,7 +13,7 @@ from agglearn.estimator import Estimator
 from agglearn.observations import Bags, Observation
 from agglearn.observations.bags import order_columns
 from agglearn.progress import track
-from agglearn.seeds import RandomState, derive_generator, draw_seed
+from agglearn.seeds import derive_generator, draw_seed
 from agglearn.settings import check_parameters
 
 ROWS = 1 << 14  # instances in memory at a time
@@ -111,7 +111,6 @@ class Embedding(Estimator):
 
     observes = Bags
     sums_type: type = np.float32
-    random_state: RandomState
 
     def fit(self, bags: BagsLike, y: ArrayLike | None = None) -> Self:
         """Learn the map from instances.

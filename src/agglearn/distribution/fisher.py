@@ -11,7 +11,7 @@ from agglearn.distribution.bag_of_words import k_means, nearest
 from agglearn.distribution.embedding import Embedding
 from agglearn.distribution.kernels import scale_to_sum, subtract_row_maximum
 from agglearn.progress import track
-from agglearn.seeds import RandomState, derive_seed, draw_seed
+from agglearn.seeds import derive_seed, draw_seed
 from agglearn.settings import Count, Range, Whole
 
 FLOOR = 1e-3  # least variance, as a fraction of the covariate's
@@ -47,7 +47,6 @@ class FisherVectorEmbedding(Embedding):
     max_iter: Whole = 20
     power: Annotated[float, Range(0, 1, open="low")] = 1.0
     unit_norm: bool = False
-    random_state: RandomState = None
 
     def _learn(self, sample: np.ndarray) -> None:
         self.centre_ = sample.mean(axis=0, dtype=float).astype(np.float32)  # near 0 the sums lose fewer digits

@@ -9,7 +9,7 @@ from scipy.spatial.distance import pdist
 from agglearn.distribution.embedding import Embedding
 from agglearn.distribution.kernels import fourier_sums
 from agglearn.saving import expect
-from agglearn.seeds import RandomState, derive_generator, draw_seed
+from agglearn.seeds import derive_generator, draw_seed
 from agglearn.settings import Count, Positive
 
 PAIRED = 1000  # instances whose distances give the median
@@ -39,7 +39,6 @@ class RandomFourierEmbedding(Embedding):
     n_frequencies: Count = 512
     bandwidth: Literal["median"] | Positive = "median"
     scale: Positive = 1.0
-    random_state: RandomState = None
 
     def _learn(self, sample: np.ndarray) -> None:
         if self.bandwidth == "median":

@@ -16,7 +16,7 @@ from agglearn.estimator import choose_best
 from agglearn.linear.path import fit_path
 from agglearn.linear.softmax import CHUNK, LogisticProblem, as_single, scores, softmax
 from agglearn.saving import check_classes, expect
-from agglearn.seeds import RandomState, derive_generator, draw_seed, split_validation
+from agglearn.seeds import derive_generator, draw_seed, split_validation
 from agglearn.settings import NonNegative, check_parameters
 
 PATH = tuple(0.5 * 10.0**k for k in (1, 0, -1, -2, -3, -4))  # values of λ, from strong to weak
@@ -45,7 +45,6 @@ class MultinomialLogistic(ClassifierMixin, VectorModel):
     """
 
     l2: list[NonNegative] | None = None
-    random_state: RandomState = None
 
     def fit(self, Z: ArrayLike, y: ArrayLike, validation: Labelled | None = None) -> Self:  # type: ignore[override]
         check_parameters(self)

@@ -7,7 +7,6 @@ from typing import Literal
 import numpy as np
 
 from agglearn.distribution.embedding import Embedding
-from agglearn.seeds import RandomState
 
 
 @dataclass(eq=False, repr=False)
@@ -23,7 +22,6 @@ class MomentEmbedding(Embedding):
     """
 
     order: Literal[1, 2] = 2
-    random_state: RandomState = None
 
     def _learn(self, sample: np.ndarray) -> None:
         d = sample.shape[1]

@@ -15,8 +15,8 @@ from agglearn.errors import ConfigError, DataError
 from agglearn.networks import start_jax
 from agglearn.observations import Bags
 from agglearn.saving import check_classes, expect
-from agglearn.seeds import RandomState, derive_generator, derive_seed, draw_seed, split_validation
-from agglearn.settings import Count, Number, Positive, Range, Share, Whole
+from agglearn.seeds import derive_generator, derive_seed, draw_seed, split_validation
+from agglearn.settings import Count, Positive, Range, Share
 
 VALIDATION = 0.2  # fraction of the bags for early stopping where `n_validation` is 0
 FIRST = 64  # bags whose pooled values give g its scale
@@ -49,10 +49,10 @@ class SetModel(BagModel):
         Instances drawn of each bag per step (None: all), and fraction of the steps, the last ones, that take all.
     augment : {'turn'} or None
         `turn` turns clouds of points about the z axis.
-    n_bags, bag_size, n_validation, bounds : see `BagModel`
-        Without validation bags a fifth of the bags is held out.
     device, random_state : {'auto', 'cpu', 'cuda'}, int, RandomState, Generator or None
         `auto` is JAX's default. Without such a device, or without JAX, `fit` raises NotAvailable.
+    n_bags, bag_size, n_validation, bounds : see `BagModel`
+        Without validation bags a fifth of the bags is held out.
 
     Attributes
     ----------
@@ -79,12 +79,7 @@ class SetModel(BagModel):
     instances: Count | None = None
     full_share: Share = 0.25
     augment: Literal["turn"] | None = None
-    n_bags: Count | None = None
-    bag_size: Count | None = None
-    n_validation: Whole = 0
-    bounds: tuple[Number, Number] | None = None
     device: Literal["auto", "cpu", "cuda"] = "auto"
-    random_state: RandomState = None
 
     def _fit(self, observation: Bags) -> None:
         _jax_modules()  # before any work
@@ -181,7 +176,7 @@ class DeepSetsRegressor(SetModel):
     Parameters
     ----------
     features, regressor, pooling, layers, activation, dropout, heads, rate, clip, batch_size, steps, patience, instances
-    full_share, augment, n_bags, bag_size, n_validation, bounds, device, random_state
+    full_share, augment, device, random_state, n_bags, bag_size, n_validation, bounds
         See `SetModel`.
     """
 
@@ -207,7 +202,7 @@ class DeepSetsClassifier(SetModel):
     Parameters
     ----------
     features, regressor, pooling, layers, activation, dropout, heads, rate, clip, batch_size, steps, patience, instances
-    full_share, augment, n_bags, bag_size, n_validation, bounds, device, random_state
+    full_share, augment, device, random_state, n_bags, bag_size, n_validation, bounds
         See `SetModel`.
     """
 
@@ -251,7 +246,7 @@ class PointNetClassifier(DeepSetsClassifier):
     Parameters
     ----------
     features, regressor, pooling, layers, activation, dropout, heads, rate, clip, batch_size, steps, patience, instances
-    full_share, augment, n_bags, bag_size, n_validation, bounds, device, random_state
+    full_share, augment, device, random_state, n_bags, bag_size, n_validation, bounds
         See `SetModel`.
     """
 

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from agglearn.estimator import Estimator, choose_best
 from agglearn.progress import track
-from agglearn.seeds import RandomState, derive_generator, draw_seed
+from agglearn.seeds import derive_generator, draw_seed
 from agglearn.settings import Count, NonNegative, Positive, check_parameters
 
 STRENGTHS = 10.0 ** np.arange(-9, 3.01, 0.5)  # λ, as multiples of the mean eigenvalue
@@ -65,7 +65,6 @@ class LinearRidge(VectorRegressor):
     """
 
     strengths: list[NonNegative] | None = None
-    random_state: RandomState = None
 
     def fit(self, Z: ArrayLike, y: ArrayLike, validation: Labelled | None = None) -> Self:  # type: ignore[override]
         check_parameters(self)
@@ -168,7 +167,6 @@ class KernelRidge(VectorRegressor):
     widths: tuple[Positive, ...] = (0.5, 1.0, 2.0, 4.0)
     landmarks: Count = 1000
     strengths: list[NonNegative] | None = None
-    random_state: RandomState = None
 
     def fit(self, Z: ArrayLike, y: ArrayLike, validation: Labelled | None = None) -> Self:  # type: ignore[override]
         check_parameters(self)

@@ -3,7 +3,7 @@
 import itertools
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Annotated, Any, Self
 
 import numpy as np
@@ -16,12 +16,13 @@ from agglearn.distribution.ridge import at_edge
 from agglearn.errors import ConfigError, DataError, GridEdge
 from agglearn.estimator import Estimator, check_labels, choose_best
 from agglearn.observations import Bags, Observation
-from agglearn.seeds import RandomState, derive_seed, draw_seed
+from agglearn.seeds import derive_seed, draw_seed
 from agglearn.settings import Built, Count, Number, ParametersOf, Whole
 
 TUNED_ON = 512  # bags, and instances of each, that the embedding's parameters are chosen on
 
 
+@dataclass(eq=False, repr=False)
 class BagModel(Estimator):
     """The first `n_validation` bags choose among settings, the next `n_bags` are learned from.
 
@@ -31,10 +32,11 @@ class BagModel(Estimator):
 
     observes = Bags
     classifies = False
-    n_bags: int | None
-    bag_size: int | None
-    n_validation: int
-    bounds: tuple[float, float] | None = None
+    _: KW_ONLY
+    n_bags: Count | None = None
+    bag_size: Count | None = None
+    n_validation: Whole = 0
+    bounds: tuple[Number, Number] | None = None
 
     def fit(self, bags: BagsLike, y: ArrayLike | None = None) -> Self:
         """Learn from `Bags`, arrays (N_b, d) or (X, offsets), with targets (B,) or (B, k), by default the bags' own."""
@@ -91,10 +93,10 @@ class EmbeddingRegressor(BagModel):
         Parameter of the embedding → values. The value of least error is taken, of equal ones the first, on at most 512
         bags and 512 instances of each: `score_` on validation bags or, without these, on training bags that it leaves
         out (ridge: each in turn). GridEdge warns of a value at an end of its grid.
-    n_bags, bag_size, n_validation, bounds : see `BagModel`
-        None: all bags, all instances, no bounds.
     random_state : int, RandomState, Generator or None
         Seed, from which embedding and regressor get theirs.
+    n_bags, bag_size, n_validation, bounds : see `BagModel`
+        None: all bags, all instances, no bounds.
 
     Attributes
     ----------
@@ -105,11 +107,6 @@ class EmbeddingRegressor(BagModel):
     embedding: Embedding
     regressor: Built
     tune: Annotated[dict[str, list] | None, ParametersOf("embedding")] = None
-    n_bags: Count | None = None
-    bag_size: Count | None = None
-    n_validation: Whole = 0
-    bounds: tuple[Number, Number] | None = None
-    random_state: RandomState = None
 
     def _fit(self, observation: Bags) -> None:
         training, validation = self._split(observation)
@@ -151,10 +148,6 @@ class EmbeddingRegressor(BagModel):
         """Number of covariates."""
         return self.embedding_.n_features_in_
 
-    def warm_up(self) -> None:
-        """Compile or load the embedding's kernels."""
-        self.embedding.warm_up()
-
     def predict(self, bags: BagsLike) -> np.ndarray:
         return self._bounded(self.regressor_.predict(self.embedding_.transform(self._truncate(bags))))
 
@@ -164,7 +157,7 @@ class EmbeddingClassifier(EmbeddingRegressor):
 
     Parameters
     ----------
-    embedding, regressor, tune, n_bags, bag_size, n_validation, bounds, random_state : see `EmbeddingRegressor`
+    embedding, regressor, tune, random_state, n_bags, bag_size, n_validation, bounds : see `EmbeddingRegressor`
         `regressor` has predict_proba, and `bounds` are None.
     """
 

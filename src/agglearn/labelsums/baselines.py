@@ -15,13 +15,12 @@ from agglearn.estimator import RecordClassifier
 from agglearn.labelsums.trees import from_bytes, to_bytes
 from agglearn.observations import ContingencyTables, Records
 from agglearn.saving import expect
-from agglearn.seeds import RandomState, draw_seed
+from agglearn.seeds import draw_seed
 from agglearn.settings import Count, Positive, Range
 
 MAX_CATEGORIES = 255  # that scikit-learn's trees split as categories
 
 
-@dataclass(eq=False, repr=False)
 class BaseRateClassifier(RecordClassifier):
     """P(Y=1|X) is `rate_`, the fraction of records with label 1. No table is read, and no seed is used.
 
@@ -31,7 +30,6 @@ class BaseRateClassifier(RecordClassifier):
     """
 
     observes = ContingencyTables
-    random_state: RandomState = None
 
     def _fit(self, observation: ContingencyTables) -> None:
         self._set_encoder(observation.encoder)
@@ -56,7 +54,6 @@ class BoostedTreesSkyline(RecordClassifier):
     max_iter: Count = 100
     learning_rate: Positive = 0.1
     max_leaf_nodes: Annotated[int, Range(2)] = 31
-    random_state: RandomState = None
 
     def _fit(self, observation: Records) -> None:
         self._set_encoder(observation.encoder)

@@ -13,7 +13,7 @@ from agglearn.linear.descent import Descent
 from agglearn.linear.sum_logistic import penalties
 from agglearn.observations import Records
 from agglearn.privacy.calibration import analytic_gaussian_scale, check_promise
-from agglearn.seeds import RandomState, draw_generator
+from agglearn.seeds import draw_generator
 from agglearn.settings import Count, NonNegative, Part, Positive, Whole
 
 
@@ -40,7 +40,6 @@ class SklearnLogistic(LinearModel):
     l2: Positive = 0.5
     max_iter: Count = 200
     tol: NonNegative = 1e-8
-    random_state: RandomState = None
 
     def _fit(self, observation: Records) -> None:
         mapped = FeatureMap.fit(self.features, observation.encoder, observation.frame, self.ranges, intercept=True)
@@ -85,7 +84,6 @@ class LabelledGradientDescent(LinearModel):
     batch_size: Count = 256
     rate: Positive | None = None
     traced: Whole = 0
-    random_state: RandomState = None
 
     def _fit(self, observation: Records) -> None:
         mapped = FeatureMap.fit(self.features, observation.encoder, observation.frame, self.ranges)

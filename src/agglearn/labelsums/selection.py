@@ -1,6 +1,6 @@
 """Model choice without records, which a user of aggregates does not have, by aggregates that were held out."""
 
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -16,7 +16,7 @@ from agglearn.observations import ContingencyTables, Halves, LabelSums, Observat
 from agglearn.observations.consistency import project_tables
 from agglearn.observations.thinning import thin_tables
 from agglearn.progress import track
-from agglearn.seeds import RandomState, derive_seed, draw_generator, draw_seed
+from agglearn.seeds import derive_seed, draw_generator, draw_seed
 from agglearn.settings import ParametersOf, Part
 
 
@@ -44,8 +44,6 @@ class AggregateSearch(MetaEstimator, RecordClassifier):
     base: Estimator
     parameter: Annotated[str, ParametersOf("base")] = "l2_theta"
     values: list = (2.0, 8.0, 32.0, 128.0, 512.0)  # type: ignore[assignment]  # not mutable
-    _: KW_ONLY
-    random_state: RandomState = None
 
     def _fit(self, observation: Any) -> None:
         seed = draw_seed(self.random_state)

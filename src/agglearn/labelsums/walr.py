@@ -14,7 +14,7 @@ from agglearn.estimator import StagedClassifier
 from agglearn.linear.descent import Descent, Iterate
 from agglearn.linear.sum_logistic import Objective, penalties, prior_variance
 from agglearn.observations import LabelSums
-from agglearn.seeds import RandomState, draw_generator
+from agglearn.seeds import draw_generator
 from agglearn.settings import Count, NonNegative, Positive, Whole
 
 
@@ -89,7 +89,6 @@ class WALRClassifier(LinearModel):
     batch_size: Count = 256
     rate: Positive | None = None
     traced: Whole = 0
-    random_state: RandomState = None
 
     @property
     def accounts_for_noise(self) -> bool:

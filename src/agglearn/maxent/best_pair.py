@@ -13,7 +13,6 @@ from agglearn.estimator import StagedClassifier, choose_best
 from agglearn.linear.sparse_logistic import SparseLogistic
 from agglearn.observations import ContingencyTables, Table
 from agglearn.progress import track
-from agglearn.seeds import RandomState
 from agglearn.settings import Count, NonNegative
 
 Coefficients = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, float]
@@ -42,7 +41,6 @@ class BestPairClassifier(StagedClassifier):
     observes = ContingencyTables
     l2: NonNegative = 4.0
     max_iter: Count = 200
-    random_state: RandomState = None
 
     def _fit(self, observation: ContingencyTables) -> None:
         if not observation.pairs:

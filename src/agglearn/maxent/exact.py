@@ -1,6 +1,6 @@
 """The maximum-entropy model of small tables, exactly. Training by sampling approximates it."""
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -9,7 +9,6 @@ from agglearn.maxent.enumeration import Enumeration
 from agglearn.maxent.model import PairwiseClassifier
 from agglearn.maxent.penalty import theta_penalty
 from agglearn.observations import ContingencyTables
-from agglearn.seeds import RandomState
 from agglearn.settings import NonNegative
 
 
@@ -28,8 +27,6 @@ class ExactMaxEntClassifier(PairwiseClassifier):
     observes = ContingencyTables
     l2_mu: NonNegative = 1.0
     l2_theta: Literal["moments"] | NonNegative = "moments"
-    _: KW_ONLY
-    random_state: RandomState = None
 
     def _fit(self, observation: ContingencyTables) -> None:
         self.l2_theta_, model = theta_penalty(self.l2_theta, observation), Enumeration.from_tables(observation)

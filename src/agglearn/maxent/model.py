@@ -25,7 +25,7 @@ from agglearn.maxent.weight_index import WeightIndex, positions
 from agglearn.observations import ContingencyTables
 from agglearn.progress import track
 from agglearn.saving import expect
-from agglearn.seeds import RandomState, draw_seed
+from agglearn.seeds import draw_seed
 from agglearn.settings import Count, NonNegative, Positive, Range, Share, Whole
 
 MOMENTUM = 0.8
@@ -131,7 +131,6 @@ class MaxEntClassifier(PairwiseClassifier, StagedClassifier):
     trace_every: Whole = 0
     tol: NonNegative = 0.1
     engine: Literal["numba", "spark", "jax"] = "numba"
-    random_state: RandomState = None
 
     def _fit(self, observation: ContingencyTables) -> None:
         names, pairs = observation.names, itertools.combinations(range(len(observation.names)), 2)

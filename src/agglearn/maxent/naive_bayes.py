@@ -19,7 +19,6 @@ from agglearn.maxent.warming import tiny_tables
 from agglearn.maxent.weight_index import positions
 from agglearn.observations import ContingencyTables
 from agglearn.saving import expect
-from agglearn.seeds import RandomState
 from agglearn.settings import Count, NonNegative, Positive, Share, Whole
 
 L2_GRID = tuple(2.0**e for e in range(12, -7, -1))
@@ -59,7 +58,6 @@ class NaiveBayesClassifier(StagedClassifier):
     step_theta: Positive | None = None
     average: Share = 0.0
     trace_every: Whole = 1
-    random_state: RandomState = None
 
     def warm_up(self) -> None:
         """Compile or load the kernels, so that the time of a fit is that of learning."""

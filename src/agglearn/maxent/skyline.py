@@ -15,7 +15,7 @@ from agglearn.linear.sparse_logistic import BLOCKS, WORTH_THREADS, SparseLogisti
 from agglearn.maxent.warming import tiny_records
 from agglearn.observations import Records
 from agglearn.saving import expect
-from agglearn.seeds import RandomState, draw_generator, split_validation
+from agglearn.seeds import draw_generator, split_validation
 from agglearn.settings import Count, NonNegative, Part
 
 FIRST, STRONGEST, WEAKEST = 7, 12, -6  # exponents of the path of λ
@@ -48,7 +48,6 @@ class LogisticSkyline(RecordClassifier):
     max_iter: Count = 200
     validation: Part = 0.2
     tol: NonNegative = 1e-8
-    random_state: RandomState = None
 
     def _fit(self, observation: Records) -> None:
         codes, y = observation.codes, np.asarray(observation.y, dtype=float)

@@ -11,7 +11,7 @@ from sklearn.base import clone
 
 from agglearn.estimator import Estimator, MetaEstimator
 from agglearn.observations import Observation
-from agglearn.seeds import RandomState, draw_generator, draw_seed
+from agglearn.seeds import draw_generator, draw_seed
 from agglearn.settings import Count
 
 
@@ -29,7 +29,6 @@ class FeatureSubsets(MetaEstimator):
     base: Estimator
     size: Count = 3
     most: Count | None = None
-    random_state: RandomState = None
 
     def _fit(self, observation: Any) -> None:
         self._check_base(observation)

@@ -19,7 +19,6 @@ from agglearn.proportions.base import (
 )
 from agglearn.proportions.kernels import label_highest
 from agglearn.proportions.means import mean_embedding, mean_map_solver
-from agglearn.seeds import RandomState
 from agglearn.settings import Count, NonNegative
 
 SHORT = 3  # iterations of a fit whose labels will change again
@@ -37,7 +36,7 @@ class AlternatingMeanMapClassifier(BagClassifier):
         Initial weights (the thesis: the mean embedding's), and λ as in `CardinalityClassifier`.
     max_iter, tol : int, float
         Largest number of rounds. The last one changes no more than this fraction of the labels. The least loss wins.
-    n_bags, random_state : see `MeanEmbeddingClassifier`
+    random_state, n_bags : see `MeanEmbeddingClassifier`
 
     Attributes
     ----------
@@ -50,8 +49,6 @@ class AlternatingMeanMapClassifier(BagClassifier):
     l2: Penalty = "held_out"
     max_iter: Count = 20
     tol: NonNegative = 5e-3
-    n_bags: Count | None = None
-    random_state: RandomState = None
 
     def warm_up(self) -> None:
         super().warm_up()

@@ -1,6 +1,7 @@
 """Base of the classifiers of instances that learn from bags: linear scores, prediction, the choice of λ."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from typing import ClassVar, Literal
 
@@ -18,7 +19,7 @@ from agglearn.progress import track
 from agglearn.proportions.posterior import binary_posteriors
 from agglearn.saving import check_classes, expect
 from agglearn.seeds import RandomState, draw_generator
-from agglearn.settings import Positive
+from agglearn.settings import Count, Positive
 
 FOLDS = 5  # groups of bags, each held out once to choose λ
 PATH = tuple(0.5 * 10.0**k for k in (2, 1, 0, -1, -2))  # values of λ, from strong to weak
@@ -27,6 +28,7 @@ Penalty = Literal["held_out"] | Positive
 Solver = Callable[[float, np.ndarray | None], np.ndarray]  # (λ, start) → θ
 
 
+@dataclass(eq=False, repr=False)
 class BagClassifier(Classifier):
     """Classifier of instances by `coef_` (K, d), `intercept_` (K,), for `classes_` 0 … C − 1, with λ `l2_`.
 
@@ -35,7 +37,7 @@ class BagClassifier(Classifier):
     """
 
     observes: ClassVar[type[Observation]] = Bags
-    n_bags: int | None = None
+    n_bags: Count | None = field(default=None, kw_only=True)
 
     def _fit(self, observation: Bags) -> None:
         bags = self._first_bags(observation)
@@ -67,7 +69,7 @@ class BagClassifier(Classifier):
             raise ValueError(f"{type(self).__name__}: coef_ and classes_ do not fit together")
 
     def warm_up(self) -> None:
-        """Compile or load the kernels, so that the time of a first fit is that of learning."""
+        super().warm_up()
         x, offsets = np.linspace(-1, 1, 8).reshape(8, 1).astype(np.float32), np.array([0, 4, 8])
         scores(x, np.ones((1, 2)))
         bag_sums(x, np.ones((8, 1)), offsets)

@@ -33,7 +33,6 @@ from agglearn.proportions.count_likelihood import (
 )
 from agglearn.proportions.means import mean_embedding
 from agglearn.proportions.posterior import class_posteriors
-from agglearn.seeds import RandomState
 from agglearn.settings import Built, Count, NonNegative
 
 COARSE = 10  # factor on the tolerance of the solutions that only choose λ
@@ -56,10 +55,10 @@ class CardinalityClassifier(BagClassifier):
         λ in λ‖θ‖², added to the sum of losses. `held_out` chooses it by the likelihood of held-out bags' counts.
     max_iter, tol : int, float
         Largest number of steps, and gain in nats per bag below which a step is the last.
-    n_bags, random_state : see `MeanEmbeddingClassifier`
     e_step : {'fourier', 'tree'}
         How posteriors are computed, see `cardinality_posterior`. `tree` is the thesis's, a DataError for a bag whose
         counts are too improbable for its rounding errors.
+    random_state, n_bags : see `MeanEmbeddingClassifier`
 
     Attributes
     ----------
@@ -75,8 +74,6 @@ class CardinalityClassifier(BagClassifier):
     l2: Penalty = "held_out"
     max_iter: Count = 100
     tol: NonNegative = 1e-4
-    n_bags: Count | None = None
-    random_state: RandomState = None
     e_step: Literal["fourier", "tree"] = "fourier"
 
     def _learn(self, bags: Bags) -> np.ndarray:
@@ -169,6 +166,7 @@ class CardinalityClassifier(BagClassifier):
             class_posteriors(np.full((3, 3), np.log(1 / 3)), [0, 3], np.ones((1, 3), np.int64))
 
 
+@dataclass(eq=False, repr=False)
 class NormalApproximationClassifier(CardinalityClassifier):
     """The same with a normal distribution of counts (Rosenman and Viswanathan 2018), one against the rest for C > 2.
 
@@ -177,20 +175,15 @@ class NormalApproximationClassifier(CardinalityClassifier):
 
     Parameters
     ----------
-    l2, max_iter, tol, n_bags, random_state : see `CardinalityClassifier`
+    l2, max_iter, tol, random_state, n_bags : see `CardinalityClassifier`
     """
 
     accounts_for_noise = True
 
-    def __init__(
-        self,
-        l2: Penalty = "held_out",
-        max_iter: Count = 100,
-        tol: NonNegative = 1e-4,
-        n_bags: Count | None = None,
-        random_state: RandomState = None,
-    ):
-        super().__init__("ovr", "scoring", None, l2, max_iter, tol, n_bags, random_state)
+    multiclass: Literal["ovr"] = field(default="ovr", init=False)
+    solver: Literal["scoring"] = field(default="scoring", init=False)
+    classifier: None = field(default=None, init=False)
+    e_step: Literal["fourier"] = field(default="fourier", init=False)
 
     def _inference(self, bags: Bags) -> tuple[Infer, float]:
         noise = bags.noise and Mechanism(bags.noise.mechanism, bags.noise.scale).variance

@@ -1,7 +1,7 @@
 """Learners of bags on non-linear features of the instances, which the source leaves to future work."""
 
 import itertools
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,7 +13,7 @@ from agglearn.estimator import choose_best
 from agglearn.observations import Bags, LabelledBags, Observation
 from agglearn.proportions.base import FOLDS, PATH, BagClassifier, counts_likelihood, counts_of
 from agglearn.saving import check_classes, expect
-from agglearn.seeds import RandomState, derive_seed, draw_generator, draw_seed
+from agglearn.seeds import derive_seed, draw_generator, draw_seed
 from agglearn.settings import Built
 
 
@@ -47,7 +47,7 @@ class FeatureMapClassifier(BagClassifier):
     embedding: Built | None = None
     l2: list = PATH  # type: ignore[assignment]  # not mutable
     scale: list = (0.5, 1.0, 2.0, 4.0)  # type: ignore[assignment]
-    random_state: RandomState = None
+    n_bags: None = field(default=None, init=False)
 
     def _fit(self, observation: Any) -> None:
         if not isinstance(observation, self.learner.observes):
@@ -70,10 +70,6 @@ class FeatureMapClassifier(BagClassifier):
         chosen, l2 = list(itertools.product(scales, self.l2))[choose_best(scores)]
         self.tuned_ = {"l2": l2} if self.embedding is None else {"scale": chosen, "l2": l2}
         self.learner_ = self._with(l2, seed).fit(_select(self._map_bags(bags, chosen, seed), y, np.arange(len(bags))))
-
-    def warm_up(self) -> None:
-        """Compile what `learner` compiles."""
-        self.learner.warm_up()
 
     def _with(self, l2: float, seed: int) -> BagClassifier:
         return clone(self.learner).set_params(l2=l2, random_state=derive_seed("learner", seed))

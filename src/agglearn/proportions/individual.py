@@ -7,8 +7,7 @@ import numpy as np
 from agglearn.linear.softmax import LogisticProblem
 from agglearn.observations import LabelledBags
 from agglearn.proportions.base import BagClassifier, counts_of
-from agglearn.seeds import RandomState
-from agglearn.settings import Count, NonNegative
+from agglearn.settings import NonNegative
 
 
 @dataclass(eq=False, repr=False)
@@ -19,15 +18,13 @@ class IndividualClassifier(BagClassifier):
     ----------
     l2 : float
         λ in λ‖θ‖², added to a sum of one loss per instance.
-    n_bags, random_state : see `MeanEmbeddingClassifier`
+    random_state, n_bags : see `MeanEmbeddingClassifier`
         The seed is not used.
     """
 
     observes = LabelledBags
 
     l2: NonNegative = 0.5
-    n_bags: Count | None = None
-    random_state: RandomState = None
 
     def _fit(self, observation: LabelledBags) -> None:  # type: ignore[override]  # what `observes` names
         bags = self._first_bags(observation.bags)

@@ -18,8 +18,7 @@ from agglearn.proportions.base import (
     probabilities,
     validation_likelihood,
 )
-from agglearn.seeds import RandomState
-from agglearn.settings import Count, NonNegative, Positive
+from agglearn.settings import NonNegative, Positive
 
 PATH_OF_MEANS = tuple(0.01 * l2 for l2 in PATH)  # weaker, because there are fewer bags than instances
 
@@ -36,14 +35,12 @@ class MeanEmbeddingClassifier(BagClassifier):
         λ in λ‖θ‖², added to a sum of one loss per bag. `held_out`: by the likelihood of held-out bags' proportions.
     multiclass : {'softmax', 'ovr'}
         `ovr` fits one logistic regression per class.
-    n_bags, random_state : int or None, int, RandomState, Generator or None
-        Number of bags to learn from, in their order (None: all), and seed of the choice of held-out bags.
+    random_state, n_bags : int or RandomState or Generator or None, int or None
+        Seed of the choice of held-out bags, and number of bags to learn from, in their order (None: all).
     """
 
     l2: Penalty = "held_out"
     multiclass: Literal["softmax", "ovr"] = "softmax"
-    n_bags: Count | None = None
-    random_state: RandomState = None
 
     def _learn(self, bags: Bags) -> np.ndarray:
         means = Bags(bag_means(bags), np.arange(len(bags) + 1), target=proportions_of(bags))
@@ -70,13 +67,11 @@ class MeanMapClassifier(BagClassifier):
 
     Parameters
     ----------
-    l2, n_bags, random_state : see `MeanEmbeddingClassifier`
+    l2, random_state, n_bags : see `MeanEmbeddingClassifier`
         The sum of losses has one per instance.
     """
 
     l2: Penalty = "held_out"
-    n_bags: Count | None = None
-    random_state: RandomState = None
 
     def _learn(self, bags: Bags) -> np.ndarray:
         bags = bags.drop_zero_weights()
@@ -92,14 +87,12 @@ class InverseCalibrationClassifier(BagClassifier):
     ----------
     C, epsilon : float
         Parameters of `sklearn.svm.LinearSVR`, on standardised bag means.
-    n_bags, random_state : see `MeanEmbeddingClassifier`
+    random_state, n_bags : see `MeanEmbeddingClassifier`
         The seed is not used.
     """
 
     C: Positive = 1.0
     epsilon: NonNegative = 0.0
-    n_bags: Count | None = None
-    random_state: RandomState = None
 
     def _learn(self, bags: Bags) -> np.ndarray:
         from sklearn.svm import LinearSVR

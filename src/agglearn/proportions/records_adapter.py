@@ -10,7 +10,7 @@ from agglearn.estimator import RecordClassifier
 from agglearn.observations import CountedBags
 from agglearn.observations.counted_bags import coordinates
 from agglearn.proportions.base import BagClassifier
-from agglearn.seeds import RandomState, draw_seed
+from agglearn.seeds import draw_seed
 
 
 @dataclass(eq=False, repr=False)
@@ -26,7 +26,6 @@ class BagLearnerOnRecords(RecordClassifier):
     observes = CountedBags
 
     learner: BagClassifier
-    random_state: RandomState = None
 
     @property
     def accounts_for_noise(self) -> bool:
@@ -36,10 +35,6 @@ class BagLearnerOnRecords(RecordClassifier):
         self._set_encoder(observation.encoder)
         learner = clone(self.learner).set_params(random_state=draw_seed(self.random_state))
         self.learner_ = learner.fit(observation.bags())
-
-    def warm_up(self) -> None:
-        """Compile what `learner` compiles."""
-        self.learner.warm_up()
 
     def predict_proba(self, X: pd.DataFrame | np.ndarray) -> np.ndarray:
         return self.learner_.predict_proba(coordinates(self.encoder_, X))

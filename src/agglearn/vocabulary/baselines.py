@@ -51,7 +51,7 @@ class BucketingQuantizer(Quantizer):
     fill : bool
         Whether empty intervals cost nothing: k grows until the others are as many as the feature's share of the budget.
         What a feature cannot use goes to the others. The paper counts empty intervals.
-    min_count, shrinkage, noisy, random_state
+    random_state, min_count, shrinkage, noisy
         As in `Quantizer`.
     """
 
@@ -90,7 +90,7 @@ class FrequencyQuantizer(Quantizer):
 
     Parameters
     ----------
-    budget, min_count, shrinkage, noisy, random_state
+    budget, random_state, min_count, shrinkage, noisy
         As in `Quantizer`. Shrinkage has no effect. `threshold_` is τ, the smallest one over all features at which the
         vocabulary fits the budget. Clusters are numbered by value, the rare ones come last.
     """
@@ -128,7 +128,7 @@ class DivisiveQuantizer(Quantizer):
     max_iter, tol, smoothing : int, float, float
         Iterations at most, and relative fall of the loss below which they end. Records at the base rate added to each
         cluster when values are assigned, lest one of rate 0 or 1 is infinitely far.
-    min_count, shrinkage, noisy, random_state
+    random_state, min_count, shrinkage, noisy
         As in `Quantizer`. The attribute `n_iter_` maps each feature to its number of iterations.
     """
 
@@ -206,7 +206,7 @@ class AgglomerativeQuantizer(Quantizer):
 
     Parameters
     ----------
-    budget, min_count, shrinkage, noisy, random_state
+    budget, random_state, min_count, shrinkage, noisy
         As in `Quantizer`. The cheapest merge of any feature is made. All merges take O(n log n).
     """
 

@@ -66,7 +66,7 @@ class DistributedSubmodularQuantizer(Quantizer):
 
     Parameters
     ----------
-    budget, epsilon, engine, min_count, shrinkage, noisy, random_state
+    budget, epsilon, engine, random_state, min_count, shrinkage, noisy
         As in `Quantizer`. ε is in (0, 1). Machines are threads (`local`) or Spark tasks (`spark`), with equal results.
     """
 

@@ -1,7 +1,7 @@
 """A quantiser, then a classifier on its clusters (Bateni et al. 2019, section 3.2)."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -14,19 +14,20 @@ from agglearn.estimator import StagedClassifier, choose_best
 from agglearn.evaluation.metrics import log_likelihood
 from agglearn.observations import ContingencyTables, Records
 from agglearn.progress import track
-from agglearn.seeds import RandomState, derive_generator, derive_seed, draw_seed, split_validation
+from agglearn.seeds import derive_generator, derive_seed, draw_seed, split_validation
 from agglearn.settings import Count, Part, Positive
 from agglearn.vocabulary import cluster_training
 from agglearn.vocabulary.quantizer import Quantizer, look_up
 
 
+@dataclass(eq=False, repr=False)
 class ClusterClassifier(StagedClassifier):
     """Base of learners that predict with the best candidate on validation rows, which it is not fitted to again."""
 
     observes = Records
     quantizer: Quantizer
-    validation: float
-    random_state: RandomState
+    _: KW_ONLY
+    validation: Part = 0.2
 
     def _fit(self, observation: Records) -> None:
         codes, y = observation.codes, np.asarray(observation.y)
@@ -50,10 +51,6 @@ class ClusterClassifier(StagedClassifier):
     def _probabilities(self, candidate: Any, positions: np.ndarray) -> np.ndarray:
         raise NotImplementedError
 
-    def warm_up(self) -> None:
-        """Compile or load the quantiser's kernels."""
-        self.quantizer.warm_up()
-
     def _positions(self, codes: np.ndarray) -> np.ndarray:
         return look_up(self.quantizer_, codes.T) + np.cumsum([0, *self.sizes_[:-1]])
 
@@ -73,10 +70,11 @@ class LogisticOnClusters(ClusterClassifier):
 
     Parameters
     ----------
-    quantizer, l2, validation, max_iter, random_state : Quantizer, sequence of float, float, int, int or None
-        Values of λ in λ‖θ‖², added to the sum of the negative log-likelihoods. Fraction of the records that chooses
-        among them, which the clusters are not fitted to. Iterations of each fit. Seed of the choice, and of the
-        quantiser.
+    quantizer, l2, max_iter : Quantizer, sequence of float, int
+        Values of λ in λ‖θ‖², added to the sum of the negative log-likelihoods, and iterations of each fit.
+    random_state, validation : int or None, float
+        Seed of the choice of the records that choose among the λs, and of the quantiser, and the fraction of these
+        records, which the clusters are not fitted to.
 
     Attributes
     ----------
@@ -86,11 +84,8 @@ class LogisticOnClusters(ClusterClassifier):
         Mean log-likelihood of the validation rows for each λ, and the index of the λ that predicts.
     """
 
-    quantizer: Quantizer
     l2: tuple[Positive, ...] = (50 / 3, 5.0, 5 / 3)
-    validation: Part = 0.2
     max_iter: Count = 100
-    random_state: RandomState = None
 
     def _candidates(self, rows: cluster_training.Rows) -> Iterator[tuple[np.ndarray, float]]:
         x = self._one_hot(rows.positions)
@@ -120,18 +115,15 @@ class NetworkOnClusters(ClusterClassifier):
     ----------
     quantizer, trials, epochs, batch_size, embedding : Quantizer, int, int, int, int
         Number of settings (the paper: 2,000), of passes over the rows, and of rows per step. Width of the embeddings.
-    validation, random_state
+    random_state, validation
         As in `LogisticOnClusters`, and so are the attributes `quantizer_`, `scores_`, `best_` and `sizes_`. `tries_`
         and `settings_` have weights by name, and settings, of each trial.
     """
 
-    quantizer: Quantizer
     trials: Count = 4
     epochs: Count = 3
     batch_size: Count = 512
     embedding: Count = 8
-    validation: Part = 0.2
-    random_state: RandomState = None
 
     def _fit(self, observation: Records) -> None:
         cluster_training.jax_modules()  # before any work

@@ -26,7 +26,7 @@ class OptimalQuantizer(Quantizer):
 
     Parameters
     ----------
-    budget, algorithm, min_count, shrinkage, noisy, random_state
+    budget, algorithm, random_state, min_count, shrinkage, noisy
         As in `Quantizer`. `lagrangian` takes O(n log n) for each λ, `divide`, a dynamic program, O(n·m·log n), and
         `quadratic`, that of Kurkoski and Yagi 2014, O(n²·m). All three find the same loss.
     """

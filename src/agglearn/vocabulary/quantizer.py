@@ -19,7 +19,7 @@ from agglearn.errors import ConfigError, DataError, LooksLikeCodes
 from agglearn.estimator import Estimator
 from agglearn.observations import ContingencyTables, Observation, Table
 from agglearn.observations.consistency import noise_variances
-from agglearn.seeds import RandomState, derive_generator, draw_seed
+from agglearn.seeds import derive_generator, draw_seed
 from agglearn.settings import Count, NonNegative, Part, Positive, Range, check_parameters
 from agglearn.text import list_some
 from agglearn.vocabulary import kernels
@@ -43,15 +43,17 @@ class Quantizer(TransformerMixin, Estimator):
 
     Parameters
     ----------
-    budget, min_count : int or float, float
-        Clusters over all features, or, below 1, a fraction of the number of values. Values of fewer records are joined.
+    budget : int or float
+        Clusters over all features, or, below 1, a fraction of the number of values.
+    random_state : int, RandomState, Generator or None
+        Seed of the folds of `fit_transform`, and of the candidates of `SubmodularQuantizer`. Others have none.
+    min_count : float
+        Values of fewer records are joined.
     shrinkage : None, 'beta_binomial' or float
         None takes raw label rates, as the paper does. Others shrink those that rank and cluster, by a fitted prior or a
         number of records at the base rate. Attributes are in raw rates.
     noisy : bool
         Whether counts given as arrays have noise. They may then be fractional, and are clipped, with a warning.
-    random_state : int, RandomState, Generator or None
-        Seed of the folds of `fit_transform`, and of the candidates of `SubmodularQuantizer`. Others have none.
 
     Attributes
     ----------
@@ -84,7 +86,6 @@ class Quantizer(TransformerMixin, Estimator):
     min_count: NonNegative = 0
     shrinkage: Shrinkage = None
     noisy: bool = False
-    random_state: RandomState = None
 
     def fit(self, X: Values, y: Values | None = None) -> Self:  # type: ignore[override]  # also arrays and records
         """Learn clusters from tables, from counts and label sums, or from records and labels.

@@ -22,7 +22,7 @@ class SubmodularQuantizer(Quantizer):
 
     Parameters
     ----------
-    budget, epsilon, allocation, min_count, shrinkage, noisy, random_state
+    budget, epsilon, allocation, random_state, min_count, shrinkage, noisy
         As in `Quantizer`. ε is in (0, 1). `merged` is the paper's: each feature is cut as if it had the whole budget,
         then the cuts of largest gain are taken. `joint` is one greedy run over all features with the same guarantee.
     """

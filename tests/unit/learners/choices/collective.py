@@ -28,7 +28,7 @@ class Fastest(Choice):
             return found
 
         patch.setattr(collective.reconstruction, "infer", timed)
-        model = collective.TunedReconstruction("nlbp-feasible", "damping", self.grid, {"max_iter": 3}).fit(self.counts)
+        model = collective.TunedReconstruction(values=self.grid, options={"max_iter": 3}).fit(self.counts)
         assert tuple(made) == self.grid
         return model
 
