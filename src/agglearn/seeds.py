@@ -51,3 +51,10 @@ def derive_seed(*names: object) -> int:
 def derive_generator(*names: object) -> np.random.Generator:
     """The generator on the stream of `derive_seed(*names)`."""
     return np.random.default_rng(derive_seed(*names))
+
+
+def draw_by_weight(weights: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
+    """(n,) different rows by weight, sorted (Efraimidis and Spirakis 2006)."""
+    with np.errstate(divide="ignore"):
+        keys = np.log(rng.random(len(weights))) / weights
+    return np.sort(np.argpartition(-keys, n)[:n])

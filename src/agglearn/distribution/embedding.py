@@ -13,7 +13,7 @@ from agglearn.estimator import Estimator
 from agglearn.observations import Bags, Observation
 from agglearn.observations.bags import order_columns
 from agglearn.progress import track
-from agglearn.seeds import derive_generator, draw_seed
+from agglearn.seeds import derive_generator, draw_by_weight, draw_seed
 from agglearn.settings import check_parameters
 
 ROWS = 1 << 14  # instances in memory at a time
@@ -90,10 +90,8 @@ def sample_instances(bags: Bags, n: int, *stream: object) -> np.ndarray:
         rows = np.arange(len(bags.X)) if weights is None else np.flatnonzero(weights > 0)
     elif weights is None:
         rows = np.sort(derive_generator(*stream).choice(len(bags.X), n, replace=False, shuffle=False))
-    else:  # Efraimidis and Spirakis 2006
-        with np.errstate(divide="ignore"):
-            keys = np.log(derive_generator(*stream).random(len(weights))) / weights
-        rows = np.sort(np.argpartition(-keys, n)[:n])
+    else:
+        rows = draw_by_weight(weights, n, derive_generator(*stream))
     return np.asarray(bags.X[rows], dtype=np.float32)
 
 

@@ -88,9 +88,11 @@ class BagClassification(Task[HeldOutPersons]):
         order, offsets, names = group_rows(frame, inputs.params, derive_generator("bags", inputs.name, seed))
         encoder = DenseEncoder(fill_text(frame), text_columns(frame, inputs.entry))
         n_classes = max(2, int(y.max()) + 1, int(test.y.max()) + 1)
-        bags = count_bags(encoder.transform(fill_text(frame.iloc[order])), offsets, y[order], n_classes, names)
+        bags = census_design.count_bags(
+            encoder.transform(fill_text(frame.iloc[order])), offsets, y[order], n_classes, names
+        )
         chunks = np.unique(np.append(np.arange(0, len(test.y), 100), len(test.y)))
-        truth = count_bags(encoder.transform(fill_text(test.frame)), chunks, test.y, n_classes)
+        truth = census_design.count_bags(encoder.transform(fill_text(test.frame)), chunks, test.y, n_classes)
         return as_observation(kind, bags, y[order]), HeldOutPersons(truth, test.y)
 
     def _observe_hidden(self, inputs: TaskInput, kind: Kind, seed: int) -> tuple[Observation, HeldOutPersons]:
@@ -98,7 +100,7 @@ class BagClassification(Task[HeldOutPersons]):
         folder, hidden, size = inputs.data.folder, p["hidden"], p["bag_size"]
         design = census_design.hidden_design(folder, p["columns"], hidden, p["n_test"], p["components"])
         bags, y = census_design.hidden_bags(design, size, "bags", inputs.name, hidden, size, seed)
-        truth = HeldOutPersons(census_design.tested_persons(design), design.labels[design.test])
+        truth = HeldOutPersons(census_design.held_out_bags(design), design.labels[design.test])
         return as_observation(kind, bags, y), truth
 
     def _observe_election(
@@ -117,7 +119,7 @@ class BagClassification(Task[HeldOutPersons]):
         groups = polls.groups_of(design.persons, design.test)
         polled = polls.join_polls(p["polls"], state_polls) if p.get("polls") is not None else None
         states = census_design.states_of(design.persons, year)
-        return bags, HeldOutPersons(census_design.tested_voters(design, year), None, groups, polled, states)
+        return bags, HeldOutPersons(census_design.held_out_bags(design, year), None, groups, polled, states)
 
     def measure(self, estimator: Estimator, truth: HeldOutPersons, measures: list[str]) -> Measurements:
         p = estimator.predict_proba(truth.bags.X)
@@ -141,17 +143,7 @@ class BagClassification(Task[HeldOutPersons]):
 
 
 def as_observation(kind: Kind, bags: Bags, y: np.ndarray) -> Observation:
-    if kind is Bags:
-        return bags
-    if kind is LabelledBags:
-        return LabelledBags(bags, y)
-    raise ConfigError(f"observe: this task cannot make {kind.__name__}; it makes Bags and LabelledBags")
-
-
-def count_bags(
-    x: np.ndarray, offsets: np.ndarray, y: np.ndarray, n_classes: int = 2, names: tuple[str, ...] = ()
-) -> Bags:
-    return Bags(x, offsets, census_design.count_labels(y, offsets, n_classes), bag_names=names)
+    return bags if kind is Bags else LabelledBags(bags, y)
 
 
 def group_rows(

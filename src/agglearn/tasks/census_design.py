@@ -3,7 +3,7 @@
 import functools
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +16,7 @@ from agglearn.encoding.dense import DenseEncoder
 from agglearn.errors import ConfigError
 from agglearn.observations import Bags
 from agglearn.observations.bags import apportion
-from agglearn.seeds import derive_generator
+from agglearn.seeds import derive_generator, draw_by_weight
 from agglearn.tasks.base import TaskInput
 
 ASKED = ("SEX", "RAC1P", "HISP", "SCHL")  # attributes that exit polls ask for
@@ -80,13 +80,6 @@ def read_persons(folder: Path, columns: str) -> Persons:
     return Persons(frame, categorical, region, table["weight"].to_numpy().astype(float), regions, polled)
 
 
-def draw_once(weight: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
-    """n different rows by weight, sorted (Efraimidis and Spirakis 2006)."""
-    with np.errstate(divide="ignore"):
-        keys = np.log(rng.random(len(weight))) / weight
-    return np.sort(np.argpartition(-keys, n)[:n])
-
-
 def draw_per_region(
     persons: Persons, weight: np.ndarray, size: int, order: np.ndarray, rng: np.random.Generator
 ) -> np.ndarray:
@@ -147,10 +140,12 @@ class HiddenDesign(CensusDesign):
         return int(self.labels.max()) + 1
 
 
-def count_labels(labels: np.ndarray, offsets: np.ndarray, n_classes: int) -> np.ndarray:
+def count_bags(
+    x: np.ndarray, offsets: np.ndarray, y: np.ndarray, n_classes: int = 2, names: tuple[str, ...] = ()
+) -> Bags:
     bag = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
-    counts = np.bincount(bag * n_classes + labels, minlength=(len(offsets) - 1) * n_classes)
-    return counts.reshape(-1, n_classes)
+    counts = np.bincount(bag * n_classes + y, minlength=(len(offsets) - 1) * n_classes)
+    return Bags(x, offsets, counts.reshape(-1, n_classes), bag_names=names)
 
 
 @functools.lru_cache(maxsize=4)
@@ -162,7 +157,7 @@ def hidden_design(folder: Path, columns: str, hidden: str, n_test: int, componen
         raise ConfigError(f"hidden: {hidden!r} cannot be hidden in these columns; {', '.join(allowed)} can")
     label, sources = HIDDEN[hidden]
     labels = label(persons.frame)
-    test = draw_once(persons.weight, n_test, derive_generator("test persons", hidden, columns))
+    test = draw_by_weight(persons.weight, n_test, derive_generator("test persons", hidden, columns))
     weight, rows, sample, encoder = _fit_encoder(persons, test, derive_generator("encoder", hidden, columns))
     correlated = encoder.drop_correlated(sample, labels[rows])
     encoder.mask &= ~np.isin(encoder.attributes, sources)
@@ -180,7 +175,7 @@ def _fit_encoder(
     """(weights with 0 for tested persons, rows and covariates that the encoder was fitted to, the encoder)."""
     weight = persons.weight.copy()
     weight[test] = 0
-    rows = draw_once(weight, min(FITTED_ON, int((weight > 0).sum()) - 1), rng)
+    rows = draw_by_weight(weight, min(FITTED_ON, int((weight > 0).sum()) - 1), rng)
     sample = persons.take(rows)
     return weight, rows, sample, DenseEncoder(sample, persons.categorical)
 
@@ -263,29 +258,22 @@ def hidden_bags(design: HiddenDesign, size: int, *stream: object) -> tuple[Bags,
     order = rng.permutation(len(design.persons.regions))
     rows = draw_per_region(design.persons, design.weight, size, order, rng)
     y, names = design.labels[rows], tuple(design.persons.regions["name"].to_numpy()[order])
-    offsets = np.arange(0, len(rows) + 1, size)
-    return Bags(design.vectors(rows), offsets, count_labels(y, offsets, design.n_classes), bag_names=names), y
+    return count_bags(design.vectors(rows), np.arange(0, len(rows) + 1, size), y, design.n_classes, names), y
 
 
 @functools.lru_cache(maxsize=4)
-def tested_persons(design: HiddenDesign) -> Bags:
-    _, offsets = _tested_regions(design)
-    counts = count_labels(design.labels[design.test], offsets, design.n_classes)
-    return Bags(design.vectors(design.test), offsets, counts)
+def held_out_bags(design: CensusDesign, election: int | None = None) -> Bags:
+    """Tested persons by region, with the counts of the hidden labels.
 
-
-@functools.lru_cache(maxsize=4)
-def tested_voters(design: CensusDesign, election: int) -> Bags:
-    """In bags by region. The target is the region's two-party share of D, the weights are the survey's."""
-    regions, offsets = _tested_regions(design)
-    target = democratic_share(design.persons, election)[regions]
-    return Bags(design.vectors(design.test), offsets, weights=design.persons.weight[design.test], target=target)
-
-
-def _tested_regions(design: CensusDesign) -> tuple[np.ndarray, np.ndarray]:
-    region = design.persons.region[design.test]
+    Of an election the target is the region's two-party share of D, and the weights are the survey's.
+    """
+    region, x = design.persons.region[design.test], design.vectors(design.test)
     first = np.flatnonzero(np.diff(region, prepend=-1))
-    return region[first], np.append(first, len(region))
+    offsets = np.append(first, len(region))
+    if isinstance(design, HiddenDesign):
+        return count_bags(x, offsets, design.labels[design.test], design.n_classes)
+    target = democratic_share(design.persons, election)[region[first]]
+    return Bags(x, offsets, weights=design.persons.weight[design.test], target=target)
 
 
 def voter_bags(design: CensusDesign, election: int, size: int | None, *stream: object) -> Bags:
@@ -300,15 +288,8 @@ def voter_bags(design: CensusDesign, election: int, size: int | None, *stream: o
         offsets = np.arange(len(means) + 1)
         bags = Bags(means.astype(np.float32), offsets, votes, weights=votes.sum(axis=1), bag_names=names)
     else:
-        x = draw_voters(design, size, *stream)
-        bags = Bags(x, np.arange(0, len(x) + 1, size), apportion(votes, size), bag_names=names)
+        bags = replace(region_bags(design, size, *stream), counts=apportion(votes, size))
     return bags if len(counted) == len(bags) else bags.take(counted)
-
-
-@functools.lru_cache(maxsize=1)
-def draw_voters(design: CensusDesign, size: int, *stream: object) -> np.ndarray:
-    order = np.arange(len(design.persons.regions))
-    return design.vectors(draw_per_region(design.persons, design.weight, size, order, derive_generator(*stream)))
 
 
 def democratic_share(persons: Persons, election: int) -> np.ndarray:
@@ -323,7 +304,8 @@ def region_bags(design: CensusDesign, size: int | None, *stream: object) -> Bags
     """Bags of `size` persons per region by survey weight, or of all with their weights where `size` is None."""
     names = tuple(design.persons.regions["name"])
     if size is not None:
-        x = draw_voters(design, size, *stream)
+        rng, order = derive_generator(*stream), np.arange(len(names))
+        x = design.vectors(draw_per_region(design.persons, design.weight, size, order, rng))
         return Bags(x, np.arange(0, len(x) + 1, size), bag_names=names)
     n = len(design.weight)
     x = np.concatenate([design.vectors(np.arange(a, min(a + CHUNK, n))) for a in range(0, n, CHUNK)])

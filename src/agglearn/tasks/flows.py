@@ -72,9 +72,9 @@ class _Flows(Task[TrueFlows]):
 def _population(inputs: TaskInput) -> tuple[FlowPopulation, np.ndarray]:
     """The population, and the positions (L, 2) of its states. Of published flows the first `weeks` are instances."""
     if not isinstance(inputs.data, RecordStore):
-        rows, columns = inputs.data.shape
-        y, x = np.divmod(np.arange(rows * columns), columns)
-        return inputs.data, np.stack([x, y], axis=1).astype(float)
+        from agglearn.collective.migration import centres
+
+        return inputs.data, centres(*inputs.data.shape)
     flows = inputs.data.features()
     weeks = np.unique(flows["week"])[: inputs.params.get("weeks", 8)]
     flows = flows[flows["week"].isin(weeks)]
@@ -156,13 +156,9 @@ def _node_tables(tables: np.ndarray) -> np.ndarray:
 
 
 def _gibbs(estimator: Estimator) -> Measurements:
-    yield Measurement("map_seconds", estimator.map_seconds_)
-    yield Measurement("map_error", estimator.map_error_)
-    yield Measurement("gibbs_seconds", estimator.gibbs_seconds_)
-    yield Measurement("gibbs_error", estimator.gibbs_error_)
     yield Measurement("gibbs_reached", float(estimator.reached_))
-    yield Measurement("gibbs_moves", float(estimator.gibbs_moves_))
-    yield Measurement("reference_error", estimator.reference_error_)
+    for name in ("map_seconds", "map_error", "gibbs_seconds", "gibbs_error", "gibbs_moves", "reference_error"):
+        yield Measurement(name, float(getattr(estimator, f"{name}_")))
 
 
 def _convergence(estimator: Estimator, truth: TrueFlows) -> Measurements:

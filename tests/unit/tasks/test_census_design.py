@@ -61,13 +61,13 @@ def test_bags_have_the_names_the_labels_and_the_weights_of_their_persons(folders
     assert y.tolist() == study.labels[rows].tolist()
     assert [found.bag_names[b] for b in found.bag_of] == names[region].tolist()
     assert not set(rows) & set(study.test)
-    tested = census_design.tested_persons(study)
+    tested = census_design.held_out_bags(study)
     assert tested.X[:, 0].astype(int).tolist() == study.test.tolist()
     for b in range(len(tested)):
         here = tested.X[tested.offsets[b] : tested.offsets[b + 1]].astype(int)
         assert len(set(here[:, 1])) == 1
         assert tested.counts[b].tolist() == np.bincount(study.labels[here[:, 0]], minlength=2).tolist()
-    voters = census_design.tested_voters(study, 2016)
+    voters = census_design.held_out_bags(study, 2016)
     np.testing.assert_array_equal(voters.weights, study.persons.weight[study.test])
     votes = study.persons.regions.set_index("name")
     shares = (votes["D_2016"] / (votes["D_2016"] + votes["R_2016"])).to_numpy()
