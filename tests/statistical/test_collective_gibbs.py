@@ -78,7 +78,7 @@ def posterior_of_chain(noise, on, sabotage=None, runs=6000, moves=60):
         for i, row in enumerate(model.node_tables_of(start)):
             chain.nodes[i, : len(row)] = row
         chain.run(moves, run)
-        ends[tuple(np.round(flat(chain.current())).astype(int))] += 1
+        ends[tuple(np.round(flat(chain.problem.model.split_edges(chain.tables))).astype(int))] += 1
     return p_value(ends, law)
 
 
@@ -139,7 +139,7 @@ def geweke(wrong=None, rounds=20_000):
         if wrong:
             wrong(chain)
         chain.run(25, k)
-        tables = [np.round(t) for t in chain.current()]
+        tables = [np.round(t) for t in chain.problem.model.split_edges(chain.tables)]
         y = counted(tables)
         alternating.append(statistics(tables, y))
     a, b = np.array(forward), np.array(alternating)

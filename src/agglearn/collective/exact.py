@@ -90,9 +90,10 @@ class TableMessagePassing:
     def _pass_up(self) -> None:
         model, order = self.model, self.model.rooted.order
         for c in order[:0:-1]:
-            _, rows, columns, value = self.edges[c]
-            p = model.rooted.parent[c]
-            self.messages[c] = _reduce(value + self.beliefs[c][columns], rows, len(self.node_tables[p]), self.maximise)
+            tables, rows, columns, value = self.edges[c]
+            p, value = model.rooted.parent[c], value + self.beliefs[c][columns]
+            self.edges[c] = tables, rows, columns, value  # with the messages from below
+            self.messages[c] = _reduce(value, rows, len(self.node_tables[p]), self.maximise)
             self.beliefs[p] = self.beliefs[p] + self.messages[c]
         root = self.beliefs[order[0]]
         constant = gammaln(self.problem.M + 1) - self.problem.M * model.log_partition
@@ -106,7 +107,7 @@ class TableMessagePassing:
         for c in order[1:]:
             tables, rows, columns, value = self.edges[c]
             candidates = np.flatnonzero(rows == chosen[model.rooted.parent[c]])
-            k = candidates[np.argmax((value + self.beliefs[c][columns])[candidates])]
+            k = candidates[np.argmax(value[candidates])]
             best[c, : tables.shape[1], : tables.shape[2]], chosen[c] = tables[k], int(columns[k])
         return [t.astype(float) for t in model.split_edges(best)]
 
@@ -116,11 +117,9 @@ class TableMessagePassing:
         for c in order[1:]:
             tables, rows, columns, value = self.edges[c]
             with np.errstate(invalid="ignore"):
-                log_conditional = value + self.beliefs[c][columns] - self.messages[c][rows]
-            joint = (
-                np.where(np.isfinite(log_conditional), log_conditional, -np.inf)
-                + log_posterior[model.rooted.parent[c]][rows]
-            )
+                conditional = value - self.messages[c][rows]
+            conditional[~np.isfinite(conditional)] = -np.inf
+            joint = conditional + log_posterior[model.rooted.parent[c]][rows]
             mean[c, : tables.shape[1], : tables.shape[2]] = np.tensordot(np.exp(joint), tables, 1)
             log_posterior[c] = _reduce(joint, columns, len(self.node_tables[c]), False)
         return [t.copy() for t in model.split_edges(mean)]

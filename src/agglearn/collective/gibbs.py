@@ -80,9 +80,6 @@ class Chain:
         )  # fmt: skip
         self.n_moves += n_moves
 
-    def current(self) -> list[np.ndarray]:
-        return [t.copy() for t in self.problem.model.split_edges(self.tables)]
-
     def mean(self) -> list[np.ndarray]:
         return [t / self.n_moves for t in self.problem.model.split_edges(self.sums)]
 

@@ -7,6 +7,7 @@ D(λ) = M log Z(θ − λ) + Σ ℓ*(λ) the duality gap bounds F(z(λ)) − F* 
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partialmethod
 from typing import NamedTuple
 
 import numpy as np
@@ -148,28 +149,21 @@ class Problem:
 
     # -- loss and its conjugate over the observed cells --------------------------------------------------------
 
-    def _apply(self, method: str, values: np.ndarray) -> np.ndarray:
+    def _apply(self, values: np.ndarray, method: str) -> np.ndarray:
         """(K,) results of a method of the noise models."""
         out = np.empty(self.size)
         for t in self.terms:
             out[t.indices] = getattr(t.noise, method)(t.y, values[t.indices])
         return out
 
-    def loss(self, z: np.ndarray) -> np.ndarray:
-        return self._apply("loss", z)
+    loss = partialmethod(_apply, method="loss")
+    conjugate = partialmethod(_apply, method="conjugate")
+    mean = partialmethod(_apply, method="mean")
+    conjugate_curvature = partialmethod(_apply, method="conjugate_curvature")
 
     def gradient(self, z: np.ndarray) -> np.ndarray:
         """(K,) ℓ′(z). z is bounded away from zero, where Poisson noise has no gradient."""
-        return self._apply("gradient", np.maximum(z, 1e-300))
-
-    def conjugate(self, dual: np.ndarray) -> np.ndarray:
-        return self._apply("conjugate", dual)
-
-    def mean(self, dual: np.ndarray) -> np.ndarray:
-        return self._apply("mean", dual)
-
-    def conjugate_curvature(self, dual: np.ndarray) -> np.ndarray:
-        return self._apply("conjugate_curvature", dual)
+        return self._apply(np.maximum(z, 1e-300), "gradient")
 
     # -- potentials and beliefs --------------------------------------------------------------------------------
 

@@ -6,13 +6,12 @@ from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from agglearn.distribution.ridge import Labelled, VectorModel, at_edge
 from agglearn.errors import DataError
-from agglearn.estimator import choose_best
+from agglearn.estimator import Classifier, choose_best
 from agglearn.linear.path import fit_path
 from agglearn.linear.softmax import CHUNK, LogisticProblem, as_single, scores, softmax
 from agglearn.saving import check_classes, expect
@@ -24,7 +23,7 @@ VALIDATION = 0.2  # fraction of the vectors that chooses λ where none are given
 
 
 @dataclass(eq=False, repr=False)
-class MultinomialLogistic(ClassifierMixin, VectorModel):
+class MultinomialLogistic(Classifier, VectorModel):
     """Minimises the sum of cross-entropies + λ‖θ‖² on centred vectors, scaled by one number to a mean variance of 1.
 
     Takes vectors, not bags. λ goes from strong to weak, until the likelihood of the validation vectors falls.
@@ -98,9 +97,6 @@ class MultinomialLogistic(ClassifierMixin, VectorModel):
         check_is_fitted(self)
         x = validate_data(self, Z, dtype=np.float64, reset=False)
         return softmax(scores(self._scale(x), self.coef_))
-
-    def predict(self, Z: ArrayLike) -> np.ndarray:
-        return self.classes_[self.predict_proba(Z).argmax(axis=1)]
 
 
 def _loss(theta: np.ndarray, z: np.ndarray, y: np.ndarray) -> float:

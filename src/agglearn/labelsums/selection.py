@@ -1,5 +1,6 @@
 """Model choice without records, which a user of aggregates does not have, by aggregates that were held out."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar
 
@@ -18,6 +19,8 @@ from agglearn.observations.thinning import thin_tables
 from agglearn.progress import track
 from agglearn.seeds import derive_seed, draw_generator, draw_seed
 from agglearn.settings import ParametersOf, Part
+
+Split = tuple[Observation, Callable[[Any], float], Observation]  # to learn from, score of a learner, the whole
 
 
 @dataclass(eq=False, repr=False)
@@ -47,25 +50,24 @@ class AggregateSearch(MetaEstimator, RecordClassifier):
 
     def _fit(self, observation: Any) -> None:
         seed = draw_seed(self.random_state)
-        training, held_out, aggregate = self._split(observation, seed)
-        self._check_base(aggregate)
-        if not hasattr(self.base, "held_out_score"):
-            raise DataError(f"{type(self.base).__name__} has no score on held-out aggregates (held_out_score)")
+        training, score, aggregate = self._split(observation, seed)
         models = [self._learner(value, seed).fit(training) for value in track(self.values, self.parameter)]
-        self.scores_ = np.array([model.held_out_score(held_out, derive_seed("score", seed)) for model in models])
-        self._fit_best(aggregate, seed)
-
-    def _fit_best(self, aggregate: Observation, seed: int) -> None:
+        self.scores_ = np.array([score(model) for model in models])
         self.value_, self.classes_ = self.values[choose_best(self.scores_)], np.array([0, 1])
         self.model_ = self._learner(self.value_, seed).fit(aggregate)
 
-    def _split(self, observation: Observation, seed: int) -> tuple[Observation, Observation, Observation]:
+    def _split(self, observation: Any, seed: int) -> Split:
         if isinstance(observation, Halves):
-            return observation.first, observation.second, observation.combined
-        if isinstance(observation, ContingencyTables):
-            training, held_out = thin_tables(observation, draw_generator(seed))
-            return project_tables(training), held_out, observation  # consistent, as tables of records are
-        raise DataError(f"{type(observation).__name__} cannot be split; release halves (Halves)")
+            training, held_out, aggregate = observation.first, observation.second, observation.combined
+        elif isinstance(observation, ContingencyTables):
+            thinned, held_out = thin_tables(observation, draw_generator(seed))
+            training, aggregate = project_tables(thinned), observation  # consistent, as tables of records are
+        else:
+            raise DataError(f"{type(observation).__name__} cannot be split; release halves (Halves)")
+        self._check_base(aggregate)
+        if not hasattr(self.base, "held_out_score"):
+            raise DataError(f"{type(self.base).__name__} has no score on held-out aggregates (held_out_score)")
+        return training, lambda model: model.held_out_score(held_out, derive_seed("score", seed)), aggregate
 
     def _learner(self, value: object, seed: int) -> Estimator:
         if self.parameter not in self.base.get_params():
@@ -96,14 +98,13 @@ class RecordSearch(AggregateSearch):
     features: Features = "onehot"
     validation: Part = 0.2
 
-    def _fit(self, observation: Records) -> None:
-        seed = draw_seed(self.random_state)
+    def _split(self, observation: Records, seed: int) -> Split:
         validation = draw_generator(seed).random(len(observation.y)) < self.validation
-        training = self._aggregate(observation, ~validation)
         frame, y = observation.frame[validation], observation.y[validation]
-        models = [self._learner(value, seed).fit(training) for value in track(self.values, self.parameter)]
-        self.scores_ = np.array([log_likelihood(y, model.predict_proba(frame)[:, 1]) for model in models])
-        self._fit_best(self._aggregate(observation, np.ones(len(validation), bool)), seed)
+        training, aggregate = (
+            self._aggregate(observation, rows) for rows in (~validation, np.full(len(validation), True))
+        )
+        return training, lambda model: log_likelihood(y, model.predict_proba(frame)[:, 1]), aggregate
 
     def _aggregate(self, records: Records, rows: np.ndarray) -> Observation:
         frame, y = records.frame[rows].reset_index(drop=True), records.y[rows]

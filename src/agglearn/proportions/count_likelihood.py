@@ -17,22 +17,18 @@ from agglearn.progress import track
 from agglearn.proportions.convolution_tree import tree_posterior
 from agglearn.proportions.posterior import binary_posteriors, class_posteriors
 
-Infer = Callable[[np.ndarray, np.ndarray, np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
+Posteriors = tuple[np.ndarray, np.ndarray]  # (n, C) of the labels under the known counts z, and (B,) log P(z)
+Infer = Callable[[np.ndarray, np.ndarray, np.ndarray, np.ndarray], Posteriors]
 
 
-def exact_posteriors(
-    scores: np.ndarray, p: np.ndarray, offsets: np.ndarray, counts: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """(posteriors (n, C), log P(z) (B,)) under the known counts."""
+def exact_posteriors(scores: np.ndarray, p: np.ndarray, offsets: np.ndarray, counts: np.ndarray) -> Posteriors:
     if counts.shape[1] > 2:
         return class_posteriors(log_softmax(scores), offsets, counts)
     q, likelihoods = binary_posteriors(scores[:, 0], offsets, counts[:, 1])
     return np.column_stack([1 - q, q]), likelihoods
 
 
-def tree_posteriors(
-    scores: np.ndarray, p: np.ndarray, offsets: np.ndarray, counts: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
+def tree_posteriors(scores: np.ndarray, p: np.ndarray, offsets: np.ndarray, counts: np.ndarray) -> Posteriors:
     """`exact_posteriors` by the thesis's message passing, from probabilities (n, C)."""
     bags = zip(np.split(p, offsets[1:-1]), counts, strict=True)
     posteriors, likelihoods = zip(*(tree_posterior(rows, z) for rows, z in bags), strict=True)
@@ -41,7 +37,7 @@ def tree_posteriors(
 
 def normal_posteriors(
     scores: np.ndarray, p: np.ndarray, offsets: np.ndarray, counts: np.ndarray, noise: float = 0.0
-) -> tuple[np.ndarray, np.ndarray]:
+) -> Posteriors:
     """p + ∂ log N(z | Σp, Σp(1−p) + noise)/∂ score in place of posteriors, for two classes (Rosenman and Viswanathan 2018).
 
     Noisy counts were clipped to 0 … size, so that z at an end has the probability of everything beyond half a count of it.

@@ -194,30 +194,19 @@ def penalised(N, C, S, p, penalty, best, before, start, queue):
 
 
 @njit(cache=True, nogil=True)
-def quadratic_program(N, C, S, p, limit):
-    """Losses (limit + 1, n + 1) and last starts of m clusters of j ranks, O(n²·limit) (Kurkoski and Yagi 2014)."""
+def dynamic_program(N, C, S, p, limit, divide):
+    """Losses (limit + 1, n + 1) and last starts of m clusters of j ranks, O(n²·limit) (Kurkoski and Yagi 2014).
+
+    With `divide` it takes O(n·limit·log n), since the best start moves only forward with the end.
+    """
     n = N.size - 1
     loss, starts = np.full((limit + 1, n + 1), np.inf), np.zeros((limit + 1, n + 1), np.int32)
     loss[0, 0] = 0.0
+    stack = np.empty((max(4 * 64, n), 4), np.int64)  # ranges of ends and of their starts
     for m in range(1, limit + 1):
-        for j in range(m, n + 1):
-            for i in range(m - 1, j):
-                value = loss[m - 1, i] + loss_of(N, C, S, p, i, j)
-                if value < loss[m, j]:
-                    loss[m, j], starts[m, j] = value, i
-    return loss, starts
-
-
-@njit(cache=True, nogil=True)
-def divided_program(N, C, S, p, limit):
-    """The same by divide and conquer, since the best start moves only forward with the end: O(n·limit·log n)."""
-    n = N.size - 1
-    loss, starts = np.full((limit + 1, n + 1), np.inf), np.zeros((limit + 1, n + 1), np.int32)
-    loss[0, 0] = 0.0
-    stack = np.empty((4 * 64, 4), np.int64)
-    for m in range(1, limit + 1):
-        stack[0, 0], stack[0, 1], stack[0, 2], stack[0, 3] = m, n, m - 1, n - 1
-        depth = 1
+        depth = 1 if divide else n - m + 1
+        for k in range(depth):
+            stack[k, 0], stack[k, 1], stack[k, 2], stack[k, 3] = m + k, n if divide else m + k, m - 1, n - 1
         while depth:
             depth -= 1
             first, last, low, high = stack[depth]

@@ -124,14 +124,13 @@ def splice(few: np.ndarray, many: np.ndarray, cuts: int) -> np.ndarray:
 
 def dynamic_program(rankings: list[Ranking], budget: int, algorithm: str) -> list[np.ndarray]:
     """Losses are convex, so that the largest savings win."""
-    program = kernels.divided_program if algorithm == "divide" else kernels.quadratic_program
     spare, tables, savings = budget - len(rankings), [], []
     for r in track(rankings, "features"):
         limit = min(r.n_ranks, spare + 1)
         if limit * r.n_ranks > MAX_CELLS:
             raise ConfigError(f"algorithm: {algorithm!r} would need tables of {r.n_ranks} × {limit}; use 'lagrangian'")
         S = kernels.single_information(r.N, r.C, r.base_rate)
-        loss, starts = program(r.N, r.C, S, r.base_rate, limit)
+        loss, starts = kernels.dynamic_program(r.N, r.C, S, r.base_rate, limit, algorithm == "divide")
         tables.append(starts)
         savings.append(-np.diff(loss[1:, -1]) / r.N[-1])
     feature = np.repeat(np.arange(len(rankings)), [len(s) for s in savings])

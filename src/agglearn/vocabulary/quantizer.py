@@ -125,7 +125,8 @@ class Quantizer(TransformerMixin, Estimator):
         valid = [validate_counts(name, counts, sums, noisy) for name, (counts, sums) in tables.items()]
         rank = functools.partial(Ranking.from_counts, min_count=self.min_count, shrinkage=self.shrinkage)
         rankings = in_threads(rank, tables, *zip(*valid, strict=True))
-        self._describe(rankings, self._quantize(rankings, whole_budget(self.budget, rankings)))
+        budget = budget_of(self.budget, sum(r.n_units for r in rankings), len(rankings))
+        self._describe(rankings, self._quantize(rankings, budget))
 
     def _quantize(self, rankings: list[Ranking], budget: int) -> list[np.ndarray]:
         """(U,) int32 cluster of each unit, for every feature."""
@@ -272,10 +273,6 @@ def estimate_counts(
         return counts, sums
     noise = (0.0 if tables.noise.adjacency == "label" else fraction * variance, fraction * variance)
     return remove_noise(counts, sums, fraction * tables.total, fraction * tables.positives, noise)
-
-
-def whole_budget(budget: float, rankings: list[Ranking]) -> int:
-    return budget_of(budget, sum(r.n_units for r in rankings), len(rankings))
 
 
 def budget_of(budget: float, units: int, features: int) -> int:

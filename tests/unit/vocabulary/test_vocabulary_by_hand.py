@@ -20,7 +20,7 @@ from agglearn.vocabulary import (
     SubmodularQuantizer,
 )
 from agglearn.vocabulary.baselines import allocate
-from agglearn.vocabulary.quantizer import single_tables, whole_budget
+from agglearn.vocabulary.quantizer import budget_of, single_tables
 from agglearn.vocabulary.rate_order import Ranking
 from agglearn.vocabulary.shrinkage import beta_prior, remove_noise, shrink_sums
 
@@ -86,10 +86,10 @@ def test_budgets_and_their_shares():
     n = {"a": np.array([10, 10, 10, 10]), "b": np.array([20, 20])}
     c = {"a": np.array([1, 2, 8, 9]), "b": np.array([10, 10])}
     rankings = [Ranking.from_counts(k, n[k].astype(float), c[k].astype(float)) for k in n]
-    assert [whole_budget(b, rankings) for b in (2, 6, 0.5, 0.99)] == [2, 6, 3, 6]
+    assert [budget_of(b, 6, 2) for b in (2, 6, 0.5, 0.99)] == [2, 6, 3, 6]
     for wrong in (1, 7, 0.01):
         with pytest.raises(DataError, match="budget"):
-            whole_budget(wrong, rankings)
+            budget_of(wrong, 6, 2)
     assert allocate(5, rankings, "uniform") == [3, 2]
     assert allocate(5, rankings, "information") == [4, 1]  # b tells nothing
     assert allocate(6, rankings, "uniform", np.array([2, 4])) == [2, 4]

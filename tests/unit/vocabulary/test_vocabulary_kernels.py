@@ -97,13 +97,14 @@ def check_penalised(kernel):
 def check_program(kernel):
     N, C, p = ranked(*drawn(30, 4))
     n, cost = len(N) - 1, cost_table(N, C, p)
-    loss, begins = kernel(N, C, kernels.single_information(N, C, p), p, n)
-    level = np.append(0.0, np.full(n, np.inf))
-    for m in range(1, n + 1):
-        level = np.array([min((level[i] + cost[i, j] for i in range(j)), default=np.inf) for j in range(n + 1)])
-        assert loss[m, m:] == pytest.approx(level[m:], abs=1e-9)
-        for j in range(m, n + 1):
-            assert loss[m, j] == pytest.approx(loss[m - 1, begins[m, j]] + cost[begins[m, j], j], abs=1e-9)
+    for divide in (False, True):
+        loss, begins = kernel(N, C, kernels.single_information(N, C, p), p, n, divide)
+        level = np.append(0.0, np.full(n, np.inf))
+        for m in range(1, n + 1):
+            level = np.array([min((level[i] + cost[i, j] for i in range(j)), default=np.inf) for j in range(n + 1)])
+            assert loss[m, m:] == pytest.approx(level[m:], abs=1e-9)
+            for j in range(m, n + 1):
+                assert loss[m, j] == pytest.approx(loss[m - 1, begins[m, j]] + cost[begins[m, j], j], abs=1e-9)
 
 
 def check_agglomerate(kernel):
@@ -151,8 +152,7 @@ CHECKS = {
     "stochastic_greedy": check_greedy,
     "threshold_cuts": check_thresholds,
     "penalised": check_penalised,
-    "quadratic_program": check_program,
-    "divided_program": check_program,
+    "dynamic_program": check_program,
     "agglomerate": check_agglomerate,
     "information_of": check_losses,
 }
@@ -166,8 +166,8 @@ def wrong_penalised(N, C, S, p, penalty, *more):
     return kernels.penalised(N, C, S, p, penalty * 1.2, *more)
 
 
-def wrong_program(N, C, S, p, most):
-    loss, begins = kernels.divided_program(N, C, S, p, most)
+def wrong_program(N, C, S, p, most, divide):
+    loss, begins = kernels.dynamic_program(N, C, S, p, most, divide)
     return loss, np.maximum(begins - 1, 0)
 
 
@@ -184,8 +184,7 @@ WRONG = {
     "stochastic_greedy": wrong_greedy,
     "threshold_cuts": lambda N, C, w, e, r, m: kernels.threshold_cuts(N, C, w * 0.9, e, r, m),
     "penalised": wrong_penalised,
-    "quadratic_program": wrong_program,
-    "divided_program": wrong_program,
+    "dynamic_program": wrong_program,
     "agglomerate": wrong_agglomerate,
     "information_of": lambda *a: kernels.information_of(*a)[::-1],
 }

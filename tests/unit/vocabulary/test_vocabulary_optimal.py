@@ -84,7 +84,7 @@ def test_losses_are_convex_and_satisfy_the_quadrangle_inequality():
     for seed in range(10):
         N, C, p = ranked(*drawn(40, seed, 200))
         n, S = len(N) - 1, kernels.single_information(N, C, p)
-        loss = kernels.quadratic_program(N, C, S, p, n)[0][1:, n]
+        loss = kernels.dynamic_program(N, C, S, p, n, False)[0][1:, n]
         assert np.diff(loss, 2).min() > -1e-9
         w = np.array(
             [[kernels.loss_of(N, C, S, p, i, j) if i < j else 0.0 for j in range(n + 1)] for i in range(n + 1)]
