@@ -63,8 +63,6 @@ def read_persons(folder: Path, columns: str) -> Persons:
     if columns == "shared":
         lacking = {c for columns_of_state in partial.values() for c in columns_of_state}
         names = [c for c in names if c not in lacking]
-    elif columns != "full":
-        raise ConfigError(f"columns: {columns!r} is not allowed; choose shared or full")
     table = pq.read_table(folder / "features.parquet", columns=["region", "weight", *names])
     region = table["region"].to_numpy()
     if columns == "full" and partial:

@@ -1,6 +1,9 @@
 """The distributed algorithm: forced cuts split the candidates over machines (Bateni et al. 2019, section 2.3)."""
 
+import contextlib
+import functools
 import math
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -30,28 +33,18 @@ class Machine:
         return kernels.threshold_cuts(self.N, self.C, largest / self.weight, epsilon, rounds, limit)
 
 
-class Machines:
-    def __init__(self, machines: list[Machine]):
-        self._machines: Any = machines
+@contextlib.contextmanager
+def on_machines(machines: list[Machine], engine: str) -> Iterator[Callable[[Callable[[Machine], Any]], list]]:
+    """A function that runs a function on all machines: in threads, or as tasks of a Spark session (theorem 5).
 
-    def map_method(self, name: str, *arguments: float) -> list:
-        return in_threads(lambda machine: getattr(machine, name)(*arguments), self._machines)
-
-    def close(self) -> None:
-        """Release data that lie elsewhere."""
-
-
-class SparkMachines(Machines):
-    """Machines as tasks of a Spark session (theorem 5). Data are sent once, and again if their executor is lost."""
-
-    def __init__(self, machines: list[Machine]):
-        super().__init__(active_session().sparkContext.parallelize(machines, len(machines)).cache())
-
-    def map_method(self, name: str, *arguments: float) -> list:
-        return self._machines.map(lambda machine: getattr(machine, name)(*arguments)).collect()
-
-    def close(self) -> None:
-        self._machines.unpersist()
+    To Spark, data are sent once, and again if their executor is lost.
+    """
+    if engine == "local":
+        yield lambda work: in_threads(work, machines)
+        return
+    data = active_session().sparkContext.parallelize(machines, len(machines)).cache()
+    yield lambda work: data.map(work).collect()
+    data.unpersist()
 
 
 @dataclass(eq=False, repr=False)
@@ -81,10 +74,10 @@ class DistributedSubmodularQuantizer(Quantizer):
         self.n_ranks_ = joined.n_ranks
         forced = np.setdiff1d(borders[1:-1], joined.bounds)
         rounds = math.ceil(3 * math.log(max(joined.n_ranks, 2)) / -math.log1p(-self.epsilon)) + 1
-        group = Machines(machines) if self.engine == "local" else SparkMachines(machines)
-        largest = max(group.map_method("largest_gain"))
-        results = group.map_method("cuts", largest, self.epsilon, rounds, cuts - len(forced))
-        group.close()
+        limits = {"epsilon": self.epsilon, "rounds": rounds, "limit": cuts - len(forced)}
+        with on_machines(machines, self.engine) as run:
+            largest = max(run(Machine.largest_gain))
+            results = run(functools.partial(Machine.cuts, largest=largest, **limits))
         candidates = np.concatenate([c + low for (c, _), low in zip(results, borders, strict=False)])
         round_of = np.concatenate([i for _, i in results])
         first = np.argsort(round_of, kind="stable")[: cuts - len(forced)]

@@ -9,7 +9,7 @@ from typing import Annotated, Literal, Self
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
-from sklearn.base import TransformerMixin
+from sklearn.base import OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from agglearn.encoding import BinnedEncoder, FrameEncoder
@@ -33,7 +33,7 @@ ONE = "x0"  # name of a feature that was given without one
 
 
 @dataclass(eq=False, repr=False)
-class Quantizer(TransformerMixin, Estimator):
+class Quantizer(OneToOneFeatureMixin, TransformerMixin, Estimator):
     """Maps the values of categorical features to few clusters that are informative about a binary label.
 
     `fit` takes contingency tables, of which only those of single features are used. Noise on them is removed first
@@ -221,16 +221,6 @@ class Quantizer(TransformerMixin, Estimator):
         out = np.full(len(counts), self.unseen_[name], np.int32)
         out[observed] = np.searchsorted(self.borders_[name], ranked / counts[observed])
         return np.where(totals < self.min_count, self.labels_[name], out)
-
-    def get_feature_names_out(self, input_features: ArrayLike | None = None) -> np.ndarray:
-        """Names of the features, one column of clusters each.
-
-        Parameters
-        ----------
-        input_features
-            Not used.
-        """
-        return self.feature_names_in_
 
     def warm_up(self) -> None:
         """Compile or load the kernels, so that the time of a fit is that of learning."""

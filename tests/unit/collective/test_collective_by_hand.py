@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from agglearn.collective import ChainModel, PublishedCounts, SharedTableEM, gibbs, infer, learning
-from agglearn.collective.balance import balance_flows
+from agglearn.collective.em import balance_flows
 from agglearn.collective.gaussian import _Smoother, _tilted_moments
 from agglearn.collective.migration import migration_features
 from agglearn.collective.noise import noise_model

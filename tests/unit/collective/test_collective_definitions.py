@@ -7,8 +7,7 @@ import pytest
 from scipy import stats
 
 from agglearn.collective import noise
-from agglearn.collective.balance import balance_flows
-from agglearn.collective.em import fit_ignoring_noise
+from agglearn.collective.em import balance_flows, fit_ignoring_noise
 from agglearn.collective.migration import migration_features
 from agglearn.collective.noise import NoiseModel, noise_model
 from agglearn.collective.parametric_models import HomogeneousPotentials, LogLinearTransitions
