@@ -113,25 +113,30 @@ class Dataset:
     entry: dict = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
-        self._check(self._arguments())
+        self._check(self.arguments)
 
-    def _arguments(self) -> dict[str, Any]:
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """Arguments of the constructor by name."""
         return {f.name: getattr(self, f.name) for f in fields(self) if f.init}
 
-    def _check(self, arguments: dict[str, Any]) -> None:
-        kind: Any = type(self)
-        for path, fault in keys_at_fault(kind.__name__, parameters(kind), arguments):
-            raise ConfigError(f"{kind.__name__}: {path}: {fault}" if path else fault)
+    @classmethod
+    def _check(cls, arguments: dict[str, Any]) -> None:
+        for path, fault in keys_at_fault(cls.__name__, parameters(cls), arguments):
+            raise ConfigError(f"{cls.__name__}: {path}: {fault}" if path else fault)
 
     @classmethod
-    def from_entry(cls, entry: dict) -> Self:
+    def from_entry(cls, entry: dict, params: dict | None = None) -> Self:
         """Make the data set of an entry of `config/datasets/`, of whose class this is called.
 
         Parameters
         ----------
-        entry : dict
+        entry, params : dict, dict or None
+            The parameters are an experiment's, which replace the entry's.
         """
-        dataset = cls(**entry.get("params", {}))
+        arguments = {**entry.get("params", {}), **(params or {})}
+        cls._check(arguments)
+        dataset = cls(**arguments)
         dataset.entry = entry
         return dataset
 
@@ -168,32 +173,20 @@ class Stored(Dataset, ABC):
 
 
 class Simulated(Dataset, ABC):
-    """A data set that is drawn anew for every seed. An experiment may replace the arguments of the constructor."""
+    """A data set that is drawn anew for every seed. An experiment may replace the entry's parameters."""
 
     KEYS: ClassVar[tuple[str, ...]] = (
         "label.column", "features.categorical", "split.last", "split_like", "encoding", "binning",
     )  # fmt: skip
 
     @abstractmethod
-    def draw(self, seed: int, **params: Any) -> object:
+    def draw(self, seed: int) -> object:
         """Draw a population with its truth. Parameters that do not go together are a DataError.
 
         Parameters
         ----------
-        seed, **params : int, Any
-            Parameters are the experiment's, which replace the constructor's.
+        seed : int
         """
-
-    def overlay(self, params: dict) -> dict:
-        """Return the constructor's arguments with those of an experiment over them, or a ConfigError for wrong ones.
-
-        Parameters
-        ----------
-        params : dict
-        """
-        merged = {**self._arguments(), **params}
-        self._check(merged)
-        return merged
 
 
 def write_header(

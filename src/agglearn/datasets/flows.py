@@ -4,7 +4,7 @@ import re
 import tarfile
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 import pandas as pd
@@ -52,23 +52,22 @@ class BirdMigration(Simulated):
     theta: tuple[Number, Number, Number, Number] = (5, 10, 10, 10)
     years: Count = 1
 
-    def draw(self, seed: int, **params: Any) -> FlowPopulation:
+    def draw(self, seed: int) -> FlowPopulation:
         from agglearn.collective.migration import migration_features
         from agglearn.collective.parametric_models import LogLinearTransitions
 
-        p = self.overlay(params)
-        p["theta"] = list(p["theta"])  # its spelling feeds the seed
-        side, n = int(p["side"]), int(p["side"]) ** 2
-        rng = derive_generator("birds", sorted((k, str(v)) for k, v in p.items()), seed)
+        side, n = int(self.side), int(self.side) ** 2
+        spelt = self.arguments | {"theta": list(self.theta)}  # which feeds the seed
+        rng = derive_generator("birds", sorted((k, str(v)) for k, v in spelt.items()), seed)
         initial = np.where(np.arange(n) == 0, 0.0, -np.inf)
-        winds = [rng.normal(1, 0.5, (p["steps"] - 1, 2)) for _ in range(p["years"])]
+        winds = [rng.normal(1, 0.5, (self.steps - 1, 2)) for _ in range(self.years)]
         transitions = LogLinearTransitions([migration_features(side, side, w) for w in winds], initial)
-        theta = np.array(p["theta"], float)
-        models = [transitions.model(theta, k) for k in range(p["years"])]
-        tables = [np.array(m.sample_tables(p["population"], rng)) for m in models]
+        theta = np.array(self.theta, float)
+        models = [transitions.model(theta, k) for k in range(self.years)]
+        tables = [np.array(m.sample_tables(self.population, rng)) for m in models]
         context = [{"shape": np.array([side, side]), "wind": w, "log_initial": initial} for w in winds]
         potentials = [np.array(m.log_potentials) for m in models]
-        return FlowPopulation(tables, potentials, p["population"], theta, context, (side, side))
+        return FlowPopulation(tables, potentials, self.population, theta, context, (side, side))
 
 
 @dataclass(eq=False, repr=False)
@@ -91,14 +90,13 @@ class HumanMobility(Simulated):
     work_spread: Positive = 2.0
     step_spread: Positive = 1.0
 
-    def draw(self, seed: int, **params: Any) -> FlowPopulation:
+    def draw(self, seed: int) -> FlowPopulation:
         from agglearn.collective.model import ChainModel
 
-        p = self.overlay(params)
-        rng = derive_generator("mobility", sorted(p.items()), seed)
-        shape, size = (int(p["rows"]), int(p["columns"])), int(p["population"])
-        first, last, psi = commuting_potentials(*shape, p["home_spread"], p["work_spread"], p["step_spread"])
-        tables = np.tile(psi, (int(p["steps"]) - 1, 1, 1))
+        rng = derive_generator("mobility", sorted(self.arguments.items()), seed)
+        shape, size = (int(self.rows), int(self.columns)), int(self.population)
+        first, last, psi = commuting_potentials(*shape, self.home_spread, self.work_spread, self.step_spread)
+        tables = np.tile(psi, (int(self.steps) - 1, 1, 1))
         tables[0] += first[:, None]
         tables[-1] += last[None, :]
         drawn = np.array(ChainModel(list(tables)).sample_tables(size, rng))

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 
@@ -44,17 +44,16 @@ class GaussianBags(Simulated):
     n_test: Count = 512
     bag_size: Count = 512
 
-    def draw(self, seed: int, **params: Any) -> BagPopulation:
-        p = self.overlay(params)
-        family = COVARIANCE_FAMILIES[p["statistic"]]
-        d = p["dimension"] or (2 if p["statistic"] == "rotation" else 32)
-        rng = derive_generator("gaussian bags", p["statistic"], d, seed)
+    def draw(self, seed: int) -> BagPopulation:
+        family = COVARIANCE_FAMILIES[self.statistic]
+        d = self.dimension or (2 if self.statistic == "rotation" else 32)
+        rng = derive_generator("gaussian bags", self.statistic, d, seed)
         covariances = family(d, rng)
-        size = int(p["bag_size"])
-        training = np.concatenate([evenly_spaced(int(p["n_validation"])), van_der_corput(int(p["n_bags"]))])
+        size = int(self.bag_size)
+        training = np.concatenate([evenly_spaced(int(self.n_validation)), van_der_corput(int(self.n_bags))])
         drawn = {}
-        for subset, points in (("train", training), ("test", evenly_spaced(int(p["n_test"])))):
-            stream = derive_generator(f"gaussian bags, {subset}", p["statistic"], d, size, seed)
+        for subset, points in (("train", training), ("test", evenly_spaced(int(self.n_test)))):
+            stream = derive_generator(f"gaussian bags, {subset}", self.statistic, d, size, seed)
             drawn[subset] = draw_bags(covariances, points, size, stream)
         return BagPopulation(drawn["train"][0], *drawn["test"])
 

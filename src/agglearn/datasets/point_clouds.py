@@ -7,7 +7,7 @@ import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -150,14 +150,13 @@ class DigitClouds(Simulated):
     test: Part = 0.3
     n_bags: Count | None = None
 
-    def draw(self, seed: int, **params: Any) -> BagPopulation:
+    def draw(self, seed: int) -> BagPopulation:
         from sklearn.datasets import load_digits
 
-        p = self.overlay(params)
         digits = load_digits()
         order = derive_generator("digits", seed).permutation(len(digits.target))
-        n_test = round(p["test"] * len(order))
-        train = order[n_test:][: p["n_bags"]]
+        n_test = round(self.test * len(order))
+        train = order[n_test:][: self.n_bags]
         train_bags, test_bags = (_inked_pixels(digits.images[r], digits.target[r]) for r in (train, order[:n_test]))
         return BagPopulation(train_bags, test_bags)
 

@@ -2,7 +2,7 @@
 
 import itertools
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -37,18 +37,17 @@ class LogLinear(Simulated):
     n: Count = 20_000
     weights_seed: Whole = 0
 
-    def draw(self, seed: int, **params: Any) -> Population:
-        p = self.overlay(params)
-        d, m = p["n_features"], p["n_modalities"]
+    def draw(self, seed: int) -> Population:
+        d, m = self.n_features, self.n_modalities
         if m**d > MAX_STATES:
             raise DataError(f"loglinear: {m}^{d} states are too many to enumerate; at most {MAX_STATES:,}")
-        model = {k: v for k, v in p.items() if k != "n"}
-        mu, theta, intercept = weights(d, m, p["strength"], derive_generator("loglinear", sorted(model.items())))
+        model = {k: v for k, v in self.arguments.items() if k != "n"}
+        mu, theta, intercept = weights(d, m, self.strength, derive_generator("loglinear", sorted(model.items())))
         mu_sum, theta_sum = interaction(mu, d, m), intercept + interaction(theta, d, m)
         log_mass = mu_sum + np.logaddexp(0, theta_sum)
         mass = np.exp(log_mass - log_mass.max())
-        rng = derive_generator("loglinear-records", sorted(p.items()), seed)
-        state = rng.choice(len(mass), p["n"], p=mass / mass.sum())
+        rng = derive_generator("loglinear-records", sorted(self.arguments.items()), seed)
+        state = rng.choice(len(mass), self.n, p=mass / mass.sum())
         columns = {f"x{i + 1}": codes for i, codes in enumerate(np.unravel_index(state, (m,) * d))}
         return draw_labels(columns, "m", theta_sum[state], rng, theta=theta)
 
@@ -69,10 +68,9 @@ class Categorical(Simulated):
     n_modalities: Count = 10
     n: Count = 20_000
 
-    def draw(self, seed: int, **params: Any) -> Population:
-        p = self.overlay(params)
-        d, m, n = p["n_features"], p["n_modalities"], p["n"]
-        rng = derive_generator("categorical", sorted(p.items()), seed)
+    def draw(self, seed: int) -> Population:
+        d, m, n = self.n_features, self.n_modalities, self.n
+        rng = derive_generator("categorical", sorted(self.arguments.items()), seed)
         mass = 1 / np.arange(1, m + 1)
         codes = rng.choice(m, (n, d), p=mass / mass.sum())
         score = rng.normal(0, 1 / np.sqrt(d), (d, m))[np.arange(d), codes].sum(axis=1) - 1
@@ -93,10 +91,10 @@ class Xor(Simulated):
 
     n: Annotated[int, Range(16)] = 16_000
 
-    def draw(self, seed: int, **params: Any) -> Population:
-        n = self.overlay(params)["n"]
+    def draw(self, seed: int) -> Population:
+        n = self.n
         if n % 16:
-            raise DataError(f"xor: takes n, a multiple of 16; got {params}")
+            raise DataError(f"xor: takes n, a multiple of 16; got {n}")
         x1, x2, label = np.repeat([(a, b, k) for a in (0, 1) for b in (0, 1) for k in range(4)], n // 16, axis=0).T
         x3 = x1 ^ x2
         y = (label < 1 + 2 * x3).astype(np.int8)
@@ -121,12 +119,11 @@ class SoftmaxLabels(Simulated):
     n_features: Count = 5
     bags: Count = 1000
 
-    def draw(self, seed: int, **params: Any) -> Population:
-        p = self.overlay(params)
-        d, n = p["n_features"], 2 * p["bags"]
-        rng = derive_generator("softmax labels", sorted(p.items()), seed)
+    def draw(self, seed: int) -> Population:
+        d, n = self.n_features, 2 * self.bags
+        rng = derive_generator("softmax labels", sorted(self.arguments.items()), seed)
         x = rng.normal(size=(n, d))
-        score = x @ rng.normal(size=(d, p["n_classes"]))
+        score = x @ rng.normal(size=(d, self.n_classes))
         y = (score + rng.gumbel(size=score.shape)).argmax(axis=1).astype(np.int8)
         probabilities = np.exp(score - np.logaddexp.reduce(score, axis=1, keepdims=True))
         return Population(pd.DataFrame(x, columns=[f"x{i + 1}" for i in range(d)]), y, probabilities[:, 1])
@@ -166,20 +163,25 @@ class ClickTables(Simulated):
     rate: Part = 0.25
     strength: Positive = 20.0
 
-    def draw(self, seed: int, **params: Any) -> TablePopulation:
-        p = self.overlay(params)
-        sizes = vocabularies(p["n_features"], p["n_values"])
-        if sizes[-1] > p["n"]:
-            raise DataError(f"click tables: a feature has {sizes[-1]} values, more than the {p['n']} records")
+    def draw(self, seed: int) -> TablePopulation:
+        sizes = vocabularies(self.n_features, self.n_values)
+        if sizes[-1] > self.n:
+            raise DataError(f"click tables: a feature has {sizes[-1]} values, more than the {self.n} records")
         encoder = FrameEncoder(tuple(CodedEncoder(f"c{i + 1}", size) for i, size in enumerate(sizes)))
-        a, b = p["rate"] * p["strength"], (1 - p["rate"]) * p["strength"]
+        a, b = self.rate * self.strength, (1 - self.rate) * self.strength
         train, test = dict[Key, Table](), dict[Key, Table]()
         for i, size in enumerate(sizes):
             rates = derive_generator("click rates", a, b, i, size).beta(a, b, size)
-            rng = derive_generator("click tables", sorted(p.items()), seed, i)
-            train[i,], test[i,] = _draw_feature(rates, p, rng)
-        subsets = (p["n"], train), (p["n_test"], test)
-        return TablePopulation(*(ContingencyTables(encoder, "click", n, round(p["rate"] * n), t) for n, t in subsets))
+            rng = derive_generator("click tables", sorted(self.arguments.items()), seed, i)
+            train[i,], test[i,] = self._draw_feature(rates, rng)
+        subsets = (self.n, train), (self.n_test, test)
+        return TablePopulation(*(ContingencyTables(encoder, "click", n, round(self.rate * n), t) for n, t in subsets))
+
+    def _draw_feature(self, rates: np.ndarray, rng: np.random.Generator) -> list[Table]:
+        mass, size = _power_law(len(rates), self.exponent), len(rates)
+        counts = 1 + rng.multinomial(self.n - size, mass)
+        held_out = rng.multinomial(self.n_test, (mass * (self.n - size) + 1) / self.n)
+        return [feature_table(n, _label_sums(n, rates, round(self.rate * n.sum()), rng)) for n in (counts, held_out)]
 
 
 @dataclass(eq=False, repr=False)
@@ -202,13 +204,12 @@ class ClickLog(Simulated):
     rate: Part = 0.25
     strength: NonNegative = 1.5
 
-    def draw(self, seed: int, **params: Any) -> Population:
-        p = self.overlay(params)
-        rng = derive_generator("click log", sorted(p.items()), seed)
-        score, columns = np.full(p["n"], np.log(p["rate"] / (1 - p["rate"]))), {}
-        for i, size in enumerate(vocabularies(p["n_features"], p["n_values"])):
-            codes = np.searchsorted(np.cumsum(_power_law(size, p["exponent"])), rng.random(p["n"])).clip(max=size - 1)
-            score += rng.normal(0, p["strength"] / np.sqrt(p["n_features"]), size)[codes]
+    def draw(self, seed: int) -> Population:
+        rng = derive_generator("click log", sorted(self.arguments.items()), seed)
+        score, columns = np.full(self.n, np.log(self.rate / (1 - self.rate))), {}
+        for i, size in enumerate(vocabularies(self.n_features, self.n_values)):
+            codes = np.searchsorted(np.cumsum(_power_law(size, self.exponent)), rng.random(self.n)).clip(max=size - 1)
+            score += rng.normal(0, self.strength / np.sqrt(self.n_features), size)[codes]
             columns[f"c{i + 1}"] = codes
         return draw_labels(columns, "v", score, rng)
 
@@ -272,13 +273,6 @@ def _power_law(size: int, exponent: float) -> np.ndarray:
 def feature_table(counts: np.ndarray, label_sums: np.ndarray) -> Table:
     cells = np.flatnonzero(counts)
     return Table((len(counts),), cells, counts[cells], label_sums[cells])
-
-
-def _draw_feature(rates: np.ndarray, p: dict, rng: np.random.Generator) -> list[Table]:
-    mass, size = _power_law(len(rates), p["exponent"]), len(rates)
-    counts = 1 + rng.multinomial(p["n"] - size, mass)
-    held_out = rng.multinomial(p["n_test"], (mass * (p["n"] - size) + 1) / p["n"])
-    return [feature_table(n, _label_sums(n, rates, round(p["rate"] * n.sum()), rng)) for n in (counts, held_out)]
 
 
 def _label_sums(counts: np.ndarray, rates: np.ndarray, total: int, rng: np.random.Generator) -> np.ndarray:

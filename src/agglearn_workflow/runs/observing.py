@@ -84,7 +84,7 @@ def observe_slot(run: Run, experiment: dict, entry: dict, records: Path | None, 
     if records:
         data = RecordStore.open(records)
     else:
-        data = resolve(entry["class"]).from_entry(entry).draw(run.seed, **params)
+        data = resolve(entry["class"]).from_entry(entry, params).draw(run.seed)
     kind = resolve(experiment["observe"][run.observation]["type"])
     source = TaskInput(run.dataset, entry, params, data)
     observation, truth = task.observe(source, kind, json.loads(run.observation_params), run.seed)

@@ -356,7 +356,7 @@ def test_simulators_draw_whole_populations_that_depend_on_the_seed():
         assert (np.sum(one.edge_tables[0], axis=(1, 2)) == 100).all()
         assert ChainModel(list(one.log_potentials[0])).violation(list(one.edge_tables[0]), 100) == 0
         with pytest.raises(ConfigError, match="takes no 'wings'"):
-            simulator.draw(0, wings=2)
+            type(simulator).from_entry({}, {"wings": 2})
 
 
 def test_birds_reach_the_other_corner():

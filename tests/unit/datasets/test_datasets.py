@@ -79,9 +79,9 @@ def test_loglinear_seeds_and_parameters():
     pd.testing.assert_frame_equal(LogLinear(**SIZES).draw(seed=1).frame, one.frame)
     assert not one.frame.equals(two.frame)
     np.testing.assert_array_equal(one.parameters["theta"], two.parameters["theta"])
-    assert len(LogLinear(**SIZES).draw(seed=1, n=7).y) == 7
+    assert len(LogLinear.from_entry({"params": SIZES}, {"n": 7}).draw(seed=1).y) == 7
     with pytest.raises(ConfigError, match="takes no 'rows'"):
-        LogLinear().draw(0, rows=3)
+        LogLinear.from_entry({}, {"rows": 3})
     with pytest.raises(DataError, match="too many to enumerate"):
         LogLinear(n_features=30, n_modalities=10).draw(0)
 

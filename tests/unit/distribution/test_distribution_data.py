@@ -120,7 +120,7 @@ def test_same_seed_same_bags_and_validation_apart():
 
 @pytest.mark.slow
 def test_digits_are_inked_pixels():
-    drawn = DigitClouds().draw(0, n_bags=100)
+    drawn = DigitClouds(n_bags=100).draw(0)
     assert len(drawn.train) == 100
     assert len(drawn.train) + len(drawn.test) < 1797
     assert (drawn.train.weights > 0).all()
@@ -128,7 +128,7 @@ def test_digits_are_inked_pixels():
     model = EmbeddingClassifier(MomentEmbedding(), MultinomialLogistic(), random_state=0).fit(drawn.train)
     assert (model.predict(drawn.test) == drawn.test.target).mean() > 0.4
     with pytest.raises(ConfigError, match="DigitClouds takes no"):
-        DigitClouds().draw(0, points=3)
+        DigitClouds.from_entry({}, {"points": 3})
 
 
 # -- clouds -----------------------------------------------------------------------------------------------------------

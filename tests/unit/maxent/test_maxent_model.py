@@ -214,7 +214,7 @@ def test_statistics_of_the_chains_are_scaled_to_the_records(tables, n_chains):
 def test_the_trainer_finds_its_steps_and_its_end_where_the_signal_is_strong(monkeypatch):
     """Close to full training on records of a strong pairwise model, also from steps that would diverge."""
     steps = MaxEntClassifier._steps
-    world = LogLinear(n_features=5, n_modalities=4, strength=0.8).draw(0, n=40_000)
+    world = LogLinear(n_features=5, n_modalities=4, strength=0.8, n=40_000).draw(0)
     tables = ContingencyTables.from_records(world.frame.assign(label=world.y), "label")
     options = {"n_chains": 4000, "l2_theta": 4.0, "random_state": 0}
 

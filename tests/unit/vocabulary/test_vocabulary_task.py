@@ -133,7 +133,7 @@ def test_click_tables_hold_every_value_and_one_total():
     with pytest.raises(DataError, match="more than the 100 records"):
         ClickTables(n=100).draw(0)
     with pytest.raises(ConfigError, match="takes no 'rows'"):
-        ClickTables().draw(0, rows=3)
+        ClickTables.from_entry({}, {"rows": 3})
 
 
 def test_click_tables_have_the_planted_rates_in_both_parts():

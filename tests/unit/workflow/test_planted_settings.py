@@ -335,7 +335,7 @@ def test_data_sets_check_their_arguments():
     with pytest.raises(ConfigError, match="n: -16 is not allowed"):
         LogLinear(n=-16)
     with pytest.raises(ConfigError, match=r"LogLinear: n: 2\.5 is not allowed"):
-        LogLinear().draw(0, n=2.5)
+        LogLinear.from_entry({}, {"n": 2.5})
     with pytest.raises(ConfigError, match=r"theta: .* a list of 4 values"):
         BirdMigration(theta=[1, 2])
 

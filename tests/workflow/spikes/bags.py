@@ -21,8 +21,8 @@ class Regions(Simulated):
         super().__init__()
         self.n_regions, self.bag_size = n_regions, bag_size
 
-    def draw(self, seed: int, **params):
-        size, rng = params.get("bag_size", self.bag_size), derive_generator("regions", seed)
+    def draw(self, seed: int):
+        size, rng = self.bag_size, derive_generator("regions", seed)
         x = rng.normal(rng.normal(0, 1.5, (self.n_regions, 1)), 1, (self.n_regions, size))
         return x, rng.random(x.shape) < 1 / (1 + np.exp(-1.5 * x))
 

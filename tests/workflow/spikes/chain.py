@@ -20,11 +20,11 @@ class MarkovChain(Simulated):
         super().__init__()
         self.n_states, self.population, self.n_groups = n_states, population, n_groups
 
-    def draw(self, seed: int, **params):
+    def draw(self, seed: int):
         rng = derive_generator("chain", self.n_states, seed)
         transition = rng.dirichlet(np.ones(self.n_states), size=self.n_states)
         starts = rng.dirichlet(np.ones(self.n_states), size=self.n_groups)
-        before = np.array([rng.multinomial(params.get("population", self.population), s) for s in starts])
+        before = np.array([rng.multinomial(self.population, s) for s in starts])
         after = np.array([sum(rng.multinomial(n, transition[i]) for i, n in enumerate(row)) for row in before])
         return before, after, transition
 
