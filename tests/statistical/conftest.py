@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from chi_square import SIZES
 
-from agglearn.maxent.enumeration import Enumeration
+from agglearn.maxent.exact import Enumeration
 from agglearn.maxent.weight_index import WeightIndex
 from agglearn.observations import ContingencyTables
 

@@ -8,7 +8,7 @@ from chi_square import N, exact_positions, p_value_of
 
 from agglearn.maxent import MaxEntClassifier
 from agglearn.maxent.engines.jax_chains import JaxChains
-from agglearn.maxent.enumeration import Enumeration
+from agglearn.maxent.exact import Enumeration
 
 pytestmark = pytest.mark.slow
 

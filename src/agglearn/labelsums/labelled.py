@@ -8,13 +8,12 @@ import numpy as np
 from sklearn.linear_model import LogisticRegression
 
 from agglearn.encoding.design import FeatureMap, Features, Ranges
-from agglearn.labelsums.walr import LinearModel
-from agglearn.linear.descent import Descent
+from agglearn.labelsums.walr import DescentModel, LinearModel
 from agglearn.linear.sum_logistic import penalties
 from agglearn.observations import Records
 from agglearn.privacy.calibration import analytic_gaussian_scale, check_promise
 from agglearn.seeds import draw_generator
-from agglearn.settings import Count, NonNegative, Part, Positive, Whole
+from agglearn.settings import Count, NonNegative, Part, Positive
 
 
 @dataclass(eq=False, repr=False)
@@ -50,7 +49,7 @@ class SklearnLogistic(LinearModel):
 
 
 @dataclass(eq=False, repr=False)
-class LabelledGradientDescent(LinearModel):
+class LabelledGradientDescent(DescentModel):
     """Gradient descent that reads labels at every step: the traditional mini-batch, or fresh noise at every step.
 
     Parameters
@@ -59,10 +58,11 @@ class LabelledGradientDescent(LinearModel):
         `minibatch` takes the gradient from one mini-batch, which is not private. `noise_per_step` takes all records and
         adds Gaussian noise to the label term. All steps together satisfy (ε, δ) for one label (default δ: 1/(10 N)):
         their sum is one Gaussian release of √T times the sensitivity. The noise is seeded, hence not private either.
-    features, ranges, l2, noise_aware, max_iter, batch_size, rate, traced
-        As in `SklearnLogistic` and `WALRClassifier`, with the variance of one release under the same budget.
+    features, ranges, l2 : see `SklearnLogistic`
     random_state : int, RandomState, Generator or None
         Seed of the mini-batches and the noise, or None for a fresh one.
+    noise_aware, max_iter, batch_size, rate, traced
+        As in `WALRClassifier`, with the variance of one release under the same budget.
 
     Attributes
     ----------
@@ -79,11 +79,6 @@ class LabelledGradientDescent(LinearModel):
     features: Features = "onehot"
     ranges: Ranges = None
     l2: NonNegative = 0.5
-    noise_aware: bool = True
-    max_iter: Count = 500
-    batch_size: Count = 256
-    rate: Positive | None = None
-    traced: Whole = 0
 
     def _fit(self, observation: Records) -> None:
         mapped = FeatureMap.fit(self.features, observation.encoder, observation.frame, self.ranges)
@@ -103,8 +98,6 @@ class LabelledGradientDescent(LinearModel):
 
         penalty = penalties(self.l2, x, np.ones(n), once if self.noise_aware else 0.0, mapped.intercept)
         small = self.solver == "minibatch"
-        descent = Descent(
-            x, np.ones(n), penalty, label_term, self.batch_size if small else None, self.rate, self.max_iter,
-            self.traced, y if small else None, every**2,
-        )  # fmt: skip
+        batch, labels = (self.batch_size, y) if small else (None, None)
+        descent = self._descent(x, np.ones(n), penalty, label_term, batch, labels=labels, noise_variance=every**2)
         self._set_solution(mapped, *descent.run(rng))

@@ -1,7 +1,8 @@
 """Weighted aggregate logistic regression (the note on WALR), with second-order solvers and a penalty from the noise."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import KW_ONLY, dataclass
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -54,7 +55,21 @@ class LinearModel(StagedClassifier):
 
 
 @dataclass(eq=False, repr=False)
-class WALRClassifier(LinearModel):
+class DescentModel(LinearModel):
+    _: KW_ONLY
+    noise_aware: bool = True
+    max_iter: Count = 500
+    batch_size: Count = 256
+    rate: Positive | None = None
+    traced: Whole = 0
+
+    @property
+    def _descent(self) -> Callable[..., Descent]:
+        return partial(Descent, rate=self.rate, steps=self.max_iter, traced=self.traced)
+
+
+@dataclass(eq=False, repr=False)
+class WALRClassifier(DescentModel):
     """P(Y=1|X) = σ(X·θ + b) at the minimum of Σ w ln(1 + e^{Xθ}) − s·θ + λ‖θ‖², which needs s in place of labels.
 
     Parameters
@@ -64,12 +79,13 @@ class WALRClassifier(LinearModel):
     l2 : float or str
         λ, not on the intercept. With 0 and noise there is no minimum in general (`LabelSums.infeasible_coordinates`).
         `moments` takes 1/2τ², with τ² estimated from the sums (`prior_variance`).
-    noise_aware, max_iter, tol : bool, int, float
-        Whether λ_j = λ(1 + σ²/h_j), from the stated variance and the features, see `penalties`. Steps at most, and
-        tolerance of the scaled gradient (`lbfgs` and `newton`).
-    batch_size, rate, traced, random_state : int, float, int, int or None
+    tol, random_state : float, int or None
+        Tolerance of the scaled gradient (`lbfgs` and `newton`), and seed of the mini-batches.
+    noise_aware, max_iter : bool, int
+        Whether λ_j = λ(1 + σ²/h_j), from the stated variance and the features, see `penalties`. Steps at most.
+    batch_size, rate, traced : int, float, int
         Rows of a mini-batch of `hybrid`, learning rate of descents (None: a safe one), steps that they record for
-        curves, seed of the mini-batches.
+        curves.
 
     Attributes
     ----------
@@ -83,12 +99,7 @@ class WALRClassifier(LinearModel):
     observes = LabelSums
     solver: Literal["lbfgs", "newton", "full_batch", "hybrid"] = "lbfgs"
     l2: Literal["moments"] | NonNegative = 0.5
-    noise_aware: bool = True
-    max_iter: Count = 500
     tol: NonNegative = 1e-6
-    batch_size: Count = 256
-    rate: Positive | None = None
-    traced: Whole = 0
 
     @property
     def accounts_for_noise(self) -> bool:
@@ -111,8 +122,7 @@ class WALRClassifier(LinearModel):
             return self._set_solution(observation.map, theta)
         label_term, self.n_iter_ = observation.sums / x.shape[0], self.max_iter
         batch = self.batch_size if self.solver == "hybrid" else None
-        descent = Descent(
-            x, weights, self.penalty_, lambda step, rows: label_term, batch, self.rate, self.max_iter, self.traced,
-            noise_variance=noise**2,
-        )  # fmt: skip
+        descent = self._descent(
+            x, weights, self.penalty_, lambda step, rows: label_term, batch, noise_variance=noise**2
+        )
         return self._set_solution(observation.map, *descent.run(draw_generator(self.random_state)))

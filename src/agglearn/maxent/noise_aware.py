@@ -7,8 +7,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from scipy.special import gammaln, log_ndtr, pdtr, wrightomega
 
-from agglearn.maxent.enumeration import Enumeration
-from agglearn.maxent.exact import ExactMaxEntClassifier
+from agglearn.maxent.exact import Enumeration, ExactMaxEntClassifier
 from agglearn.maxent.model import MaxEntClassifier, Pair
 from agglearn.maxent.pcd_step import SMALLEST_CURVATURE
 from agglearn.maxent.penalty import theta_penalty

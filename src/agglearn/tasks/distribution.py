@@ -34,21 +34,19 @@ class HeldOutBags(Truth):
         return [] if self.bags.target is None else [self.bags.target]
 
 
-DESCRIBED = (
-    "bags",
-    "bag_size",
-    "bag_size_deviation",
-    "bag_size_median",
-    "bag_size_least",
-    "bag_size_most",
-    "dimension",
-)
+SIZES: dict[str, Callable[[np.ndarray], float]] = {
+    "bags": len,
+    "bag_size": np.mean,
+    "bag_size_deviation": np.std,
+    "bag_size_median": np.median,
+    "bag_size_least": np.min,
+    "bag_size_most": np.max,
+}
 
 
 def describe_bags(sizes: np.ndarray, dimension: int) -> dict[str, float]:
     """What Table 4.3 has of a data set: bags, mean, deviation, median and ends of their sizes, input dimension."""
-    values = (len(sizes), sizes.mean(), sizes.std(), np.median(sizes), sizes.min(), sizes.max(), dimension)
-    return {name: float(value) for name, value in zip(DESCRIBED, values, strict=True)}
+    return {name: float(summary(sizes)) for name, summary in SIZES.items()} | {"dimension": float(dimension)}
 
 
 class DistributionRegression(Task[HeldOutBags]):
@@ -74,7 +72,7 @@ class DistributionRegression(Task[HeldOutBags]):
     MEASURES: ClassVar = (
         higher("accuracy", "accuracy_of_part")
         | lower("mse", "nmse", "mse_of_part", "nmse_of_part", "edges")
-        | neither("slope", "slope_of_part", "prediction", "target", "tuned", "embedding_dimension", *DESCRIBED)
+        | neither("slope", "slope_of_part", "prediction", "target", "tuned", "embedding_dimension", "dimension", *SIZES)
     )
     KEYS: ClassVar[tuple[str, ...]] = ("target", "part", "bag", "parameter")
     truth: ClassVar = HeldOutBags

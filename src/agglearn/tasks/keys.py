@@ -96,11 +96,14 @@ class BagKeys(RowKeys, total=False):
     bags: Count | str
 
 
-class HiddenKeys(TypedDict, total=False):
-    hidden: Required[Hidden]
-    bag_size: Count
+class PersonKeys(TypedDict, total=False):
     columns: Columns
     components: Count
+
+
+class HiddenKeys(PersonKeys, total=False):
+    hidden: Required[Hidden]
+    bag_size: Count
     n_test: Count
 
 
@@ -110,11 +113,9 @@ class PollKeys(TypedDict, total=False):
     education: dict[Literal["high school or less", "some college", "college graduate", "postgraduate"], Poll]
 
 
-class ElectionKeys(TypedDict, total=False):
+class ElectionKeys(PersonKeys, total=False):
     election: Required[Count]
     bag_size: Count
-    columns: Columns
-    components: Count
     holdout: Part
     attributes: Count
     polls: PollKeys
@@ -129,10 +130,8 @@ class CloudKeys(TypedDict, total=False):
     n_clouds: Count | None
 
 
-class RegionKeys(TypedDict, total=False):
+class RegionKeys(PersonKeys, total=False):
     elections: list[Count]
-    columns: Columns
-    components: Count
     bag_size: Count | None
     states: Literal["contiguous", "all"]
 

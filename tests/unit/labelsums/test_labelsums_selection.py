@@ -13,7 +13,7 @@ from agglearn.estimator import Estimator
 from agglearn.evaluation.metrics import log_likelihood
 from agglearn.labelsums import AggregateSearch, LabelledGradientDescent, RecordSearch, SklearnLogistic, WALRClassifier
 from agglearn.maxent import MaxEntClassifier, NaiveBayesClassifier
-from agglearn.maxent.enumeration import Enumeration
+from agglearn.maxent.exact import Enumeration
 from agglearn.observations import ContingencyTables, Halves, LabelSums, Records, with_gaussian_noise
 from agglearn.observations.halves import add_sums, add_tables
 from agglearn.observations.release import release_tables

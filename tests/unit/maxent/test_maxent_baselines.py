@@ -14,7 +14,7 @@ from agglearn.estimator import Estimator
 from agglearn.linear.sparse_design import Cells
 from agglearn.maxent import BestPairClassifier, LogisticSkyline, NaiveBayesClassifier
 from agglearn.maxent.best_pair import fit_pair
-from agglearn.maxent.enumeration import Enumeration
+from agglearn.maxent.exact import Enumeration
 from agglearn.maxent.naive_bayes import discriminative
 from agglearn.observations import ContingencyTables, Records
 

@@ -14,7 +14,7 @@ from agglearn.maxent import (
     NoiseAwareMaxEntClassifier,
 )
 from agglearn.maxent.best_pair import fit_pair
-from agglearn.maxent.enumeration import Enumeration
+from agglearn.maxent.exact import Enumeration
 from agglearn.maxent.noise_aware import SHARE, SMOOTH, Gains, find_hidden, gains, posterior_means, variances
 from agglearn.maxent.weight_index import WeightIndex, marginal_counts
 from agglearn.observations import ContingencyTables, NoiseSpec, Table, with_gaussian_noise

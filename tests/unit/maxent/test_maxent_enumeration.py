@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from agglearn.errors import DataError
-from agglearn.maxent.enumeration import Enumeration
+from agglearn.maxent.exact import Enumeration
 from agglearn.observations import ContingencyTables
 
 

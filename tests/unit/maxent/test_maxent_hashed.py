@@ -9,7 +9,7 @@ from scipy.optimize import minimize
 from scipy.special import expit
 
 from agglearn.maxent import LogisticSkyline, MaxEntClassifier
-from agglearn.maxent.enumeration import Enumeration
+from agglearn.maxent.exact import Enumeration
 from agglearn.maxent.weight_index import WeightIndex
 from agglearn.observations import ContingencyTables, Records
 from agglearn.observations.counting import buckets_of

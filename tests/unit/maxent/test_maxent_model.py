@@ -18,7 +18,7 @@ from agglearn.encoding import CategoricalEncoder, FrameEncoder
 from agglearn.errors import ConfigError, DataError, NotAvailable
 from agglearn.estimator import Estimator
 from agglearn.maxent import MaxEntClassifier, pcd_step, weight_index
-from agglearn.maxent.enumeration import Enumeration
+from agglearn.maxent.exact import Enumeration
 from agglearn.maxent.weight_index import WeightIndex
 from agglearn.observations import ContingencyTables, NoiseSpec, Records
 

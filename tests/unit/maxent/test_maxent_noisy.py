@@ -14,7 +14,7 @@ from agglearn.maxent import (
     MaxEntClassifier,
     NoiseAwareMaxEntClassifier,
 )
-from agglearn.maxent.enumeration import Enumeration
+from agglearn.maxent.exact import Enumeration
 from agglearn.maxent.noise_aware import Gains, gains, poisson_mean, posterior_means, variances
 from agglearn.observations import ContingencyTables, with_gaussian_noise
 from agglearn.observations.release import release_tables
