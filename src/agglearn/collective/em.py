@@ -16,7 +16,7 @@ from agglearn.errors import DataError
 from agglearn.estimator import Estimator
 from agglearn.observations import FlowCounts, FlowInstances
 from agglearn.seeds import RandomState, derive_generator, draw_seed
-from agglearn.settings import Count, NonNegative, OneOf, Whole
+from agglearn.settings import Count, OneOf, Whole
 
 Learner = Annotated[str, OneOf(LEARNERS)]
 Family = TypeVar("Family", bound=ParametricModel)
@@ -90,12 +90,11 @@ class MigrationEM(_Learner[LogLinearTransitions]):
         One iterate in so many is recorded in `trace_`.
     learner : {'lbfgs', 'em'}
         L-BFGS on the marginal objective, or the thesis's EM, which the methods gaussian, gibbs and exact need.
-    start_scale, random_state : float, int or RandomState or Generator or None
-        Standard deviation of the random start, and seed of sampling methods.
+    random_state : int, RandomState, Generator or None
+        Seed of sampling methods.
     """
 
     trace_every: Count = 1
-    start_scale: NonNegative = 1.0
 
     def _small_counts(self) -> FlowCounts:
         context = {"shape": np.array([2, 2]), "wind": np.ones((2, 2)), "log_initial": np.zeros(4)}
@@ -113,7 +112,7 @@ class MigrationEM(_Learner[LogLinearTransitions]):
     def _start(self, family: LogLinearTransitions, observation: FlowInstances) -> np.ndarray:
         # the start depends on the observation only, so it is the same for every method of a seed
         generator = derive_generator("migration start", observation.digest)
-        return generator.normal(0, self.start_scale, family.n_parameters)
+        return generator.normal(0, 1, family.n_parameters)
 
 
 @dataclass(eq=False, repr=False)
@@ -127,14 +126,13 @@ class MobilityEM(_Learner[HomogeneousPotentials]):
     method, n_iter, options, trace_every, learner : see `MigrationEM`
     start : {'baseline', 'random'}
         Maximum likelihood of edge counts that ignores the noise, or random numbers from `random_state`.
-    m_steps, baseline_iter : int
-        L-BFGS iterations per M step of EM, each from the last θ, and of the baseline.
+    baseline_iter : int
+        L-BFGS iterations of the baseline.
     random_state : see `MigrationEM`
     """
 
     n_iter: Whole = 250
     start: Literal["baseline", "random"] = "baseline"
-    m_steps: Count = 10
     baseline_iter: Whole = 200
 
     def _small_counts(self) -> FlowCounts:
@@ -143,7 +141,7 @@ class MobilityEM(_Learner[HomogeneousPotentials]):
         return super()._small_counts()
 
     def parametric_model(self) -> HomogeneousPotentials:
-        return HomogeneousPotentials(self.size_, self.n_steps_, self.m_steps, self._find_allowed_steps())
+        return HomogeneousPotentials(self.size_, self.n_steps_, allowed=self._find_allowed_steps())
 
     def _start(self, family: HomogeneousPotentials, observation: FlowInstances) -> np.ndarray:
         if self.start == "random":

@@ -24,13 +24,7 @@ from agglearn.proportions.base import (
     probabilities,
     validation_likelihood,
 )
-from agglearn.proportions.count_likelihood import (
-    CountLikelihood,
-    Infer,
-    exact_posteriors,
-    normal_posteriors,
-    tree_posteriors,
-)
+from agglearn.proportions.count_likelihood import E_STEPS, CountLikelihood, Infer, normal_posteriors
 from agglearn.proportions.means import mean_embedding
 from agglearn.proportions.posterior import class_posteriors
 from agglearn.settings import Built, Count, NonNegative
@@ -119,7 +113,7 @@ class CardinalityClassifier(BagClassifier):
 
     def _inference(self, bags: Bags) -> tuple[Infer, float]:
         """The E step, and the variance of the noise on a count that it allows for."""
-        return tree_posteriors if self.e_step == "tree" else exact_posteriors, 0.0
+        return E_STEPS[self.e_step], 0.0
 
     def _learn_other(self, bags: Bags) -> np.ndarray:
         """EM with one fit of the classifier per M step, from the mean embedding, whose θ is returned."""
@@ -130,9 +124,8 @@ class CardinalityClassifier(BagClassifier):
         trace, best = [], -np.inf
         for _ in track(range(self.max_iter), "EM"):
             log_p, problem = np.log(p), (bags.offsets, counts_of(bags))
-            q, likelihoods = (
-                tree_posteriors(log_p, p, *problem) if self.e_step == "tree" else class_posteriors(log_p, *problem)
-            )
+            tree = self.e_step == "tree"
+            q, likelihoods = E_STEPS["tree"](log_p, p, *problem) if tree else class_posteriors(log_p, *problem)
             trace.append(float(likelihoods.sum()))
             if trace[-1] - best < self.tol * len(bags):
                 break

@@ -61,6 +61,9 @@ def normal_posteriors(
     return np.column_stack([1 - q, q]), likelihoods
 
 
+E_STEPS: dict[str, Infer] = {"fourier": exact_posteriors, "tree": tree_posteriors}
+
+
 @dataclass
 class CountLikelihood:
     problem: LogisticProblem  # covariates, bags and λ
