@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator, Sequence
+from itertools import count, takewhile
 
 import numpy as np
 
@@ -66,10 +67,7 @@ class StoppingRule:
         self._history: list[float] = []
 
     def steps(self) -> Iterator[int]:
-        step = 0
-        while step < self.last:
-            step += 1
-            yield step
+        return takewhile(lambda step: step <= self.last, count(1))
 
     def add(self, step: int, mu: np.ndarray, theta: np.ndarray, systematic: float | None) -> None:
         if step <= self.first:

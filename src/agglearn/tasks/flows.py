@@ -243,27 +243,25 @@ class FlowLearning(_Flows):
 
     def measure(self, estimator: Estimator, truth: TrueFlows, measures: list[str]) -> Measurements:
         if "theta_error" in measures and truth.theta is not None:
-            yield from _parameters(estimator, truth)
+            yield from _parameters(estimator, truth.theta)
         if {"pairwise_mae", "node_mae"} & set(measures) and truth.log_potentials is not None:
-            yield from _marginals(estimator, truth)
+            yield from _marginals(estimator, truth.log_potentials)
         if tables := getattr(estimator, "edge_tables_", None):
             yield from _reconstruction(np.array(tables), truth, measures)
 
 
-def _parameters(estimator: Estimator, truth: TrueFlows) -> Measurements:
-    assert truth.theta is not None
-    norm = np.abs(truth.theta).sum()
+def _parameters(estimator: Estimator, true: np.ndarray) -> Measurements:
+    norm = np.abs(true).sum()
     for step, seconds, theta in estimator.trace_:
-        yield Measurement("theta_error", float(np.abs(theta - truth.theta).sum() / norm), step=step)
+        yield Measurement("theta_error", float(np.abs(theta - true).sum() / norm), step=step)
         yield Measurement("seconds", seconds, step=step, unit="s")
-    yield Measurement("theta_error", float(np.abs(estimator.theta_ - truth.theta).sum() / norm))
+    yield Measurement("theta_error", float(np.abs(estimator.theta_ - true).sum() / norm))
 
 
-def _marginals(estimator: Estimator, truth: TrueFlows) -> Measurements:
+def _marginals(estimator: Estimator, log_potentials: np.ndarray) -> Measurements:
     from agglearn.collective import ChainModel
 
-    assert truth.log_potentials is not None
-    true, learned = ChainModel(list(truth.log_potentials[0])), estimator.models()[0]
+    true, learned = ChainModel(list(log_potentials[0])), estimator.models()[0]
     for measure, marginals in (("pairwise_mae", "edge_marginals"), ("node_mae", "node_marginals")):
         error = np.abs(np.array(getattr(learned, marginals)) - np.array(getattr(true, marginals)))
         yield Measurement(measure, float(error.mean()))
