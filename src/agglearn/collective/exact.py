@@ -7,7 +7,7 @@ import numpy as np
 from scipy.special import gammaln, logsumexp
 
 from agglearn.collective.problem import Problem
-from agglearn.collective.results import Inference, Recorder, inference_of
+from agglearn.collective.results import Inference, inference_of
 from agglearn.errors import DataError
 from agglearn.settings import Count
 
@@ -20,7 +20,6 @@ def infer_exact(
     problem: Problem,
     kind: Literal["map", "marginals"] = "map",
     max_tables: Count = MAX_TABLES,
-    record: Recorder | None = None,
 ) -> Inference:
     """Most probable integer tables (details `log_posterior`), or posterior mean of the tables (`log_evidence`)."""
     problem.require_whole("exact inference")

@@ -5,7 +5,6 @@ from typing import Literal
 import numpy as np
 
 from agglearn.collective.problem import ROUNDING, Point, Problem
-from agglearn.collective.results import Recorder
 from agglearn.progress import track
 from agglearn.settings import Count, Damping, NonNegative, Positive
 
@@ -14,25 +13,19 @@ MIN_PERIOD = 4  # steps between two restarts of RDA
 MAX_INVERSE_STEP = 1e12
 
 
-def nlbp_feasible(
-    problem: Problem,
-    damping: Damping = 0.1,
-    tol: NonNegative = 1e-8,
-    max_iter: Count = 2000,
-    record: Recorder | None = None,
-) -> Point:
+def nlbp_feasible(problem: Problem, damping: Damping = 0.1, tol: NonNegative = 1e-8, max_iter: Count = 2000) -> Point:
     """Algorithm 2: z ← (1 − α) z + α BP(θ − ∇ℓ(z)), α = `damping`, until the gap and the change of z are small."""
     point = problem.point(np.zeros(problem.size))
     z = point.z.copy()
-    averaged = problem.M * problem.start.pairs() if record else np.empty(0)
+    averaged = problem.M * problem.start.pairs() if problem.recorder else np.empty(0)
     for _ in track(range(max_iter), "rounds"):
         point = problem.point(problem.gradient(z))
         change = float(np.abs(point.z - z).sum())
         z += damping * (point.z - z)
-        if record:
-            with record.pause():
+        if problem.recorder:
+            with problem.recorder.pause():
                 point.beliefs.mix_pairs(averaged, 1 - damping, damping * problem.M)
-            record(problem.model.split_edges(averaged))
+            problem.record(problem.model.split_edges(averaged))
         if problem.is_solved(point, tol) and change <= 0.01 * np.sqrt(tol) * problem.M:
             break
     return point
@@ -44,7 +37,6 @@ def bethe_rda(
     schedule: Schedule = "safe",
     tol: NonNegative = 1e-8,
     max_iter: Count = 2000,
-    record: Recorder | None = None,
 ) -> Point:
     """Algorithm 3 (Vilnis et al. 2015): λ = t / (β + t) times the mean of all gradients so far."""
     safe = schedule == "safe" and problem.smooth
@@ -58,7 +50,7 @@ def bethe_rda(
         if rises and beta > MAX_INVERSE_STEP:
             break
         point = point if rises else new
-        if _is_done(problem, point, tol, record):
+        if _is_done(problem, point, tol):
             break
         if rises or (safe and t >= max(MIN_PERIOD, beta)):
             start, total, t = point, np.zeros(problem.size), 0
@@ -72,7 +64,6 @@ def mirror_descent(
     schedule: Schedule = "safe",
     tol: NonNegative = 1e-8,
     max_iter: Count = 2000,
-    record: Recorder | None = None,
 ) -> Point:
     """Eq. A.2: λ ← (λ + η ∇ℓ(z)) / (1 + η). η is step / √t (`thesis`, Laplace noise), or halved until F falls."""
     safe, step_size = schedule == "safe" and problem.smooth, step
@@ -87,7 +78,7 @@ def mirror_descent(
                 return point
             new = problem.point((point.dual + step_size * gradient) / (1 + step_size))
         point, step_size = new, 1.5 * step_size
-        if _is_done(problem, point, tol, record):
+        if _is_done(problem, point, tol):
             break
     return point
 
@@ -98,7 +89,6 @@ def accelerated_rda(
     lipschitz: Positive = 1.0,
     tol: NonNegative = 1e-8,
     max_iter: Count = 2000,
-    record: Recorder | None = None,
 ) -> Point:
     """Eq. A.4 (after Xiao 2010). Its bound of the loss's curvature doubles from `lipschitz` until the proof holds."""
     point = problem.point(np.zeros(problem.size))
@@ -119,7 +109,7 @@ def accelerated_rda(
                 break
             lipschitz *= 2
         w = new
-        if _is_done(problem, point, tol, record):
+        if _is_done(problem, point, tol):
             break
     return point
 
@@ -129,7 +119,6 @@ def _is_lower(new: Point, old: Point) -> bool:
     return bool(new.objective <= old.objective + ROUNDING * max(1.0, abs(old.objective)))
 
 
-def _is_done(problem: Problem, point: Point, tol: float, record: Recorder | None) -> bool:
-    if record:
-        record(point)
+def _is_done(problem: Problem, point: Point, tol: float) -> bool:
+    problem.record(point)
     return problem.is_solved(point, tol)

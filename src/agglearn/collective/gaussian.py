@@ -6,7 +6,7 @@ from scipy.linalg import lstsq
 from agglearn.collective.kernels import EXACT, GAUSSIAN
 from agglearn.collective.noise import NoiseModel, Poisson
 from agglearn.collective.problem import Problem
-from agglearn.collective.results import Inference, Recorder
+from agglearn.collective.results import Inference
 from agglearn.errors import DataError, NotAvailable
 from agglearn.progress import track
 from agglearn.settings import Count, Damping, NonNegative
@@ -17,11 +17,7 @@ FilterStep = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]  # mean, cova
 
 
 def infer_gaussian(
-    problem: Problem,
-    max_iter: Count = 30,
-    damping: Damping = 0.7,
-    tol: NonNegative = 1e-4,
-    record: Recorder | None = None,
+    problem: Problem, max_iter: Count = 30, damping: Damping = 0.7, tol: NonNegative = 1e-4
 ) -> Inference:
     """Posterior mean for node counts of chains (GCGM), not clipped: `negative` sums up its negative entries."""
     smoother = _Smoother(problem)
@@ -29,8 +25,8 @@ def infer_gaussian(
     last, converged = np.full(site_mean.shape, np.inf), False
     for _ in track(range(max_iter), "rounds"):
         mean, variance = smoother.posterior(site_mean, precision)
-        if record:
-            record(smoother.edge_tables(mean))
+        if problem.recorder:
+            problem.record(smoother.edge_tables(mean))
         converged = smoother.closed_form or bool(np.abs(mean - last).sum() <= tol * problem.M)
         if converged:
             break

@@ -15,7 +15,7 @@ from scipy import sparse
 from agglearn.collective.noise import Gaussian, Laplace, Poisson
 from agglearn.collective.problem import HALF, Problem
 from agglearn.collective.propagation import propagate
-from agglearn.collective.results import Inference, Recorder
+from agglearn.collective.results import Inference
 from agglearn.errors import AgglearnError, NotAvailable, Stopped
 from agglearn.optional import require
 from agglearn.settings import Count, Positive
@@ -83,12 +83,7 @@ def _support(problem: Problem) -> tuple[np.ndarray, np.ndarray]:
     return paths.pairs() > 0, paths.marginals > 0
 
 
-def infer_cvxpy(
-    problem: Problem,
-    tol: Positive = 1e-8,
-    time_limit: Positive | None = None,
-    record: Recorder | None = None,
-) -> Inference:
+def infer_cvxpy(problem: Problem, tol: Positive = 1e-8, time_limit: Positive | None = None) -> Inference:
     """Minimise F by Clarabel, an interior point method on exponential cones, to a relative gap `tol` (eq. 2.7).
 
     Its own tolerance is tol / 10⁶, which its results need, at least 1e-10. Large problems end at a gap of 1e-5.
@@ -139,7 +134,6 @@ def infer_ipopt(
     tol: Positive = 1e-8,
     time_limit: Positive | None = None,
     max_iter: Count = 500,
-    record: Recorder | None = None,
 ) -> Inference:
     """Minimise F by IPOPT to a relative gap `tol`, within `time_limit` seconds for set-up and solve together."""
     ca = require("casadi", "generic")

@@ -1,5 +1,6 @@
 """Posterior mean of the tables by Gibbs sampling (Sheldon and Dietterich 2011, and Sun 2019, section 2.6.1.2)."""
 
+import copy
 from collections.abc import Sequence
 from typing import Annotated
 
@@ -13,7 +14,7 @@ from agglearn.collective.model import TreeModel
 from agglearn.collective.newton import dual_newton
 from agglearn.collective.problem import Point, Problem
 from agglearn.collective.propagation import Beliefs, propagate
-from agglearn.collective.results import Inference, Recorder, inference_of
+from agglearn.collective.results import Inference, inference_of
 from agglearn.errors import DataError, NotAvailable
 from agglearn.progress import track
 from agglearn.rounding import round_to_totals
@@ -30,7 +31,6 @@ def infer_gibbs(
     burn_in: Share = 0.2,
     stages: Count = 20,
     random_state: Stream = None,
-    record: Recorder | None = None,
 ) -> Inference:
     """Mean of the tables over `n_moves` moves, without the fraction `burn_in`. The trace has `stages` means so far.
 
@@ -43,14 +43,14 @@ def infer_gibbs(
     chain.run(n_burn_in, derive_seed("burn-in", seed))
     chain.reset()
     means: list[tuple[float, int, list[np.ndarray]]] = []
-    n_stages = stages if record else 1
+    recorder, n_stages = problem.recorder, stages if problem.recorder else 1
     for k in track(range(n_stages), "stages"):
         chain.run(max(1, (n_moves - n_burn_in) // n_stages), derive_seed("stage", k, seed))
-        if record:
-            with record.pause():
-                means.append((record.seconds(), n_burn_in + chain.n_moves, chain.mean()))
-            record(means[-1][2])
-    return inference_of(problem, chain.mean(), details={"means": means} if record else {})
+        if recorder:
+            with recorder.pause():
+                means.append((recorder.seconds(), n_burn_in + chain.n_moves, chain.mean()))
+            recorder(means[-1][2])
+    return inference_of(problem, chain.mean(), details={"means": means} if recorder else {})
 
 
 class Chain:
@@ -61,7 +61,9 @@ class Chain:
         self.evidence = problem.evidence()
         self.fixed = Fixed(problem)
         self.fixed.refuse_unreachable()
-        point = dual_newton(problem, tol=START_TOLERANCE)
+        silent = copy.copy(problem)
+        silent.recorder = None  # the trace is the chain's
+        point = dual_newton(silent, tol=START_TOLERANCE)
         self.proposal = _path_proposal(model, point.beliefs)
         start = start_tables(problem, point, self.fixed, rng) if tables is None else tables
         self.tables = model.pad_edges([np.asarray(t, float) for t in start])

@@ -33,7 +33,7 @@ METHODS: dict[str, Callable] = {
     "generic-ipopt": infer_ipopt,
 }
 MAP_METHODS = {*POINT_METHODS, "nlbp-naive", "generic-cvxpy", "generic-ipopt"}  # they minimise eq. 2.7
-GIVEN = ("problem", "record", "start")  # arguments that are no options
+GIVEN = ("problem", "start")  # arguments that are no options
 Method = Annotated[str, OneOf(METHODS)]
 Options = Annotated[dict | None, OptionsOf("method", METHODS, GIVEN)]
 
@@ -79,14 +79,14 @@ def infer(
     for key, fault in keys_at_fault(f"method {method}", declared, options):
         raise ConfigError(f"{key}: {fault}" if key else fault)
     problem = Problem(model, counts, population_size)
-    record = Recorder(problem) if trace else None
-    result = METHODS[method](problem, record=record, **options)
+    problem.recorder = Recorder(problem) if trace else None
+    result = METHODS[method](problem, **options)
     if isinstance(result, Point):
         converged = problem.is_solved(result, options.get("tol", 1e-8))
         if not converged and problem.has_exact:
             problem.refuse_impossible()
         tables, details = problem.tables(result.beliefs), {"dual": result.dual}
         result = Inference(*tables, result.objective, [], result.duality_gap, converged, details)
-    if record:
-        result.trace = record.finish()
+    if trace:
+        result.trace = problem.recorder.finish()
     return result

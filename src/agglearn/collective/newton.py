@@ -5,7 +5,6 @@ from typing import Annotated
 import numpy as np
 
 from agglearn.collective.problem import Point, Problem
-from agglearn.collective.results import Recorder
 from agglearn.progress import track
 from agglearn.settings import NonNegative, Whole
 
@@ -15,13 +14,7 @@ ROUNDING = 1e-14  # of D, below which its differences are rounding errors
 CHEAP_FACTOR = 0.1  # mirror descent costs a fifth of a Newton step: it is used while a step divides the gap by ten
 
 
-def dual_newton(
-    problem: Problem,
-    start: Start = None,
-    tol: NonNegative = 1e-8,
-    max_iter: Whole = 200,
-    record: Recorder | None = None,
-) -> Point:
+def dual_newton(problem: Problem, start: Start = None, tol: NonNegative = 1e-8, max_iter: Whole = 200) -> Point:
     """Minimise D from λ = `start`, by default 0, until the gap is below tol · max(1, |F|) and exact counts are met."""
     zero = np.zeros(problem.size)
     point = problem.point(zero, problem.start) if start is None else problem.point(_into_bounds(problem, start))
@@ -29,8 +22,7 @@ def dual_newton(
         point = problem.point(zero, problem.start)
     last_residual, cheap, damping = np.inf, problem.smooth, 0.0 if problem.smooth else DAMPING
     for _ in track(range(max_iter), "Newton"):
-        if record:
-            record(point)
+        problem.record(point)
         if problem.is_solved(point, tol) or problem.size == 0:
             break
         if cheap:

@@ -6,7 +6,7 @@ import numpy as np
 
 from agglearn.collective import kernels
 from agglearn.collective.problem import Problem
-from agglearn.collective.results import Inference, Recorder, inference_of
+from agglearn.collective.results import Inference, inference_of
 from agglearn.errors import NotAvailable
 from agglearn.progress import track
 from agglearn.settings import Count, Damping, NonNegative
@@ -23,13 +23,7 @@ class State(NamedTuple):
     column_sums: np.ndarray  # (N, L) of z
 
 
-def infer_naive(
-    problem: Problem,
-    damping: Damping = 0.1,
-    tol: NonNegative = 1e-6,
-    max_iter: Count = 2000,
-    record: Recorder | None = None,
-) -> Inference:
+def infer_naive(problem: Problem, damping: Damping = 0.1, tol: NonNegative = 1e-6, max_iter: Count = 2000) -> Inference:
     """Algorithm 1, messages and tables damped (Heskes 2003), until changes and eq. 2.5 are within tol · M · N."""
     if any(noise.code == kernels.EXACT for noise, _, _ in problem.list_observed()):
         raise NotAvailable("exact counts have no gradient; use method='dual-newton'")
@@ -46,8 +40,7 @@ def infer_naive(
         kernels.run_naive_round(
             model.tables, model.table_index, model.rooted, model.degrees, model.states, evidence, problem.M, damping, state
         )  # fmt: skip
-        if record:
-            record(model.split_edges(z))
+        problem.record(model.split_edges(z))
         change = sum(float(np.abs(a - b).sum()) for a, b in zip(sums, last, strict=True))
         if change <= damping * enough and model.violation(model.split_edges(z), problem.M) <= enough:
             converged = True

@@ -8,7 +8,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partialmethod
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -67,6 +67,7 @@ class Problem:
         if not 0 < population_size < np.inf:
             raise DataError(f"population_size: must be positive, got {population_size}")
         self.model, self.M = model, float(population_size)
+        self.recorder: Any = None  # gets the iterates of a method, see `agglearn.collective.results.Recorder`
         self.counts = [counts] if isinstance(counts, FlowCounts) else list(counts)
         self.n_cells = model.n_nodes * model.size
         observed = list(_iterate_observed(model, self.counts, self.M))
@@ -122,6 +123,10 @@ class Problem:
         if empty.size:
             cause = "potentials of zero (or exact counts of zero) forbid it"
             raise DataError(f"{self.model.cell_name(empty[0])}: somebody is counted there, but {cause}")
+
+    def record(self, iterate: Point | list[np.ndarray]) -> None:
+        if self.recorder:
+            self.recorder(iterate)
 
     def require_whole(self, method: str) -> None:
         if int(self.M) != self.M:

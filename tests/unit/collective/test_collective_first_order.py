@@ -29,7 +29,8 @@ def test_accelerated_rda_follows_its_equations(beta):
     model, m = fixed_tree("mixed", rng), 50
     problem = Problem(model, observe(model, model.sample_tables(m, rng), "gaussian", rng), m)
     duals = []
-    accelerated_rda(problem, beta, lipschitz=1e6, tol=0.0, max_iter=12, record=lambda point: duals.append(point.dual))
+    problem.recorder = lambda point: duals.append(point.dual)
+    accelerated_rda(problem, beta, lipschitz=1e6, tol=0.0, max_iter=12)
     np.testing.assert_allclose(duals, accelerated_by_hand(problem, beta, 1e6, 12), rtol=1e-9)
 
 
@@ -43,7 +44,8 @@ def test_mirror_descent_with_the_step_of_its_proof_is_rda_with_beta_one():
         dual = (dual + problem.gradient(problem.point(dual).z) / t) / (1 + 1 / t)
         expected.append(dual)
     duals = []
-    bethe_rda(problem, 1.0, "thesis", tol=0.0, max_iter=10, record=lambda point: duals.append(point.dual))
+    problem.recorder = lambda point: duals.append(point.dual)
+    bethe_rda(problem, 1.0, "thesis", tol=0.0, max_iter=10)
     np.testing.assert_allclose(duals, expected, rtol=1e-9)
 
 
