@@ -1,8 +1,9 @@
-"""A quantiser, then a classifier on its clusters (Bateni et al. 2019, section 3.2)."""
+"""A quantiser, then a classifier on its clusters (Bateni et al. 2019, section 3.2). JAX is imported when needed."""
 
 from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass
-from typing import Any
+from types import ModuleType
+from typing import Any, NamedTuple, TypedDict
 
 import numpy as np
 import pandas as pd
@@ -12,12 +13,45 @@ from sklearn.linear_model import LogisticRegression
 
 from agglearn.estimator import StagedClassifier, choose_best
 from agglearn.evaluation.metrics import log_likelihood
+from agglearn.networks import start_jax
 from agglearn.observations import ContingencyTables, Records
 from agglearn.progress import track
 from agglearn.seeds import derive_generator, derive_seed, draw_seed, split_validation
 from agglearn.settings import Count, Part, Positive
-from agglearn.vocabulary import cluster_training
 from agglearn.vocabulary.quantizer import Quantizer, look_up
+
+ROWS = 1 << 14  # predicted at a time
+Weights = dict[str, np.ndarray]
+
+
+class Settings(TypedDict):
+    """Learning `rate`, norm `clip` of clipped gradients, and weight `l2`, besides hidden units and layers."""
+
+    hidden: int
+    layers: int
+    rate: float
+    clip: float
+    l2: float
+
+
+class Rows(NamedTuple):
+    positions: np.ndarray
+    y: np.ndarray
+    validation: np.ndarray
+    validation_y: np.ndarray
+
+
+def draw_settings(trial: int, rng: np.random.Generator) -> Settings:
+    """From the ranges of Bateni et al. 2019, appendix A.2. The first trial has plain settings."""
+    if trial == 0:
+        return {"hidden": 128, "layers": 2, "rate": 1e-3, "clip": 10.0, "l2": 1e-6}
+    return {
+        "hidden": int(rng.integers(100, 1281)),
+        "layers": int(rng.integers(1, 6)),
+        "rate": float(10 ** rng.uniform(-6, -2)),
+        "clip": float(10 ** rng.uniform(0, 3)),
+        "l2": float(rng.uniform(0, 1e-4)),
+    }
 
 
 @dataclass(eq=False, repr=False)
@@ -39,13 +73,13 @@ class ClusterClassifier(StagedClassifier):
         self._set_encoder(observation.encoder)
         self.sizes_ = [max(int(self.quantizer_.labels_[n].max()), u) + 1 for n, u in self.quantizer_.unseen_.items()]
         positions = self._positions(codes)
-        rows = cluster_training.Rows(positions[training], y[training], positions[validation], y[validation])
+        rows = Rows(positions[training], y[training], positions[validation], y[validation])
         self.tries_ = list(self._candidates(rows))
         predictions = [self._probabilities(candidate, rows.validation) for candidate in self.tries_]
         self.scores_ = np.array([log_likelihood(rows.validation_y, p) for p in predictions])
         self.best_ = choose_best(self.scores_)
 
-    def _candidates(self, rows: cluster_training.Rows) -> Iterator[Any]:
+    def _candidates(self, rows: Rows) -> Iterator[Any]:
         raise NotImplementedError
 
     def _probabilities(self, candidate: Any, positions: np.ndarray) -> np.ndarray:
@@ -87,7 +121,7 @@ class LogisticOnClusters(ClusterClassifier):
     l2: tuple[Positive, ...] = (50 / 3, 5.0, 5 / 3)
     max_iter: Count = 100
 
-    def _candidates(self, rows: cluster_training.Rows) -> Iterator[tuple[np.ndarray, float]]:
+    def _candidates(self, rows: Rows) -> Iterator[tuple[np.ndarray, float]]:
         x = self._one_hot(rows.positions)
         for l2 in self.l2:
             fitted = LogisticRegression(C=1 / (2 * l2), max_iter=self.max_iter).fit(x, rows.y)
@@ -126,19 +160,51 @@ class NetworkOnClusters(ClusterClassifier):
     embedding: Count = 8
 
     def _fit(self, observation: Records) -> None:
-        cluster_training.jax_modules()  # before any work
+        _jax_modules()  # before any work
         super()._fit(observation)
 
-    def _candidates(self, rows: cluster_training.Rows) -> Iterator[cluster_training.Weights]:
-        self.settings_: list[cluster_training.Settings] = []
+    def _candidates(self, rows: Rows) -> Iterator[Weights]:
+        self.settings_: list[Settings] = []
         for trial in track(range(self.trials), "trials"):
             rng = derive_generator("settings", draw_seed(self.random_state), trial)
-            settings = cluster_training.draw_settings(trial, rng)
-            self.settings_.append(settings)
-            state = derive_seed("network", draw_seed(self.random_state), trial)
-            yield cluster_training.train(
-                rows, self.sizes_, settings, self.epochs, self.batch_size, self.embedding, state
-            )
+            self.settings_.append(draw_settings(trial, rng))
+            yield self._train(rows, self.settings_[-1], derive_seed("network", draw_seed(self.random_state), trial))
 
-    def _probabilities(self, candidate: cluster_training.Weights, positions: np.ndarray) -> np.ndarray:
-        return cluster_training.probabilities(candidate, positions)
+    def _train(self, rows: Rows, settings: Settings, state: int) -> Weights:
+        """Weights by name after the epoch with the smallest log loss of the validation rows."""
+        (modules, training), rng = _jax_modules(), np.random.default_rng(state)
+        widths = [self.embedding, *[settings["hidden"]] * settings["layers"]]
+        weights = modules.initial(sum(self.sizes_), widths, len(self.sizes_), rng)
+        batch = min(self.batch_size, len(rows.y))
+        every = len(rows.y) // batch
+        schedule = training.Schedule(settings["rate"], settings["clip"], self.epochs * every, every, l2=settings["l2"])
+        positions, y = rows.positions.astype(np.int32), rows.y.astype(np.float32)
+        validation_y = rows.validation_y.astype(np.float32)
+        order = training.draw_batches(len(y), batch, schedule.steps, rng)
+        batches = ((positions[indices], y[indices]) for indices in order)
+
+        def validation_loss(weights: Weights) -> float:
+            return float(training.loss_of("log_loss", _log_odds(weights, rows.validation), validation_y))
+
+        return training.train(modules.log_odds, weights, batches, validation_loss, "log_loss", schedule, state)[0]
+
+    def _probabilities(self, candidate: Weights, positions: np.ndarray) -> np.ndarray:
+        return 1 / (1 + np.exp(-_log_odds(candidate, positions)[:, 0].astype(float)))
+
+
+def _jax_modules() -> tuple[ModuleType, ModuleType]:
+    start_jax()
+    from agglearn.networks import training
+    from agglearn.vocabulary import cluster_network
+
+    return cluster_network, training
+
+
+def _log_odds(weights: Weights, positions: np.ndarray) -> np.ndarray:
+    (modules, training), outputs = _jax_modules(), []
+    for start in range(0, len(positions), ROWS):
+        block = positions[start : start + ROWS]
+        padded = np.zeros((1 << (len(block) - 1).bit_length(), block.shape[1]), np.int32)  # few shapes are compiled
+        padded[: len(block)] = block
+        outputs.append(np.asarray(training.evaluate(modules.log_odds, weights, padded))[: len(block)])
+    return np.concatenate(outputs)

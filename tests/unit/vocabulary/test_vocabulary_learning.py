@@ -10,7 +10,7 @@ from agglearn.evaluation import log_likelihood, log_loss
 from agglearn.observations import Records
 from agglearn.seeds import derive_generator
 from agglearn.vocabulary import LogisticOnClusters, NetworkOnClusters, OptimalQuantizer, SubmodularQuantizer
-from agglearn.vocabulary.cluster_training import draw_settings, probabilities
+from agglearn.vocabulary.on_clusters import draw_settings
 
 
 @pytest.fixture(scope="module")
@@ -84,7 +84,7 @@ def test_probabilities_are_the_network_s():
     weights = {"embedding": rng.normal(size=(5, 2)), "layers.0.weight": rng.normal(size=(4, 4)), "layers.0.bias": rng.normal(size=4),
                "layers.1.weight": rng.normal(size=(4, 1)), "layers.1.bias": rng.normal(size=1)}  # fmt: skip
     weights = {k: v.astype(np.float32) for k, v in weights.items()}
-    found = probabilities(weights, np.array([[0, 3], [1, 4]]))
+    found = NetworkOnClusters(OptimalQuantizer(4))._probabilities(weights, np.array([[0, 3], [1, 4]]))
     for p, rows in zip(found, ([0, 3], [1, 4]), strict=True):
         hidden = np.maximum(
             weights["embedding"][rows].ravel() @ weights["layers.0.weight"] + weights["layers.0.bias"], 0

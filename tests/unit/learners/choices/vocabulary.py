@@ -3,7 +3,7 @@
 import numpy as np
 
 from agglearn import vocabulary
-from agglearn.vocabulary import OptimalQuantizer, cluster_training, on_clusters
+from agglearn.vocabulary import OptimalQuantizer, on_clusters
 from choices.base import FRAME, Choice, Try, Y, records
 
 
@@ -63,7 +63,7 @@ class NetworkOnClusters(ClusterClassifier):
 
     def choose(self, patch, planted=None):
         small = lambda trial, rng: {"hidden": 4, "layers": 1, "rate": 0.01 * (1 + trial), "clip": 10.0, "l2": 0.0}  # noqa: E731
-        patch.setattr(cluster_training, "draw_settings", small)
+        patch.setattr(on_clusters, "draw_settings", small)
         model = super().choose(patch, planted)
         self.all = model
         return model
