@@ -132,7 +132,9 @@ def write_labelled(dataset: Stored, out: Path, frame: pd.DataFrame, source: str,
     """Facts for the manifest, after records were written. `label: {missing: drop}` leaves out those without a label."""
     entry, facts = dataset.entry, {}
     spec = entry.get("label") or {}
-    if spec.get("missing") == "drop" and spec.get("column") in frame:
+    if (treatment := spec.get("missing", "refuse")) not in ("refuse", "drop"):
+        raise DataError(f"{source}: label.missing: {treatment!r} is not known; refuse or drop")
+    if treatment == "drop" and spec.get("column") in frame:
         labelled = frame[spec["column"]].notna().to_numpy()
         n_before = np.append(0, np.cumsum(labelled))
         subsets = subsets and {name: n_before[bounds].tolist() for name, bounds in subsets.items()}
