@@ -5,6 +5,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 import pandas as pd
@@ -268,8 +269,9 @@ def held_out_bags(design: CensusDesign, election: int | None = None) -> Bags:
     region, x = design.persons.region[design.test], design.vectors(design.test)
     first = np.flatnonzero(np.diff(region, prepend=-1))
     offsets = np.append(first, len(region))
-    if isinstance(design, HiddenDesign):
-        return count_bags(x, offsets, design.labels[design.test], design.n_classes)
+    if election is None:
+        labelled = cast(HiddenDesign, design)
+        return count_bags(x, offsets, labelled.labels[design.test], labelled.n_classes)
     target = democratic_share(design.persons, election)[region[first]]
     return Bags(x, offsets, weights=design.persons.weight[design.test], target=target)
 
