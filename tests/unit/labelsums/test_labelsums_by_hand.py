@@ -8,7 +8,7 @@ from samples import people
 from scipy import sparse
 
 from agglearn.encoding import FeatureMap
-from agglearn.labelsums import LabelledGradientDescent, labelled
+from agglearn.labelsums import LabelledGradientDescent, labelled, walr
 from agglearn.linear.sum_logistic import curvature, prior_variance
 from agglearn.observations import (
     Records,
@@ -34,12 +34,12 @@ def test_moments_of_sums_by_the_written_out_hessian(noise_scale):
 def test_every_step_has_noise_of_its_own(monkeypatch):
     right, records = {}, Records.from_records(people(200), "y")
 
-    class Kept(labelled.Descent):
+    class Kept(walr.Descent):
         def run(self, rng):
             right["side"] = self.label_term
             return super().run(rng)
 
-    monkeypatch.setattr(labelled, "Descent", Kept)
+    monkeypatch.setattr(walr, "Descent", Kept)
     LabelledGradientDescent("noise_per_step", 1.0, 1e-5, max_iter=100).fit(records)
     mapped = FeatureMap.fit("onehot", records.encoder, records.frame)
     exact = mapped.matrix(records.frame).T @ records.y
