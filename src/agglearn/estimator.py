@@ -136,7 +136,12 @@ class Estimator(Saved, BaseEstimator):
 
 
 class MetaEstimator(Estimator):
-    """Base of a learner that fits another one, its `base`."""
+    """Base of a learner that fits another one, its `base`.
+
+    Parameters
+    ----------
+    random_state : see `Estimator`
+    """
 
     base: Estimator
 
@@ -171,6 +176,10 @@ class RecordClassifier(Classifier):
 
     The label is 1 for the value that was the positive one when the records were aggregated, else 0. Subclasses set
     `classes_` and `encoder_` (`_set_encoder`), and write `_predict_positive(X)` or `predict_proba(X)`.
+
+    Parameters
+    ----------
+    random_state : see `Estimator`
     """
 
     encoder_: FrameEncoder

@@ -122,7 +122,8 @@ class Dataset:
 
     @classmethod
     def _check(cls, arguments: dict[str, Any]) -> None:
-        for path, fault in keys_at_fault(cls.__name__, parameters(cls), arguments):
+        kind: Any = cls
+        for path, fault in keys_at_fault(cls.__name__, parameters(kind), arguments):
             raise ConfigError(f"{cls.__name__}: {path}: {fault}" if path else fault)
 
     @classmethod

@@ -101,6 +101,11 @@ class Embedding(Estimator):
     Subclasses write `_learn(sample)` of (n, d) float32 rows, which sets `n_sums_`, `_sums(x, weights, offsets)`, the
     (B, k) sums of φ over every bag of a block, of `sums_type`, and, if the vector is more, `_finish(means)`.
 
+    Parameters
+    ----------
+    random_state : int, RandomState, Generator or None
+        Seed of what an embedding draws, and of the sample of instances.
+
     Attributes
     ----------
     n_features_in_, n_sums_, feature_names_in_ : int, int, list of str

@@ -74,13 +74,14 @@ class DistributedSubmodularQuantizer(Quantizer):
         self.n_ranks_ = joined.n_ranks
         forced = np.setdiff1d(borders[1:-1], joined.bounds)
         rounds = math.ceil(3 * math.log(max(joined.n_ranks, 2)) / -math.log1p(-self.epsilon)) + 1
-        limits = {"epsilon": self.epsilon, "rounds": rounds, "limit": cuts - len(forced)}
+        limit = cuts - len(forced)
         with on_machines(machines, self.engine) as run:
             largest = max(run(Machine.largest_gain))
-            results = run(functools.partial(Machine.cuts, largest=largest, **limits))
+            work = functools.partial(Machine.cuts, largest=largest, epsilon=self.epsilon, rounds=rounds, limit=limit)
+            results = run(work)
         candidates = np.concatenate([c + low for (c, _), low in zip(results, borders, strict=False)])
         round_of = np.concatenate([i for _, i in results])
-        first = np.argsort(round_of, kind="stable")[: cuts - len(forced)]
+        first = np.argsort(round_of, kind="stable")[:limit]
         self.n_rounds_ = int(round_of[first].max(initial=-1)) + 1
         return [r.labels(c) for r, c in zip(rankings, joined.split(np.append(forced, candidates[first])), strict=True)]
 
