@@ -89,9 +89,8 @@ def test_total_correlation_against_monte_carlo():
 @pytest.mark.parametrize("statistic", list(COVARIANCE_FAMILIES))
 def test_bags_have_the_statistic_that_they_are_given(statistic):
     """Whitened by the law, instances are standard normal: checked through targets computed from samples."""
-    drawn = GaussianBags(statistic, n_bags=6, n_validation=2, n_test=3, bag_size=40_000).draw(
-        1, dimension={"rotation": 2}.get(statistic, 4)
-    )
+    dimension = {"rotation": 2}.get(statistic, 4)
+    drawn = GaussianBags(statistic, dimension, n_bags=6, n_validation=2, n_test=3, bag_size=40_000).draw(1)
     assert len(drawn.train) == 8
     for k in range(3):
         c = np.cov(drawn.test.X[40_000 * k : 40_000 * (k + 1)].astype(float).T)
@@ -115,7 +114,8 @@ def test_same_seed_same_bags_and_validation_apart():
     assert len(one.train) == 7
     for wrong in ({"statistic": "x"}, {"size": 3}, {"dimension": 3}):
         with pytest.raises((ConfigError, DataError), match=r"(?i)gaussian_?bags"):
-            GaussianBags("correlation" if "dimension" in wrong else "rotation").draw(0, **wrong)
+            statistic = "correlation" if "dimension" in wrong else "rotation"
+            GaussianBags.from_entry({"params": {"statistic": statistic}}, wrong).draw(0)
 
 
 @pytest.mark.slow
@@ -402,7 +402,7 @@ class Named(MomentEmbedding):
     """An embedding with a parameter that has no order."""
 
     def __init__(self, kind=None, random_state=None):
-        super().__init__(1, random_state)
+        super().__init__(1, random_state=random_state)
         self.kind = kind
 
 
