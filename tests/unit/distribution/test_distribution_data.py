@@ -113,8 +113,8 @@ def test_same_seed_same_bags_and_validation_apart():
     assert one.train.digest == two.train.digest != other.train.digest
     assert len(one.train) == 7
     for wrong in ({"statistic": "x"}, {"size": 3}, {"dimension": 3}):
+        statistic = "correlation" if "dimension" in wrong else "rotation"
         with pytest.raises((ConfigError, DataError), match=r"(?i)gaussian_?bags"):
-            statistic = "correlation" if "dimension" in wrong else "rotation"
             GaussianBags.from_entry({"params": {"statistic": statistic}}, wrong).draw(0)
 
 
