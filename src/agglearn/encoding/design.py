@@ -1,7 +1,8 @@
 """From raw columns to coordinates of known range: the largest change of a sum by one row follows without the data."""
 
 import itertools
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, Self
 
@@ -15,11 +16,11 @@ from agglearn.encoding.frame import FeatureEncoder, FrameEncoder
 from agglearn.encoding.levels import flat_cells
 from agglearn.errors import ConfigError, DataError
 from agglearn.saving import Saved
-from agglearn.settings import Number
+from agglearn.settings import Number, check_choice
 
 Features = Literal["onehot", "quadratic", "scaled"]
 Ranges = Literal["features"] | dict[str, tuple[Number, Number]] | None
-KINDS = ("columns", "onehot", "quadratic", "scaled")
+KINDS = ("onehot", "quadratic", "scaled")  # that are fitted
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,8 +56,7 @@ class FeatureMap(Saved):
         `scaled` needs `ranges`: {column: (low, high)} for every binned column (else ConfigError), or `features` for the
         smallest and the largest value in the frame, where these are public.
         """
-        if kind not in KINDS[1:]:
-            raise ConfigError(f"features: {kind!r} is not known; use {', '.join(KINDS[1:])}")
+        check_choice("features", kind, KINDS)
         frame = as_frame(frame, encoder.names)
         spans = _ranges(encoder, frame, ranges) if kind == "scaled" else {}
         pairs = _pairs(encoder.encode(frame), encoder.sizes) if kind == "quadratic" else ()
@@ -65,9 +65,6 @@ class FeatureMap(Saved):
     @property
     def _features(self) -> tuple[FeatureEncoder, ...]:
         return self.encoder.features if self.encoder else ()
-
-    def _encode(self, frame: pd.DataFrame) -> np.ndarray:
-        return self.encoder.encode(frame) if self.encoder else np.empty((len(frame), 0), np.int32)
 
     @property
     def inputs(self) -> list[str]:
@@ -97,18 +94,19 @@ class FeatureMap(Saved):
             Columns by name, or an array in order. DataError where one is absent, or numbers are needed and not there.
         """
         frame = as_frame(frame, self.inputs)
-        if self.kind == "columns":
+        if self.encoder is None:
             blocks = [sparse.csr_array(self._numbers(frame))]
-        elif self.ranges:
-            codes = self._encode(frame)
+        else:
+            codes = self.encoder.encode(frame)
             blocks = [
                 _scale(frame[f.name], *self.ranges[f.name], f.has_missing)
                 if isinstance(f, BinnedEncoder) and f.name in self.ranges
                 else _indicators(codes[:, d], f.size)
-                for d, f in enumerate(self._features)
+                for d, f in enumerate(self.encoder.features)
             ]
-        else:
-            return self._ones(self._encode(frame))
+            pairs = _pairs(codes, self.encoder.sizes)
+            for cells, flat in zip(self.cells, pairs, strict=False):  # `quadratic` alone has cells
+                blocks.append(_indicators(pd.Index(cells).get_indexer(flat), len(cells)))
         if self.intercept:
             blocks.append(sparse.csr_array(np.ones((len(frame), 1))))
         return sparse.hstack(blocks, format="csr", dtype=float)
@@ -122,25 +120,6 @@ class FeatureMap(Saved):
             if np.isnan(x[:, j]).any():
                 raise DataError(f"column {name!r} has missing values; fill them, or drop the rows")
         return x
-
-    def _ones(self, codes: np.ndarray) -> sparse.csr_array:
-        """(n, k) coordinates that are all 0 or 1: each feature, pair, and the intercept fills one at most."""
-        sizes = np.array([f.size for f in self._features], np.int64)
-        indices, first = np.empty((len(codes), len(sizes) + len(self.cells) + self.intercept), np.int32), 0
-        for d, size in enumerate(sizes):
-            indices[:, d] = np.where(codes[:, d] >= 0, codes[:, d] + first, -1)
-            first += int(size)
-        pairs = zip(_pairs(codes, sizes), self.cells, strict=True) if self.kind == "quadratic" else ()
-        for column, (flat, cells) in enumerate(pairs, len(sizes)):
-            rank = np.minimum(np.searchsorted(cells, flat), len(cells) - 1)
-            indices[:, column] = np.where(cells[rank] == flat, rank + first, -1)
-            first += len(cells)
-        if self.intercept:
-            indices[:, -1] = first
-        filled = indices >= 0
-        bounds = np.append(0, np.cumsum(filled.sum(axis=1), dtype=np.int32))
-        columns = indices[filled]
-        return sparse.csr_array((np.ones(len(columns)), columns, bounds), shape=(len(codes), first + self.intercept))
 
     def check_ranges(self, frame: pd.DataFrame) -> None:
         """Raise DataError for a value of `columns` outside the range that was declared for it.
@@ -179,8 +158,9 @@ def _pairs(codes: np.ndarray, sizes: np.ndarray) -> Iterator[np.ndarray]:
 
 def _indicators(codes: np.ndarray, size: int) -> sparse.csr_array:
     """(n, size) ones at the codes, nothing where a code is negative."""
-    rows = np.flatnonzero(codes >= 0)
-    return sparse.csr_array((np.ones(len(rows)), (rows, codes[rows])), shape=(len(codes), size))
+    filled = codes >= 0
+    bounds = np.append(0, np.cumsum(filled))
+    return sparse.csr_array((np.ones(bounds[-1]), codes[filled], bounds), shape=(len(codes), size))
 
 
 def _scale(column: pd.Series, low: float, high: float, has_missing: bool) -> sparse.csr_array:
@@ -194,8 +174,6 @@ def _scale(column: pd.Series, low: float, high: float, has_missing: bool) -> spa
 def _ranges(encoder: FrameEncoder, frame: pd.DataFrame, ranges: Ranges) -> dict[str, tuple[float, float]]:
     """Declared ranges of the binned columns, or those of the frame where `features` asks for them."""
     names = [f.name for f in encoder.features if isinstance(f, BinnedEncoder)]
-    if isinstance(ranges, Mapping):
-        ranges = {str(name): bounds for name, bounds in ranges.items()}
     if ranges is None:
         raise ConfigError(
             "ranges: scaled features need a range for every numeric column, {column: [low, high]}; `features` takes the "
@@ -205,14 +183,22 @@ def _ranges(encoder: FrameEncoder, frame: pd.DataFrame, ranges: Ranges) -> dict[
         if ranges != "features":
             raise ConfigError(f"ranges: {ranges!r} is not known; 'features', or {{column: [low, high]}}")
         values = {name: numbers(frame[name]) for name in names}
-        spans = {name: (float(np.nanmin(v)), float(np.nanmax(v))) for name, v in values.items()}
-        return {name: (low, high if high > low else low + 1) for name, (low, high) in spans.items()}
-    if absent := [name for name in names if name not in ranges]:
-        raise ConfigError(f"ranges: no range for column {absent[0]!r}; declare [low, high] for it")
-    spans = {}
-    for name in names:
-        low, high = ranges[name]
-        if not low < high:
-            raise ConfigError(f"ranges: {name}: [{low}, {high}] is empty")
+        ranges = {name: (np.nanmin(v), np.nanmax(v)) for name, v in values.items()}
+        ranges = {name: (low, high if high > low else low + 1) for name, (low, high) in ranges.items()}
+    spans = declared_ranges("ranges", ranges, names)
+    if empty := [name for name, (low, high) in spans.items() if low == high]:
+        raise ConfigError(f"ranges: {empty[0]}: the range is empty")
+    return spans
+
+
+def declared_ranges(setting: str, ranges: Mapping, columns: Iterable[str]) -> dict[str, tuple[float, float]]:
+    """{column: (low, high)} of all columns. ConfigError where one is absent, or no range."""
+    by_name, spans = {str(name): span for name, span in ranges.items()}, {}
+    for name in columns:
+        if name not in by_name:
+            raise ConfigError(f"{setting}: none for column {name!r}; declare (low, high) for it")
+        low, high = by_name[name]
+        if not -math.inf < low <= high < math.inf:
+            raise ConfigError(f"{setting}: {name}: ({low}, {high}) is no range")
         spans[name] = float(low), float(high)
     return spans

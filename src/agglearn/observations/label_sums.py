@@ -12,9 +12,10 @@ from scipy import sparse
 
 from agglearn.encoding.codes import EXACT
 from agglearn.encoding.columns import as_frame
-from agglearn.encoding.design import FeatureMap
+from agglearn.encoding.design import FeatureMap, declared_ranges
+from agglearn.encoding.labels import check_labels
 from agglearn.errors import ConfigError, DataError
-from agglearn.observations.base import NoiseSpec, Observation
+from agglearn.observations.base import NoiseSpec, Observation, check_weights
 from agglearn.observations.disclosure import certify, describe_learned, public_features
 from agglearn.observations.release import SCHEMA_ADVICE
 from agglearn.observations.units import SINGLE, Unit, rows_of
@@ -61,7 +62,7 @@ class LabelSums(Observation):
         if (bad := np.flatnonzero(~np.isfinite(self.sums))).size:
             raise DataError(f"sums: {self.names[bad[0]]!r} is no number")
         if self.weights is not None:
-            _check_weights(np.asarray(self.weights), len(self.frame))
+            check_weights(self.weights, len(self.frame))
 
     # -- making -------------------------------------------------------------------------------------------------
 
@@ -88,7 +89,8 @@ class LabelSums(Observation):
             them. `private` then protects all labels of one unit.
         """
         frame = as_frame(X)
-        ranges = _bounds(bounds, list(frame.columns))
+        by_name = bounds if isinstance(bounds, Mapping) else dict.fromkeys(frame.columns, bounds)
+        ranges = {} if bounds is None else declared_ranges("bounds", by_name, frame.columns)
         mapped = FeatureMap("columns", None, tuple(frame.columns), ranges, intercept=intercept)
         return cls.from_map(mapped, frame, y, weights=weights, label=label, unit=unit, max_rows=max_rows)
 
@@ -99,13 +101,10 @@ class LabelSums(Observation):
         unit: pd.Series | np.ndarray | None = None, max_rows: int | None = None,
     ) -> Self:  # fmt: skip
         """Sums over the coordinates that a map makes of (n,) rows. Other parameters as in `from_records`."""
-        frame, y = public_features(frame, mapped.inputs, getattr(y, "name", None)), np.asarray(y)
-        if y.shape != (len(frame),):
-            raise DataError(f"labels: {y.shape} for {len(frame)} records")
-        if not np.isin(y, (0, 1)).all():
-            raise DataError("labels: must be 0 or 1; map them first")
+        frame = public_features(frame, mapped.inputs, getattr(y, "name", None))
+        y = check_labels(y, len(frame))
         mapped.check_ranges(frame)
-        weights = None if weights is None else _check_weights(np.asarray(weights, float), len(y))
+        weights = None if weights is None else check_weights(weights, len(y))
         counted, whose = rows_of(unit, max_rows, len(y), label, mapped.inputs)
         frame, y, weights = frame[counted], y[counted], None if weights is None else weights[counted]
         weighted = np.asarray(y, float) if weights is None else y * weights
@@ -267,21 +266,6 @@ class LabelSums(Observation):
         return (self.sums < low - slack) | (self.sums > high + slack)
 
 
-def _bounds(bounds: Bounds | None, columns: list[str]) -> dict[str, tuple[float, float]]:
-    if bounds is None:
-        return {}
-    by_name = bounds if isinstance(bounds, Mapping) else dict.fromkeys(columns, bounds)
-    by_name, ranges = {str(name): span for name, span in by_name.items()}, {}
-    for name in columns:
-        if name not in by_name:
-            raise ConfigError(f"bounds: none for column {name!r}; declare (low, high) for it")
-        low, high = by_name[name]
-        if not -math.inf < low <= high < math.inf:
-            raise ConfigError(f"bounds: {name}: ({low}, {high}) is no range")
-        ranges[name] = float(low), float(high)
-    return ranges
-
-
 def _check_names(expected: list[str], names: Sequence[str], sums: np.ndarray) -> None:
     if sums.shape != (len(expected),):
         raise DataError(f"sums: {sums.shape} for {len(expected)} coordinates; a release of other features?")
@@ -292,9 +276,3 @@ def _check_names(expected: list[str], names: Sequence[str], sums: np.ndarray) ->
     i = next(i for i, (a, b) in enumerate(zip(names, expected, strict=True)) if a != b)
     todo = "; bring them into one order" if sorted(names) == sorted(expected) else ""
     raise DataError(f"sums: coordinate {i + 1} of the release is {names[i]!r}, of the features {expected[i]!r}{todo}")
-
-
-def _check_weights(weights: np.ndarray, n: int) -> np.ndarray:
-    if weights.shape != (n,) or not (np.isfinite(weights) & (weights >= 0)).all():
-        raise DataError(f"weights: must be ({n},) numbers from 0 on, got shape {weights.shape}")
-    return weights

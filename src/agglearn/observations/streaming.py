@@ -1,8 +1,9 @@
 """Records in a Parquet file: one column at a time to fit encoders, then batches of all columns."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -10,11 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from agglearn.encoding import BinnedEncoder, Binning, FrameEncoder
-from agglearn.encoding import binning as binning_of
-from agglearn.encoding.codes import one_warning
-from agglearn.encoding.columns import LOOKS_NUMERIC, present, with_missing
-from agglearn.encoding.frame import fit_column
+from agglearn.encoding import BinnedEncoder, FrameEncoder
+from agglearn.encoding.columns import LOOKS_NUMERIC, with_missing
 from agglearn.errors import DataError
 
 BATCH = 1 << 19  # records read at a time
@@ -36,49 +34,43 @@ def as_columns(table: pa.Table | pa.RecordBatch) -> pd.DataFrame:
 
 
 class ParquetRecords:
-    def __init__(
-        self, path: str | Path, label: str, features: Iterable[str] | None, missing: list[str], unit: str | None = None
-    ) -> None:
-        self.path, self.label, self.missing = path, label, missing
-        self.file = pq.ParquetFile(path)
-        names = data_columns(self.file.schema_arrow)
-        present([label] if unit is None else [label, unit], names)
-        candidates = [c for c in names if c not in (label, unit)]
-        self.columns = candidates if features is None else present(features, candidates)
-        if not self.columns or not self.file.metadata.num_rows:
-            raise DataError("there are no records to aggregate")
+    def __init__(self, path: str | Path, missing: list[str]) -> None:
+        self.path, self.missing, self.file = path, missing, pq.ParquetFile(path)
+        self.columns = data_columns(self.file.schema_arrow)
 
-    def fit(
-        self, binning: str | Binning, categorical: Iterable[str], hashed: Mapping[str, int] | None,
-        hash_above: tuple[int, int] | None,
-    ) -> FrameEncoder:  # fmt: skip
-        """The encoder of all columns. Memory holds one column, of categories the distinct values only."""
-        categories, hashed = set(present(categorical, self.columns)), {str(c): n for c, n in (hashed or {}).items()}
-        present(hashed, self.columns)
-        bins = binning_of(binning)
-        features = []
-        with one_warning():
-            for c in self.columns:
-                few = c in categories or c in hashed or self._is_mostly_text(c)
-                frame = pd.DataFrame({c: self._distinct(c)}) if few else as_columns(self.file.read(columns=[c]))
-                column = with_missing(frame, self.missing)[c]
-                features.append(fit_column(column, bins, c in categories, hashed.get(c), hash_above))
-        return FrameEncoder(tuple(features))
-
-    def read(self, name: str) -> pd.Series:
+    def __getitem__(self, name: str) -> pd.Series:
+        """A column as the file has it."""
         return as_columns(self.file.read(columns=[name]))[name]
 
+    def masked(self, name: str) -> pd.Series:
+        """A column in which the spellings of a missing value are missing."""
+        return with_missing(self[name].to_frame(), self.missing)[name]
+
+    def values(self, name: str, are_names: bool) -> tuple[pd.Series, None]:
+        """The values of a column: the distinct ones alone where they are text, but for text that spells numbers."""
+        if not self._is_text(name):
+            return self.masked(name), None
+        column = pq.ParquetFile(self.path, read_dictionary=[name]).read(columns=[name])[name]
+        distinct, rows = pc.value_counts(column.unify_dictionaries()).flatten()
+        values = with_missing(distinct.dictionary_decode().to_pandas().to_frame(name), self.missing)[name]
+        n = pd.Series(rows.to_numpy())
+        numeric, observed = (n[mask].sum() for mask in (pd.to_numeric(values, errors="coerce").notna(), values.notna()))
+        is_text = are_names or not observed or numeric < LOOKS_NUMERIC * observed
+        return values if is_text else self.masked(name), None
+
     def batches(
-        self, encoder: FrameEncoder, y: np.ndarray, counted: np.ndarray
+        self, encoder: FrameEncoder, y: np.ndarray, labelled: np.ndarray, counted: Any
     ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Codes and labels of the records that count, (n,) of all. `y` has the labels of these alone."""
-        n_before = np.append(0, np.cumsum(counted))
+        """Codes and labels of the records that count among those with a label, which `labelled` tells and `y` has."""
+        mask = np.zeros(len(labelled), bool)
+        mask[np.flatnonzero(labelled)[counted]] = True
+        y, n_before = y[counted], np.append(0, np.cumsum(mask))
         file, start = pq.ParquetFile(self.path, read_dictionary=self._repetitive(encoder)), 0
-        for batch in file.iter_batches(BATCH, columns=self.columns):
+        for batch in file.iter_batches(BATCH, columns=encoder.names):
             frame = as_columns(batch)
             end = start + len(frame)
             codes = encoder.encode(with_missing(frame, self.missing))
-            yield codes[counted[start:end]], y[n_before[start] : n_before[end]]
+            yield codes[mask[start:end]], y[n_before[start] : n_before[end]]
             start = end
 
     def _repetitive(self, encoder: FrameEncoder) -> list[str]:
@@ -89,28 +81,3 @@ class ParquetRecords:
 
     def _is_text(self, name: str) -> bool:
         return self.file.schema_arrow.field(name).type in (pa.string(), pa.large_string())
-
-    def _chunks(self, name: str) -> Iterator[pa.Array]:
-        for batch in self.file.iter_batches(BATCH, columns=[name]):
-            chunk = batch.column(0)
-            yield chunk.dictionary_decode() if pa.types.is_dictionary(chunk.type) else chunk
-
-    def _distinct(self, name: str) -> pd.Series:
-        chunks = self._chunks(name)
-        distinct = pc.unique(next(chunks))
-        for chunk in chunks:
-            distinct = pc.unique(pa.concat_arrays([distinct, pc.unique(chunk)]))
-        return distinct.to_pandas(types_mapper=WHOLE.get)
-
-    def _is_mostly_text(self, name: str) -> bool:
-        """Whether a column is text, and too few of its rows hold numbers for a numeric column."""
-        if not self._is_text(name):
-            return False
-        rows = numeric = 0
-        for chunk in self._chunks(name):
-            counts = pc.value_counts(chunk.drop_null()).flatten()
-            values, n = counts[0].to_pandas(), counts[1].to_numpy()
-            observed = ~values.isin(self.missing).to_numpy(bool)
-            rows += n[observed].sum()
-            numeric += n[observed & pd.to_numeric(values, errors="coerce").notna().to_numpy()].sum()
-        return rows == 0 or numeric / rows < LOOKS_NUMERIC

@@ -11,8 +11,9 @@ import numpy as np
 import pandas as pd
 
 from agglearn.encoding import Binning, FrameEncoder, Schema
-from agglearn.encoding.columns import as_frame, first_repeated, present, with_missing
-from agglearn.encoding.labels import binary_label, require_label, take_label
+from agglearn.encoding.columns import as_frame, first_repeated, present
+from agglearn.encoding.frame import fit_features
+from agglearn.encoding.labels import binary_label, require_label
 from agglearn.encoding.schema import MaxRows, state_unit
 from agglearn.errors import DataError
 from agglearn.observations.base import Observation
@@ -23,6 +24,7 @@ from agglearn.observations.streaming import ParquetRecords
 from agglearn.observations.table import Table, TableSet
 from agglearn.observations.units import UnitRows, unit_rows
 from agglearn.observations.workload import Check, check_pairs, within_memory, workload_of
+from agglearn.text import list_some
 
 Pairs = Literal["all", "none"] | Iterable[tuple[str, str]]
 
@@ -84,12 +86,10 @@ class ContingencyTables(TableSet, Observation):
             Column that names whose a record is, which is no feature, and the most records that count of each: others
             are left out by a hash, and a warning counts them. `auto`: the release chooses (`release_tables`).
         """
-        encoder, x, y, label, rows = encode_records(
-            frame, label, features, schema, binning=binning, categorical=categorical, positive=positive, hashed=hashed,
-            hash_above=hash_above, unit=unit, max_rows=max_rows, before=functools.partial(check_pairs, pairs, before_counting),
+        return cls._from(
+            as_frame(frame), label, features, pairs, cross_buckets, before_counting, schema=schema, binning=binning,
+            categorical=categorical, positive=positive, hashed=hashed, hash_above=hash_above, unit=unit, max_rows=max_rows,
         )  # fmt: skip
-        codes, options = encoder.encode(x), (label, pairs, cross_buckets, before_counting)
-        return rows.count(lambda counted: cls.from_codes(encoder, codes[counted], y[counted], *options))
 
     @classmethod
     def from_codes(
@@ -115,42 +115,38 @@ class ContingencyTables(TableSet, Observation):
         cls, encoder: FrameEncoder, counts: Mapping[Key, Counts], tally: Tally, label: str = "label"
     ) -> Self:
         """Tables of counted cells. The tally holds the totals, and the buckets of hashed tables."""
-        sizes, hashed = encoder.sizes, tally.hashed
-        shapes = {k: (hashed[k],) if k in hashed else tuple(int(sizes[i]) for i in k) for k in counts}
-        tables = {k: Table(shapes[k], *columns) for k, columns in counts.items()}
+        hashed = {k: (buckets,) for k, buckets in tally.hashed.items()}
+        tables = {k: Table(hashed.get(k) or encoder.shape(k), *columns) for k, columns in counts.items()}
         return cls(encoder, label, tally.total, tally.positives, tables)
 
     @classmethod
     def from_parquet(
-        cls, path: str | Path, label: str | None = None, features: Iterable[str] | None = None, pairs: Pairs = "all",
-        *, schema: Schema | None = None, binning: str | Binning | None = None, categorical: Iterable[str] = (),
-        positive: object = None, missing: Iterable[str] = (), hashed: Mapping[str, int] | None = None,
-        hash_above: tuple[int, int] | None = None, cross_buckets: int | None = None,
-        before_counting: Check = within_memory, unit: str | None = None, max_rows: MaxRows | None = None,
+        cls, path: str | Path, label: str | None = None, features: Iterable[str] | None = None, pairs: Pairs = "all", *,
+        missing: Iterable[str] = (), cross_buckets: int | None = None, before_counting: Check = within_memory,
+        **options: Any,
     ) -> Self:  # fmt: skip
         """Aggregate a file too large for memory. `missing` are spellings of a missing value besides null.
 
         Columns are read one by one to fit the encoder, then batches to count. Other parameters as in `from_records`.
         """
-        learned = {"binning": binning, "categorical": categorical, "hashed": hashed, "hash_above": hash_above}
-        encoder, label = _read_schema(schema, label, features, positive=positive, **learned)
-        features = None if features is None else list(map(str, features))
-        unit, max_rows = state_unit(unit, max_rows, label, encoder.names if encoder else features or (), schema)
-        records = ParquetRecords(path, label, encoder.names if encoder else features, list(missing), unit)
-        if encoder is None:
-            check_pairs(pairs, before_counting, len(records.columns))
-            encoder = records.fit(binning or "deciles", categorical, hashed, hash_above)
-        column = records.read(label)
-        y, labelled = schema.labels(column) if schema else (binary_label(column, positive), np.ones(len(column), bool))
-        owners = unit and with_missing(records.read(unit).to_frame(), records.missing)[unit][labelled]
-        options = (label, pairs, cross_buckets, records.file.metadata.num_rows, before_counting)
+        records = ParquetRecords(path, list(missing))
+        return cls._from(records, label, features, pairs, cross_buckets, before_counting, **options)
 
-        def count(counted: Any) -> "ContingencyTables":
-            rows = labelled.copy()
-            rows[labelled] = np.ones(len(y), bool) if isinstance(counted, slice) else counted
-            return cls.from_batches(encoder, records.batches(encoder, y[counted], rows), *options)
-
-        return unit_rows(owners, max_rows, bool(schema and schema.one_row_per_person)).count(count)
+    @classmethod
+    def _from(
+        cls, records: pd.DataFrame | ParquetRecords, label: str | None, features: Iterable[str] | None, pairs: Pairs,
+        cross_buckets: int | None, before_counting: Check, **options: Any,
+    ) -> Self:  # fmt: skip
+        before = functools.partial(check_pairs, pairs, before_counting)
+        encoder, labelled, y, label, rows = read_records(records, label, features, before=before, **options)
+        batches: Callable[[Any], Iterable[tuple[np.ndarray, np.ndarray]]]
+        if isinstance(records, ParquetRecords):
+            batches = functools.partial(records.batches, encoder, y, labelled)
+        else:
+            codes = encoder.encode(records.loc[labelled, encoder.names])
+            batches = lambda counted: [(codes[counted], y[counted])]  # noqa: E731
+        work = (label, pairs, cross_buckets, len(y), before_counting)
+        return rows.count(lambda counted: cls.from_batches(encoder, batches(counted), *work))
 
     @classmethod
     def from_frame(
@@ -291,57 +287,57 @@ class ContingencyTables(TableSet, Observation):
     @classmethod
     def _restore(cls, parameters: dict[str, Any]) -> Self:
         stored, encoder = parameters.pop("tables"), parameters["encoder"]
-        rows = {name: stored[name].to_numpy() for name in COLUMNS}
-        features = _pair(rows["feature_a"], rows["feature_b"])
-        order = np.argsort(features, kind="stable")
+        rows_of = stored.groupby(COLUMNS[:2]).indices
+        columns = [stored[name].to_numpy() for name in COLUMNS[2:]]
         tables, buckets = {}, {(i, j): (size,) for i, j, size in parameters.pop("hashed")}
         for key in map(tuple, parameters.pop("keys")):
-            shape = buckets.get(key) or tuple(int(encoder.sizes[i]) for i in key)
-            pair = _pair(key[0], key[1] if len(key) == 2 else -1)
-            first = np.searchsorted(features, pair, "left", order)
-            selected = order[first : np.searchsorted(features, pair, "right", order)]
-            codes = [rows[c][selected].astype(np.int64) for c in ("code_a", "code_b")[: len(shape)]]
-            cells = np.ravel_multi_index(codes, shape)
-            tables[key] = Table(shape, cells, rows["count"][selected], rows["label_sum"][selected])
+            shape = buckets.get(key) or encoder.shape(key)
+            code_a, code_b, counts, sums = (c[rows_of.get((*key, -1)[:2], slice(0))] for c in columns)
+            cells = np.ravel_multi_index([code.astype(np.int64) for code in (code_a, code_b)[: len(shape)]], shape)
+            tables[key] = Table(shape, cells, counts, sums)
         return super()._restore({**parameters, "tables": tables})
 
 
 def encode_records(
-    frame: pd.DataFrame, label: str | None, features: Iterable[str] | None, schema: Schema | None = None, *,
-    binning: str | Binning | None = None, categorical: Iterable[str] = (), positive: object = None,
-    hashed: Mapping[str, int] | None = None, hash_above: tuple[int, int] | None = None,
-    unit: str | None = None, max_rows: MaxRows | None = None, before: Callable[[int], object] = lambda features: None,
-) -> tuple[FrameEncoder, pd.DataFrame, np.ndarray, str, UnitRows]:  # fmt: skip
-    """(encoder, features, labels, label's name, units) of records. `before` gets the number of features before the work."""
-    learned = {"binning": binning, "categorical": categorical, "hashed": hashed, "hash_above": hash_above}
-    encoder, label = _read_schema(schema, label, features, positive=positive, **learned)
-    features = None if features is None else list(map(str, features))
-    unit, max_rows = state_unit(unit, max_rows, label, encoder.names if encoder else features or (), schema)
+    frame: pd.DataFrame, label: str | None, features: Iterable[str] | None, **options: Any
+) -> tuple[FrameEncoder, pd.DataFrame, np.ndarray, str, UnitRows]:
+    """(encoder, features, labels, label's name, units) of records with a label."""
     frame = as_frame(frame)
-    owners = None if unit is None else frame[present([unit], frame.columns)[0]]
-    if schema is not None and encoder is not None:
-        present([label, *encoder.names], frame.columns)
-        before(len(encoder.names))
-        y, labelled = schema.labels(frame[label])
-        rows = unit_rows(None if owners is None else owners[labelled], max_rows, schema.one_row_per_person)
-        return encoder, frame.loc[labelled, encoder.names], y, label, rows
-    x, y = take_label(frame if unit is None else frame.drop(columns=unit), label, positive)
-    x = x if features is None else x[present(features, x.columns)]
-    if x.empty:
+    encoder, labelled, y, label, rows = read_records(frame, label, features, **options)
+    return encoder, frame.loc[labelled, encoder.names], y, label, rows
+
+
+def read_records(
+    records: pd.DataFrame | ParquetRecords, label: str | None, features: Iterable[str] | None, *,
+    schema: Schema | None = None, binning: str | Binning | None = None, categorical: Iterable[str] = (),
+    positive: object = None, hashed: Mapping[str, int] | None = None, hash_above: tuple[int, int] | None = None,
+    unit: str | None = None, max_rows: MaxRows | None = None, before: Callable[[int], object] = lambda features: None,
+) -> tuple[FrameEncoder, np.ndarray, np.ndarray, str, UnitRows]:  # fmt: skip
+    """(encoder, which records have a label, labels, label's name, units). `before` first gets the number of features."""
+    learned = {"binning": binning, "categorical": categorical, "hashed": hashed, "hash_above": hash_above}
+    encoder, features = None, None if features is None else list(map(str, features))
+    if schema is not None:
+        schema.refuse(label, positive=positive, **learned)
+        label, encoder = schema.label, select_features(schema.encoder, features)
+    label = require_label(label)
+    unit, max_rows = state_unit(unit, max_rows, label, encoder.names if encoder else features or (), schema)
+    if label not in records.columns:
+        raise DataError(f"no label column {label!r}; the columns are {list_some(records.columns)}")
+    present([] if unit is None else [unit], records.columns)
+    others = [name for name in records.columns if name not in (label, unit)]
+    names = present(encoder.names if encoder else others if features is None else features, others)
+    column = records[label]
+    if not names or (schema is None and column.empty):
         raise DataError("there are no records to aggregate")
-    before(x.shape[1])
-    encoder = FrameEncoder.fit(x, binning or "deciles", categorical, hashed, hash_above)
-    return encoder, x, y, label, unit_rows(owners, max_rows)
-
-
-def _read_schema(
-    schema: Schema | None, label: str | None, features: Iterable[str] | None, **settings: object
-) -> tuple[FrameEncoder | None, str]:
-    """The encoder that a schema declares, None without a schema, and the label. The settings may then not be given."""
-    if schema is None:
-        return None, require_label(label)
-    schema.refuse(label, **settings)
-    return select_features(schema.encoder, features), schema.label
+    before(len(names))
+    y, labelled = schema.labels(column) if schema else (binary_label(column, positive), np.ones(len(column), bool))
+    if encoder is None:
+        read = records.values if isinstance(records, ParquetRecords) else lambda name, _: (records[name], None)
+        encoder = fit_features(names, read, binning or "deciles", categorical, hashed, hash_above)
+    single, owners = schema is not None and schema.one_row_per_person, None
+    if unit is not None:
+        owners = (records.masked(unit) if isinstance(records, ParquetRecords) else records[unit])[labelled]
+    return encoder, labelled, y, label, unit_rows(owners, max_rows, single)
 
 
 def select_features(encoder: FrameEncoder, features: Iterable[str] | None) -> FrameEncoder:
@@ -349,11 +345,6 @@ def select_features(encoder: FrameEncoder, features: Iterable[str] | None) -> Fr
 
 
 COLUMNS = ["feature_a", "feature_b", "code_a", "code_b", "count", "label_sum"]
-
-
-def _pair(first: np.ndarray | int, second: np.ndarray | int) -> np.ndarray:
-    """One number for the features of a table, which no other two features have."""
-    return (np.asarray(first, np.int64) << 32) + np.asarray(second, np.int64)
 
 
 def table_keys(names: Sequence[str], pairs: Pairs) -> list[Key]:
