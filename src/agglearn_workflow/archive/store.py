@@ -9,7 +9,7 @@ import json
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +20,9 @@ from agglearn.errors import DataError
 from agglearn_workflow import measurements
 from agglearn_workflow.measurements import SCHEMA, table_of
 from agglearn_workflow.plan import IDENTITY, Plan, Run, canonical
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 FACTS = pa.schema(
     [
@@ -111,9 +114,10 @@ def _pieces(table: pa.Table) -> list[bytes]:
 
 
 @contextlib.contextmanager
-def lock(folder: Path | str) -> Iterator[None]:
-    Path(folder).mkdir(parents=True, exist_ok=True)
-    with open(Path(folder) / ".lock", "w") as handle:
+def lock(path: Path) -> Iterator[None]:
+    """Wait for the lock of a file, which is made, and hold it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with open(path, "w") as handle:
         fcntl.flock(handle, fcntl.LOCK_EX)
         yield
 
@@ -151,7 +155,7 @@ def merge(ours: Archived, theirs: Archived, recipes: Mapping[str, str]) -> Archi
 
 def add(folder: Path | str, experiment: str, runs: Archived, recipes: Mapping[str, str]) -> int:
     """Add runs to the archive of an experiment, as `merge` does, and return how many of them are new there."""
-    with lock(folder):
+    with lock(Path(folder) / ".lock"):
         before = read(folder, experiment)
         after = merge(before, runs, recipes)
         new = [key for key, run in after.items() if key not in before or before[key] is not run]
@@ -182,20 +186,31 @@ def write_batch(runs: Iterable[Run], archived: Archived, out: str | Path) -> Non
     measurements.write_batch(tables, out, marks=json.dumps(marks))
 
 
-def summarise(plan: Plan, folder: Path | str, names: Collection[str]) -> dict[str, dict]:
-    """Experiment → numbers of runs, sorted commits and machines, first and last day, CPU seconds of archived runs."""
-    facts = {}
-    for name in names:
-        archived, runs = read(folder, name), plan.runs(name)
-        pairs = [(run, archived[run.key]) for run in runs if run.key in archived]
-        days = sorted({finished.day for _, finished in pairs})
-        facts[name] = {
-            "planned": len(runs),
-            "archived": len(pairs),
-            "outdated": sum(outdated(*pair) is not None for pair in pairs),
-            "commits": sorted({finished.facts["commit"] or "" for _, finished in pairs} - {""}),
-            "machines": sorted({finished.facts["machine"] or "" for _, finished in pairs} - {""}),
-            "days": days[:1] + days[1:][-1:],
-            "cpu_seconds": sum(finished.facts["cpu_seconds"] or 0.0 for _, finished in pairs),
-        }
-    return facts
+def summarise(plan: Plan, folder: Path | str) -> dict[str, dict]:
+    """Facts on the archived runs of each experiment, and under `all` of all together."""
+    import pandas as pd
+
+    rows = []
+    for name in plan.experiments:
+        archived = read(folder, name)
+        for run in plan.runs(name):
+            finished = archived.get(run.key)
+            kept = finished.facts | {"day": finished.day, "outdated": bool(outdated(run, finished))} if finished else {}
+            rows.append({"outdated": False} | kept | {"experiment": name, "archived": finished is not None})
+    runs = pd.DataFrame(rows, columns=["experiment", "archived", "outdated", "commit", "machine", "day", "cpu_seconds"])
+    return {name: _facts_on(group) for name, group in runs.groupby("experiment", sort=False)} | {"all": _facts_on(runs)}
+
+
+def _facts_on(runs: "pd.DataFrame") -> dict[str, Any]:
+    """Numbers of runs, sorted commits and machines, first and last day, CPU seconds, number of complete experiments."""
+    texts = {name: sorted(set(runs[name].dropna()) - {""}) for name in ("commit", "machine", "day")}
+    return {
+        "planned": len(runs),
+        "archived": int(runs["archived"].sum()),
+        "outdated": int(runs["outdated"].sum()),
+        "commits": texts["commit"],
+        "machines": texts["machine"],
+        "days": texts["day"][:1] + texts["day"][1:][-1:],
+        "cpu_seconds": runs["cpu_seconds"].sum(),
+        "complete": int(runs.groupby("experiment")["archived"].all().sum()),
+    }

@@ -18,7 +18,7 @@ from agglearn_workflow.archive import store
 from agglearn_workflow.claims import samples
 from agglearn_workflow.claims.samples import Rows, RowsMissing, Sample, without_measure
 from agglearn_workflow.plan import Plan
-from agglearn_workflow.tables.numbers import count, parameter_name, setting
+from agglearn_workflow.tables.numbers import count, direction, parameter_name, setting
 from agglearn_workflow.tables.summary import load_rows
 
 NOT_JUDGED, FAILED = "not judged", "failed"
@@ -26,7 +26,7 @@ TOO_FEW = "undecided at this scale"
 VERDICTS = (HOLDS, FAILS, UNDECIDED, TOO_FEW, NOT_JUDGED, FAILED)
 MIN_PAIRS = 3
 BASE_RATE = {"nllh": 0.0, "nllh_best_on_test": 0.0, "nllh_best_on_validation": 0.0, "auc": 0.5, "nmse": 1.0}  # no skill
-LOWER_IS_BETTER = {"nmse"}
+CLAIMED = {"greater": "higher", "ratio_at_least": "higher", "less": "lower"}  # what `value` is said to be
 SHOWN = 4  # cases in a line
 
 
@@ -73,32 +73,29 @@ def _judge_every_value(claim: dict, sample: Sample) -> dict:
     predicate = PREDICATES[claim["predicate"]]
     comparison = Comparison.by_every_value(sample.single, predicate.region(claim))
     name = "value" if predicate.name == "mean" else predicate.name
-    numbers = predicate.text(comparison.low)
-    numbers += f" to {predicate.text(comparison.high)}" if comparison.high > comparison.low else ""
-    detail = f"{name} {numbers}{_bound(claim)}, {count(len(sample.single), 'value')}, each judged by itself"
+    ends = dict.fromkeys(map(predicate.text, (comparison.low, comparison.high)))
+    detail = f"{name} {' to '.join(ends)}{_bound(claim)}, {count(len(sample.single), 'value')}, each judged by itself"
     true = float(comparison.outcome == HOLDS)
     return _case(predicate, comparison, comparison.outcome, (1 - true, true), [detail, *sample.notes])
 
 
 def _judge_by_interval(claim: dict, sample: Sample, units: Sample | None) -> dict:
     predicate, (estimate, beside) = PREDICATES[claim["predicate"]], _wider(sample.estimate(), units)
-    low, high = map(float, estimate.interval())
-    comparison = Comparison.by_interval(float(estimate.value), low, high, predicate.region(claim))
-    verdict, region = comparison.outcome, comparison.region
-    p = tuple(map(float, region.p_values(estimate)))
+    value, low, high = map(float, (estimate.value, *estimate.interval()))
+    comparison = Comparison.by_interval(value, low, high, predicate.region(claim))
+    verdict, p = comparison.outcome, tuple(map(float, comparison.region.p_values(estimate)))
     interval = f" [{predicate.text(low)}, {predicate.text(high)}]" if np.isfinite(low) else ""
-    detail = f"{predicate.name} {predicate.text(estimate.value)}{interval}{_bound(claim)}"
-    detail += f", {count(estimate.n, 'pair' if 'reference' in claim and sample.against is None else 'replicate')}"
-    detail += beside
+    noun = "pair" if "reference" in claim and sample.against is None else "replicate"
+    detail = f"{predicate.name} {predicate.text(value)}{interval}{_bound(claim)}, {count(estimate.n, noun)}{beside}"
     least = claim.get("min_pairs", MIN_PAIRS)
     if estimate.n < least:
         verdict, p, detail = TOO_FEW, (1.0, 1.0), f"{detail}; a verdict needs {least}"
     elif not np.isfinite(estimate.error):
-        same = "all the same" if np.isfinite(estimate.value) else "not all finite"
+        same = "all the same" if np.isfinite(value) else "not all finite"
         verdict, p, detail = TOO_FEW, (1.0, 1.0), f"{detail}, {same}, so that they have no interval"
     case = _case(predicate, comparison, verdict, p, [detail, *sample.notes])
     if verdict == UNDECIDED and not beside:
-        distance = min(abs(comparison.value - region.low), abs(comparison.value - region.high))
+        distance = min(abs(value - comparison.region.low), abs(value - comparison.region.high))
         case |= {"replicates": estimate.n, "deciding": sample.deciding(distance)}
     return case
 
@@ -213,15 +210,18 @@ def _over_all(claim: dict, cases: list[dict], drawn: list[Sample]) -> tuple[str,
 def _rival_below_base(claim: dict, rows: Rows) -> bool:
     """Whether the side that a claim calls worse is below the base rate, so that a win shows little."""
     measure = claim["value"]["measure"].removesuffix("_of_part")
-    greater = claim["predicate"] in ("greater", "ratio_at_least")
-    if "reference" not in claim or measure not in BASE_RATE or not (greater or claim["predicate"] == "less"):
-        return False
-    if measure not in LOWER_IS_BETTER and not greater:
+    better, claimed = direction(measure), CLAIMED.get(claim["predicate"])
+    if (
+        "reference" not in claim
+        or measure not in BASE_RATE
+        or claimed is None
+        or (better, claimed) == ("higher", "lower")
+    ):
         return False  # a claim that something is worse is about its failure
-    rival = claim["value" if greater == (measure in LOWER_IS_BETTER) else "reference"]
+    rival = claim["reference" if better == claimed else "value"]
     base = BASE_RATE.get(rival["measure"].removesuffix("_of_part"), np.nan)
     mean = rows.frame.loc[rows.selected(rival) & rows.ok & rows.frame["step"].isna(), "value"].mean()
-    return bool(mean > base if measure in LOWER_IS_BETTER else mean < base)
+    return bool(mean > base if better == "lower" else mean < base)
 
 
 # Keys of a claim that are copied to its verdict.
@@ -269,8 +269,8 @@ def judge_target(plan: Plan, names: list[str], folder: Path | str) -> list[dict]
     computes = plan.config["scale"] != "paper" and plan.config["from"] != "archive"
     archived = judge_archive(planned, plan, plan.config["archive"]) if computes else {}
     entries = {entry["name"]: entry for entry in judge_all(planned, plan, folder)}
-    for name in entries.keys() & archived.keys():
-        entries[name]["archived"] = archived[name]
+    for name, verdict in archived.items():
+        entries[name]["archived"] = verdict
     entries |= {name: _absent(name, c) for name, c in claims.items() if c["experiment"] not in plan.experiments}
     return [entries[name] for name in claims if name in entries]
 

@@ -22,10 +22,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    from agglearn.optional import require
-
-    require("pydantic", "workflow")
+    config = project_config(args.configfile)
     from agglearn_workflow.site.inventory import references
 
-    config = project_config(args.configfile)
     print("\n".join(references(config, Path(args.results or config["results"]))))

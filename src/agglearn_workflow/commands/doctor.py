@@ -1,6 +1,7 @@
 """`agglearn doctor`: what is installed, what the machine has, which sources of data answer."""
 
 import argparse
+import contextlib
 import os
 import platform
 import re
@@ -21,6 +22,7 @@ reads   the installed packages; in a folder with the workflow, the addresses und
         `mirrors`. It asks each host once for a few seconds and sends nothing about you or your data.
 writes  nothing. A host that does not answer is no error: data can come from elsewhere, see `agglearn data`."""
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
+REQUIREMENT = re.compile(r"([\w.-]+)(?:\[[^]]*\])?\s*([^;]*?)\s*(?:;.*extra == ['\"]([\w-]+)['\"].*|;.*)?$")
 HOST = re.compile(r"\burl: *['\"]?(https?://[^/\s'\"]+)")
 
 
@@ -50,17 +52,14 @@ def _print(title: str, lines: list[str]) -> None:
 
 def requirements() -> dict[str, list[str]]:
     """Extra → its packages with their versions and the bounds that were tested. "" stands for what is always needed."""
-    packages: dict[str, list[str]] = {}
-    try:
+    lines: list[str] = []
+    with contextlib.suppress(metadata.PackageNotFoundError):  # imported from a folder of sources that is not installed
         lines = metadata.requires("agglearn") or []
-    except metadata.PackageNotFoundError:  # imported from a folder of sources that is not installed
-        lines = []
+    packages: dict[str, list[str]] = {}
     for line in lines:
-        [(package, bounds)] = re.findall(r"^([\w.-]+)(?:\[[^]]*\])?\s*([^;]*)", line)
-        extra = re.search(r"extra == ['\"]([\w-]+)['\"]", line)
+        package, bounds, extra = REQUIREMENT.match(line).groups("")  # type: ignore[union-attr]
         if package != "agglearn":
-            text = f"{package} {_version(package)} ({bounds.strip()})"
-            packages.setdefault(extra[1] if extra else "", []).append(text)
+            packages.setdefault(extra, []).append(f"{package} {_version(package)} ({bounds})")
     return packages
 
 
@@ -96,15 +95,12 @@ def sources(base: Path, timeout: float) -> list[str]:
     config = base / "config/config.yaml"
     mirrors = (yaml.safe_load(config.read_text()) or {}).get("mirrors", []) if config.is_file() else []
     datasets = [path.read_text() for path in (base / "config").glob("datasets/**/*.yaml")]
-    hosts = sorted({*HOST.findall("\n".join([*datasets, *(f"url: {mirror}" for mirror in mirrors)]))})
-    with ThreadPoolExecutor(max(len(hosts), 1)) as pool:
-        answers = list(pool.map(lambda host: ask(host, timeout), hosts))
+    hosts = sorted(set(HOST.findall("\n".join([*datasets, *(f"url: {mirror}" for mirror in mirrors)]))))
     lines = [f"package index of pip: {ask_index(timeout)}"]
     lines += [f"mirror {m}: {'present' if (base / m).is_dir() else 'absent'}" for m in mirrors if "://" not in m]
-    lines += [f"{host}: {answer}" for host, answer in zip(hosts, answers, strict=True)]
-    return (
-        lines if datasets else [*lines, "no config/datasets here: start in the project's folder to check its sources"]
-    )
+    with ThreadPoolExecutor(32) as pool:
+        lines += pool.map(lambda host: f"{host}: {ask(host, timeout)}", hosts)
+    return lines + ["no config/datasets here: start in the project's folder to check its sources"] * (not datasets)
 
 
 def ask(host: str, timeout: float) -> str:

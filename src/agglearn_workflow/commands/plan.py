@@ -35,20 +35,16 @@ def add_options(command: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    from agglearn.optional import require
-
-    require("pydantic", "workflow")
+    config = project_config(args.configfile, {"scale": args.scale})
     from agglearn_workflow.archive import prices
     from agglearn_workflow.config.loading import check_name
     from agglearn_workflow.plan import Plan
 
-    config = project_config(args.configfile, {"scale": args.scale})
     plan = Plan(config)
     for name in args.experiments:
         check_name(name, [*plan.experiments, *plan.sources()], "plan", "EXPERIMENT")
-    chosen = [n for target in args.experiments for n in plan.named(target)]
-    plan = Plan(config | {"run": list(dict.fromkeys(chosen))}) if chosen else plan
-    table = prices.price_plan(plan, config["archive"])
+    chosen = {name for target in args.experiments or ["all"] for name in plan.named(target)}
+    table = prices.price_plan(Plan(config | {"run": [*chosen]}), config["archive"])
     if args.hours is not None:
         table = prices.affordable(table, args.hours)
     claims = [sum(c["experiment"] == name for c in config["claims"].values()) for name in table.index]
@@ -56,10 +52,10 @@ def run(args: argparse.Namespace) -> None:
 
 
 def listing(table: "pd.DataFrame") -> str:
+    """The table as text, with a line for all experiments."""
     import pandas as pd
 
-    total = table.sum()
-    total["peak_memory"] = table["peak_memory"].max()
+    total = table.agg({name: "max" if name == "peak_memory" else "sum" for name in table})
     rows = pd.concat([table, total.to_frame("all").T])
     head = ["runs", "CPU min", "to run", "CPU min", "memory", "claims"]
     return pd.DataFrame([_texts(row) for _, row in rows.iterrows()], rows.index, head).to_string()

@@ -5,9 +5,13 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from agglearn import machine
 from agglearn_workflow.project import add_project_options, project_config, project_files
+
+if TYPE_CHECKING:
+    from agglearn_workflow.plan import Plan
 
 HELP = "run the workflow here: tables and figures beside the papers' numbers"
 ABOUT = """Get data, run the methods, and make tables and figures beside the papers' numbers, in the current folder.
@@ -58,12 +62,13 @@ def run(args: argparse.Namespace) -> None:
     require("pydantic", "workflow")
     require("snakemake", "workflow")
     if args.list or args.targets:
+        from agglearn_workflow.plan import Plan
+
         overrides = {key: value for key, value in (("scale", args.scale), ("set", args.set)) if value}
-        config = project_config(args.configfile, overrides, () if args.list else args.targets)
-        sources = experiments_by_source(config)
+        plan = Plan(project_config(args.configfile, overrides, () if args.list else args.targets))
         if args.list:
-            return print("\n".join(listing(config, sources)))
-        check_targets(args.targets, {*sources, *(name for names in sources.values() for name in names)})
+            return print("\n".join(listing(plan)))
+        check_targets(args.targets, {*plan.sources(), *plan.experiments})
     elif args.configfile:
         from agglearn_workflow.config.loading import read_mapping
 
@@ -81,9 +86,8 @@ def check_targets(targets: list[str], names: set[str]) -> None:
 
     for name in targets:
         if name not in names:
-            raise ConfigError(
-                f"reproduce: there is no experiment or source {name!r}{meant(name, names)}; see `agglearn reproduce --list`"
-            )
+            fault = f"there is no experiment or source {name!r}{meant(name, names)}"
+            raise ConfigError(f"reproduce: {fault}; see `agglearn reproduce --list`")
 
 
 def unlock(results: str) -> None:
@@ -111,18 +115,11 @@ def arguments(args: argparse.Namespace) -> list[str]:
     ]  # fmt: skip
 
 
-def experiments_by_source(config: dict) -> dict[str, list[str]]:
-    names = config["experiments"] if config["run"] == "all" else config["run"]
-    sources: dict[str, list[str]] = {}
-    for name in names:
-        sources.setdefault(config["experiments"][name]["source"], []).append(name)
-    return sources
-
-
-def listing(config: dict, sources: dict[str, list[str]]) -> list[str]:
-    width = max(len(name) for names in sources.values() for name in names)
+def listing(plan: "Plan") -> list[str]:
+    """A line for each source, and below it a line for each of its experiments."""
+    width = max(map(len, plan.experiments))
     lines = []
-    for source, names in sources.items():
-        lines.append(source)
-        lines += [f"  {name:{width}}  {config['experiments'][name].get('title', '')}" for name in names]
+    for source in plan.sources():
+        names = plan.named(source)
+        lines += [source, *(f"  {name:{width}}  {plan.experiments[name]['title']}" for name in names)]
     return lines

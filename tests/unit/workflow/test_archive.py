@@ -231,7 +231,7 @@ def test_the_verdict_of_the_archive_is_that_at_scale_paper(plan, tmp_path):
 def test_the_archive_is_summarised_by_experiment(plan, tmp_path):
     first, *others = plan.runs("trial")
     store.write(tmp_path, "trial", as_archive(others[1:]) | {first.key: archived(first, recipe="old", ended=DAY + 1e6)})
-    [facts] = store.summarise(plan, tmp_path, ["trial"]).values()
+    facts = store.summarise(plan, tmp_path)["trial"]
     n = len(others) + 1
     assert (facts["planned"], facts["archived"], facts["outdated"]) == (n, n - 1, 1)
     assert facts["days"] == ["2023-11-14", "2023-11-26"]
