@@ -1,6 +1,7 @@
-"""Prices of planned runs: medians of what runs in the archive took."""
+"""What the archive has of a plan, and prices of planned runs: medians of what runs in the archive took."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -18,12 +19,42 @@ GROUPS = (
 )
 
 
+def runs_of(plan: Plan, folder: Path | str) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The runs of a plan, and the runs that the archive in a folder has of its experiments."""
+    kept = [(key, run) for name in plan.experiments for key, run in store.read(folder, name).items()]
+    columns = ["run", *IDENTITY, "recipe", *COSTS, "commit", "machine", "day"]
+    archived = pd.DataFrame([run.facts | {"run": key, "day": run.day} for key, run in kept], columns=columns)
+    planned = [run.identity | {"run": run.key, "recipe": run.recipe} for n in plan.experiments for run in plan.runs(n)]
+    return pd.DataFrame(planned), archived.astype(dict.fromkeys(COSTS, float))
+
+
+def summarise(plan: Plan, folder: Path | str) -> dict[str, dict]:
+    """Facts on the archived runs of each experiment, and under `all` of all together."""
+    planned, archived = runs_of(plan, folder)
+    runs = planned.merge(archived.drop(columns=[*IDENTITY]), "left", "run", suffixes=("", "_archived"))
+    runs["archived"] = runs["recipe_archived"].notna()
+    runs["outdated"] = runs["archived"] & (runs["recipe"] != runs["recipe_archived"])
+    return {name: _facts_on(group) for name, group in runs.groupby("experiment", sort=False)} | {"all": _facts_on(runs)}
+
+
+def _facts_on(runs: pd.DataFrame) -> dict[str, Any]:
+    """Numbers of runs, sorted commits and machines, first and last day, CPU seconds, number of complete experiments."""
+    texts = {name: sorted(set(runs[name].dropna()) - {""}) for name in ("commit", "machine", "day")}
+    return {
+        "planned": len(runs),
+        "archived": int(runs["archived"].sum()),
+        "outdated": int(runs["outdated"].sum()),
+        "commits": texts["commit"],
+        "machines": texts["machine"],
+        "days": texts["day"][:1] + texts["day"][1:][-1:],
+        "cpu_seconds": runs["cpu_seconds"].sum(),
+        "complete": int(runs.groupby("experiment")["archived"].all().sum()),
+    }
+
+
 def price_runs(plan: Plan, folder: Path | str) -> pd.DataFrame:
     """The runs of a plan with their costs (NaN: no price), and whether the archive in a folder lacks them."""
-    facts = [run.facts for name in plan.experiments for run in store.read(folder, name).values()]
-    archived = pd.DataFrame(facts, columns=[*IDENTITY, "recipe", *COSTS]).astype(dict.fromkeys(COSTS, float))
-    runs = [run for name in plan.experiments for run in plan.runs(name)]
-    planned = pd.DataFrame([run.identity | {"recipe": run.recipe} for run in runs])
+    planned, archived = runs_of(plan, folder)
     prices = pd.DataFrame(np.nan, planned.index, COSTS)
     for fields in GROUPS:
         medians = archived.groupby(fields)[COSTS].median()

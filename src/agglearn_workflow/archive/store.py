@@ -9,7 +9,7 @@ import json
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -19,10 +19,7 @@ from agglearn import storage
 from agglearn.errors import DataError
 from agglearn_workflow import measurements
 from agglearn_workflow.measurements import SCHEMA, table_of
-from agglearn_workflow.plan import IDENTITY, Plan, Run, canonical
-
-if TYPE_CHECKING:
-    import pandas as pd
+from agglearn_workflow.plan import IDENTITY, Run, canonical
 
 FACTS = pa.schema(
     [
@@ -124,13 +121,13 @@ def lock(path: Path) -> Iterator[None]:
 
 def of_results(results: Path | str, runs: Collection[Run]) -> Archived:
     """The finished runs that a results folder holds of some runs, if today's code and settings computed them."""
-    computed = {run.key: read_finished(Path(results) / "runs" / run.key) for run in runs}
-    recipes = {run.key: run.recipe for run in runs}
-    return {
-        key: ArchivedRun({name: run.facts.get(name) for name in (*IDENTITY, *FACTS.names)}, run.rows)
-        for key, run in computed.items()
-        if run and run.facts["recipe"] == recipes[key]
-    }
+    kept = {}
+    for run in runs:
+        finished = read_finished(Path(results) / "runs" / run.key)
+        if finished and finished.facts["recipe"] == run.recipe:
+            facts = {name: finished.facts.get(name) for name in (*IDENTITY, *FACTS.names)}
+            kept[run.key] = ArchivedRun(facts, finished.rows)
+    return kept
 
 
 def read_finished(folder: Path) -> ArchivedRun | None:
@@ -158,10 +155,10 @@ def add(folder: Path | str, experiment: str, runs: Archived, recipes: Mapping[st
     with lock(Path(folder) / ".lock"):
         before = read(folder, experiment)
         after = merge(before, runs, recipes)
-        new = [key for key, run in after.items() if key not in before or before[key] is not run]
-        if new:
+        n_new = sum(run is not before.get(key) for key, run in after.items())
+        if n_new:
             write(folder, experiment, after)
-    return len(new)
+    return n_new
 
 
 def outdated(run: Run, archived: ArchivedRun) -> str | None:
@@ -184,33 +181,3 @@ def write_batch(runs: Iterable[Run], archived: Archived, out: str | Path) -> Non
             reason = f"make archive ARGS={run.experiment} computes it"
             tables[run] = table_of([{"run": run.key, **run.identity, "status": NOT_ARCHIVED, "reason": reason}])
     measurements.write_batch(tables, out, marks=json.dumps(marks))
-
-
-def summarise(plan: Plan, folder: Path | str) -> dict[str, dict]:
-    """Facts on the archived runs of each experiment, and under `all` of all together."""
-    import pandas as pd
-
-    rows = []
-    for name in plan.experiments:
-        archived = read(folder, name)
-        for run in plan.runs(name):
-            finished = archived.get(run.key)
-            kept = finished.facts | {"day": finished.day, "outdated": bool(outdated(run, finished))} if finished else {}
-            rows.append({"outdated": False} | kept | {"experiment": name, "archived": finished is not None})
-    runs = pd.DataFrame(rows, columns=["experiment", "archived", "outdated", "commit", "machine", "day", "cpu_seconds"])
-    return {name: _facts_on(group) for name, group in runs.groupby("experiment", sort=False)} | {"all": _facts_on(runs)}
-
-
-def _facts_on(runs: "pd.DataFrame") -> dict[str, Any]:
-    """Numbers of runs, sorted commits and machines, first and last day, CPU seconds, number of complete experiments."""
-    texts = {name: sorted(set(runs[name].dropna()) - {""}) for name in ("commit", "machine", "day")}
-    return {
-        "planned": len(runs),
-        "archived": int(runs["archived"].sum()),
-        "outdated": int(runs["outdated"].sum()),
-        "commits": texts["commit"],
-        "machines": texts["machine"],
-        "days": texts["day"][:1] + texts["day"][1:][-1:],
-        "cpu_seconds": runs["cpu_seconds"].sum(),
-        "complete": int(runs.groupby("experiment")["archived"].all().sum()),
-    }

@@ -4,7 +4,7 @@ with `replicates: part` a part of the tested units. A pair is a replicate's valu
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import cache, cached_property, reduce
+from functools import cache, cached_property, partial, reduce
 
 import numpy as np
 import pandas as pd
@@ -13,7 +13,7 @@ from scipy.special import stdtrit
 from agglearn.evaluation.intervals import LEVEL, NOTHING, Estimate
 from agglearn_workflow.run_summary import CELL
 from agglearn_workflow.tables.numbers import count
-from agglearn_workflow.tables.summary import overlap_of, parameter
+from agglearn_workflow.tables.summary import column_or_param, levels, overlap_of
 
 
 class Rows:
@@ -21,7 +21,7 @@ class Rows:
 
     def __init__(self, frame: pd.DataFrame) -> None:
         self.frame = frame
-        self.field, self.group = cache(self._field), cache(self._group)
+        self.field, self.group = cache(partial(levels, frame)), cache(self._group)
         self._mask, self.cells = cache(self._mask_of), cache(self._cells)
 
     def selected(self, selector: dict) -> np.ndarray:
@@ -34,15 +34,6 @@ class Rows:
         codes, values = self.field(name)
         allowed = allowed if isinstance(allowed, list) else [allowed]
         return np.array([value in allowed for value in values], dtype=bool)[codes]
-
-    def _field(self, name: str) -> tuple[np.ndarray, list]:
-        """(n,) codes of a column or of a parameter in one, and each code's value. Two codes may have the same one."""
-        column, *keys = name.split(".")
-        if keys:
-            codes, texts = self.field(column)
-            return codes, [parameter(text, keys) for text in texts]
-        codes, values = pd.factorize(self.frame[column], use_na_sentinel=False)
-        return codes, [None if pd.isna(value) else value for value in values.tolist()]
 
     def number(self, name: str) -> np.ndarray:
         return self.frame[name].to_numpy(float)
@@ -223,8 +214,7 @@ def log_ratios(claim: dict, rows: Rows) -> Sample:
 def slopes(claim: dict, rows: Rows) -> Sample:
     """Slope of log value on log x, one per replicate."""
     side = select_side(claim, rows, "value")
-    codes, levels = rows.field(claim["x"])
-    x = pd.to_numeric(pd.Series([levels[code] for code in codes[side.index]], dtype=object)).to_numpy(float)
+    x = pd.to_numeric(column_or_param(rows.frame.iloc[side.index], claim["x"])).to_numpy(float)
     if len(np.unique(x)) < 2:
         raise RowsMissing(f"fewer than two values of {claim['x']}")
     table = pd.Series(_log(side.values)).groupby([side.replicates, _log(x)]).mean().unstack()

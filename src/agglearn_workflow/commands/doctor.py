@@ -1,4 +1,13 @@
-"""`agglearn doctor`: what is installed, what the machine has, which sources of data answer."""
+"""Show what a report of a problem should contain: versions of Python and of the packages, extras that are installed or
+missing, threads, memory, and which sources of data answer.
+
+example:
+  agglearn doctor
+
+reads   the installed packages; in a folder with the workflow, the addresses under config/datasets and the folders under
+        `mirrors`. It asks each host once for a few seconds and sends nothing about you or your data.
+writes  nothing. A host that does not answer is no error: data can come from elsewhere, see `agglearn data`.
+"""
 
 import argparse
 import contextlib
@@ -12,15 +21,7 @@ from importlib import metadata
 from pathlib import Path
 
 HELP = "show versions, extras, machine and sources of data"
-ABOUT = """Show what a report of a problem should contain: versions of Python and of the packages, extras that are installed or
-missing, threads, memory, and which sources of data answer.
-
-example:
-  agglearn doctor
-
-reads   the installed packages; in a folder with the workflow, the addresses under config/datasets and the folders under
-        `mirrors`. It asks each host once for a few seconds and sends nothing about you or your data.
-writes  nothing. A host that does not answer is no error: data can come from elsewhere, see `agglearn data`."""
+ABOUT = __doc__
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 REQUIREMENT = re.compile(r"([\w.-]+)(?:\[[^]]*\])?\s*([^;]*?)\s*(?:;.*extra == ['\"]([\w-]+)['\"].*|;.*)?$")
 HOST = re.compile(r"\burl: *['\"]?(https?://[^/\s'\"]+)")

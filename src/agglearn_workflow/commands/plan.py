@@ -1,16 +1,4 @@
-"""`agglearn plan`: what the experiments cost, by the runs of the archive."""
-
-import argparse
-from typing import TYPE_CHECKING
-
-from agglearn.cli.common import positive
-from agglearn_workflow.project import add_project_options, project_config
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-HELP = "prices of the experiments: runs, CPU minutes, memory"
-ABOUT = """Print the runs of each experiment at a scale, those of them that the archive lacks, and their price. The cheapest stand first.
+"""Print the runs of each experiment at a scale, those of them that the archive lacks, and their price. The cheapest stand first.
 
 examples:
   agglearn plan                               every experiment at scale paper
@@ -22,7 +10,20 @@ writes  a table to standard output. CPU minutes are those of fitting and measuri
 
 The price of a run is the median of archived runs of its experiment: of those that differ in the seed alone, else of those with its
 method and data set, else of those with its method. It is not scaled: at another scale than paper, which is the archive's, it is rough.
-A run of which the archive has none of these has no price. `≥` stands before a sum that leaves out such runs."""
+A run of which the archive has none of these has no price. `≥` stands before a sum that leaves out such runs.
+"""
+
+import argparse
+from typing import TYPE_CHECKING
+
+from agglearn.cli.common import positive
+from agglearn_workflow.project import add_project_options, project_config
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+HELP = "prices of the experiments: runs, CPU minutes, memory"
+ABOUT = __doc__
 
 
 def add_options(command: argparse.ArgumentParser) -> None:

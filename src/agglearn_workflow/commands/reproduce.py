@@ -1,4 +1,18 @@
-"""`agglearn reproduce`: the workflow in the current folder."""
+"""Get data, run the methods, and make tables and figures beside the papers' numbers, in the current folder.
+
+examples:
+  agglearn reproduce --list                          experiments, by source
+  agglearn reproduce maxent_table4                   one table
+  agglearn reproduce maxent_table4 --scale smoke     small sizes that show that everything runs
+  agglearn reproduce maxent --cores 4 --dry-run      what would run for all tables of a source
+  agglearn reproduce maxent_table4 -- --forceall     what follows -- goes to snakemake
+
+reads   the configuration that agglearn ships. A folder config/ here is laid over it: files like config/datasets/mine.yaml or
+        config/experiments/mine.yaml add entries or replace those of the same name.
+writes  results/ (open results/site/index.html, or results/pages/NAME/index.html) with results/cache/ for downloads, and .snakemake/.
+
+The exit status is 0 when everything that could run ran.
+"""
 
 import argparse
 import os
@@ -14,20 +28,7 @@ if TYPE_CHECKING:
     from agglearn_workflow.plan import Plan
 
 HELP = "run the workflow here: tables and figures beside the papers' numbers"
-ABOUT = """Get data, run the methods, and make tables and figures beside the papers' numbers, in the current folder.
-
-examples:
-  agglearn reproduce --list                          experiments, by source
-  agglearn reproduce maxent_table4                   one table
-  agglearn reproduce maxent_table4 --scale smoke     small sizes that show that everything runs
-  agglearn reproduce maxent --cores 4 --dry-run      what would run for all tables of a source
-  agglearn reproduce maxent_table4 -- --forceall     what follows -- goes to snakemake
-
-reads   the configuration that agglearn ships. A folder config/ here is laid over it: files like config/datasets/mine.yaml or
-        config/experiments/mine.yaml add entries or replace those of the same name.
-writes  results/ (open results/site/index.html, or results/pages/NAME/index.html) with results/cache/ for downloads, and .snakemake/.
-
-The exit status is 0 when everything that could run ran."""
+ABOUT = __doc__
 STOPPED = "the same command goes on where it stopped"
 
 

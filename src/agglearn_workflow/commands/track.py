@@ -1,4 +1,13 @@
-"""`agglearn track`: runs of a results folder, sent to an MLflow store."""
+"""Send the runs of a results folder, for example one copied from another machine, to an MLflow store.
+
+example:
+  agglearn track --from results/ --to http://localhost:5000
+
+reads   the runs in the folder DIR, finished or failed.
+writes  each run once into the store, in an experiment of MLflow for each experiment of the workflow. Runs that are in the store
+        stay. After an interruption the same command goes on.
+prints  a line per experiment.
+"""
 
 import argparse
 import contextlib
@@ -10,15 +19,7 @@ from agglearn.errors import ConfigError, DataError
 from agglearn.storage import read_json
 
 HELP = "send the runs of a results folder to MLflow"
-ABOUT = """Send the runs of a results folder, for example one copied from another machine, to an MLflow store.
-
-example:
-  agglearn track --from results/ --to http://localhost:5000
-
-reads   the runs in the folder DIR, finished or failed.
-writes  each run once into the store, in an experiment of MLflow for each experiment of the workflow. Runs that are in the store
-        stay. After an interruption the same command goes on.
-prints  a line per experiment."""
+ABOUT = __doc__
 STOPPED = "the same command goes on where it stopped"
 
 

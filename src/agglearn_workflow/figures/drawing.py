@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 
 from agglearn.errors import describe
 from agglearn_workflow.figures.charts import KINDS, STYLE, Chart
+from agglearn_workflow.tables.printed_table import measures_of
 
 SVG = "http://www.w3.org/2000/svg"
 PANEL = "data-panel"
@@ -101,8 +102,7 @@ NO_RESULT = "No run of this figure has a result."
 
 def draw(rows: pd.DataFrame, table: pd.DataFrame, experiment: dict, titles: dict[str, str], path: Path) -> list[str]:
     """Write the figures of an experiment below each other. A sentence replaces one without data, and one that fails."""
-    main = experiment["table"]["measure"] if "table" in experiment else experiment["measures"][0]
-    specs = experiment.get("figure") or {"kind": "dots", "y": main[0] if isinstance(main, list) else main}
+    specs = experiment.get("figure") or {"kind": "dots", "y": measures_of(experiment)[0]}
     title, caption = experiment["title"], experiment.get("caption", "").strip()
     drawings, failed = [], []
     for spec in specs if isinstance(specs, list) else [specs]:

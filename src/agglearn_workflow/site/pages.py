@@ -16,7 +16,7 @@ from agglearn import __version__, machine, storage
 from agglearn.evaluation.verdicts import FAILS
 from agglearn.text import bytes_text
 from agglearn_workflow import project
-from agglearn_workflow.archive import store
+from agglearn_workflow.archive import prices
 from agglearn_workflow.claims import statements
 from agglearn_workflow.claims.samples import Rows
 from agglearn_workflow.figures import drawing
@@ -80,7 +80,7 @@ def build(plan: Plan, claims: list[dict], results: Path, out: Path, base: Path, 
     """Write the site of a plan into an empty folder. `address` is where it will lie."""
     config = plan.config
     experiments = {n: _experiment(plan, n, results, out) for n in plan.experiments}
-    archived = store.summarise(plan, config["archive"]) if config["from"] == "archive" else {}
+    archived = prices.summarise(plan, config["archive"]) if config["from"] == "archive" else {}
     for name, entry in experiments.items():
         entry["archived"] = archived.get(name)
     sources = [_source(plan, name, experiments, claims, results, base) for name in plan.sources()]

@@ -28,11 +28,8 @@ from agglearn_workflow.tables.summary import summarise
 from agglearn_workflow.tracking.receipts import KEY, overview_key
 
 LONGEST = 250  # characters of a name that MLflow keeps
-PREFIXES = {
-    "dataset_params": "dataset.",
-    "observation_params": "observation.",
-    "params": "",
-}  # field → that of its parameters
+# Field → prefix of its parameters in MLflow.
+PREFIXES = {"dataset_params": "dataset.", "observation_params": "observation.", "params": ""}
 
 
 def varied_settings(all_facts: Iterable[dict]) -> set[tuple[str, str, str]]:
@@ -121,11 +118,7 @@ def read_contents(
     """Contents of the runs that a results folder has under some keys. Table and figure lie in `rendered`, if anywhere."""
     all_facts = [read_json(results / f"runs/{key}/run.json") for key in keys]
     rows = pa.concat_tables([pq.read_table(results / f"runs/{k}/measurements.parquet") for k in keys]).to_pandas()
-    varied, latest, units = (
-        varied_settings(all_facts),
-        max(all_facts, key=lambda facts: facts["ended"]),
-        tag_of_units(rows),
-    )
+    varied, units = varied_settings(all_facts), tag_of_units(rows)
     cells = defaultdict(list)
     for facts in sorted(all_facts, key=lambda facts: facts["seed"]):
         cells[tuple(facts[field] for field in CELL)].append(facts)
@@ -135,6 +128,7 @@ def read_contents(
         of_mean(summary[cell], members, [runs[facts["run"]] for facts in members], varied)
         for cell, members in cells.items()
     ]
+    latest = max(all_facts, key=lambda facts: facts["ended"])
     return Contents(name, experiment, latest, [*means, *runs.values(), *overview(name, latest, rendered or results)])
 
 
@@ -236,16 +230,10 @@ def _input(facts: dict) -> DatasetInput:
 def _metrics(path: Path, ended: int) -> list[Metric]:
     """Measurements without keys: curves at their steps, the number of the tables last, since MLflow shows the last."""
     has_no_keys = pc.field("keys").is_null() & pc.field("value").is_valid()  # what has keys travels in the file
-    rows = pq.read_table(path, columns=["measure", "step", "value"], filters=has_no_keys, partitioning=None).to_pylist()
-    last: dict[str, int] = defaultdict(int)
-    for row in rows:
-        last[row["measure"]] = max(last[row["measure"]], int(row["step"] or 0))
-    return [
-        Metric(row["measure"], row["value"], ended + 1, last[row["measure"]])
-        if row["step"] is None
-        else Metric(row["measure"], row["value"], ended, int(row["step"]))
-        for row in rows
-    ]
+    rows = pq.read_table(path, columns=["measure", "step", "value"], filters=has_no_keys, partitioning=None).to_pandas()
+    last = rows.groupby("measure")["step"].transform("max").fillna(0)
+    columns = rows["measure"], rows["value"], rows["step"].isna(), rows["step"].fillna(last).astype(int)
+    return [Metric(name, value, ended + is_final, step) for name, value, is_final, step in zip(*columns, strict=True)]
 
 
 def tag_of_units(rows: pd.DataFrame) -> dict[str, str]:

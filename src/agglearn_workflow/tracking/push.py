@@ -69,10 +69,10 @@ def _open(uri: str) -> Iterator[mlflow.MlflowClient]:
         yield mlflow.MlflowClient()
 
 
-def send(uri: str, contents: Contents, terminal: TextIO = sys.stderr) -> dict[str, Any]:
+def send(uri: str, contents: Contents, terminal: TextIO | None = None) -> dict[str, Any]:
     """Send what the store lacks and return counts of the runs of single seeds. A deleted experiment is restored."""
     with _open(uri) as client:
-        experiment = _find_experiment(client, uri, contents.name, terminal)
+        experiment = _find_experiment(client, uri, contents.name, terminal or sys.stderr)
         numbers, n_sent = _send_entries(client, experiment.experiment_id, contents.entries)
         links = _links(uri, contents, experiment.experiment_id, numbers.get(overview_key(contents.name)))
         for name, value in experiment_tags(contents.experiment, contents.latest, links).items():

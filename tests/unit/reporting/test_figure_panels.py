@@ -273,7 +273,7 @@ def test_a_map_shows_places_inside_its_extent_in_the_right_order():
     keys = [dict(zip(("state", "longitude", "latitude"), place, strict=True)) for place in places]
     found = [("ours", {}, "share", one, 0.2 * k) for k, one in enumerate(keys)]
     spec = {"kind": "map", "y": "share", "extent": [-125, -66, 24, 50]}
-    ax, *_ = maps.areas(Chart(cells(*found), cells(*found), EXPERIMENT, spec, {})).axes
+    ax, *_ = charts.areas(Chart(cells(*found), cells(*found), EXPERIMENT, spec, {})).axes
     at = {text.get_text(): text.get_position() for text in ax.texts}
     assert set(at) == {"WA", "FL", "ME"}
     assert at["FL"][1] < at["ME"][1] < at["WA"][1] + 0.1

@@ -8,7 +8,7 @@ from samples import ROOT, Project
 
 from agglearn.errors import ConfigError, DataError
 from agglearn_workflow import render, run_summary
-from agglearn_workflow.archive import store
+from agglearn_workflow.archive import prices, store
 from agglearn_workflow.archive.store import ArchivedRun
 from agglearn_workflow.claims import judging
 from agglearn_workflow.config.loading import load
@@ -231,7 +231,7 @@ def test_the_verdict_of_the_archive_is_that_at_scale_paper(plan, tmp_path):
 def test_the_archive_is_summarised_by_experiment(plan, tmp_path):
     first, *others = plan.runs("trial")
     store.write(tmp_path, "trial", as_archive(others[1:]) | {first.key: archived(first, recipe="old", ended=DAY + 1e6)})
-    facts = store.summarise(plan, tmp_path)["trial"]
+    facts = prices.summarise(plan, tmp_path)["trial"]
     n = len(others) + 1
     assert (facts["planned"], facts["archived"], facts["outdated"]) == (n, n - 1, 1)
     assert facts["days"] == ["2023-11-14", "2023-11-26"]

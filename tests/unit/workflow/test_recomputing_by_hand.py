@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from agglearn.errors import DataError
-from agglearn_workflow.archive import store
+from agglearn_workflow.archive import prices, store
 from agglearn_workflow.archive.store import ArchivedRun
 from agglearn_workflow.commands import archive as command
 from agglearn_workflow.commands import recomputing
@@ -100,6 +100,9 @@ def world(monkeypatch, tmp_path):
         "small": [run_of("a", "drawn"), run_of("b", "drawn"), run_of("c", "file")],
         "rather_large": [run_of(key, "drawn") for key in "defg"],
     }
+    for name, runs in plans.items():
+        for run in runs:
+            run.identity = {"experiment": name}
     day, of_other_code = 86400.0, {"recipe": "before", "commit": "c0"}
     facts = {
         "a": {"ended": 1.7e9, "cpu_seconds": 90.0},
@@ -148,7 +151,7 @@ def test_the_list_has_each_experiment_and_all(world, time_zone):
     for name, size in (("small/0", 900), ("small/1", 700), ("rather_large/0", 1234)):
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / f"{name}.parquet").write_bytes(b"x" * size)
-    facts = store.summarise(plan, folder)
+    facts = prices.summarise(plan, folder)
     assert facts == {
         "small": {"planned": 3, "archived": 3, "outdated": 0, "commits": ["c1"], "machines": ["m1"],
                   "days": ["2023-11-14", "2023-11-19"], "cpu_seconds": 120.0, "complete": 1},
