@@ -1,15 +1,16 @@
 """The verdicts of a run. Each claim is judged once, from measurements, and its verdict is then read from a file."""
 
 import contextlib
-import tempfile
 import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 
 from agglearn.errors import describe
 from agglearn.evaluation.intervals import Estimate
@@ -210,13 +211,9 @@ def _over_all(claim: dict, cases: list[dict], drawn: list[Sample]) -> tuple[str,
 def _rival_below_base(claim: dict, rows: Rows) -> bool:
     """Whether the side that a claim calls worse is below the base rate, so that a win shows little."""
     measure = claim["value"]["measure"].removesuffix("_of_part")
+    has_rival = "reference" in claim and measure in BASE_RATE and claim["predicate"] in CLAIMED
     better, claimed = direction(measure), CLAIMED.get(claim["predicate"])
-    if (
-        "reference" not in claim
-        or measure not in BASE_RATE
-        or claimed is None
-        or (better, claimed) == ("higher", "lower")
-    ):
+    if not has_rival or (better, claimed) == ("higher", "lower"):
         return False  # a claim that something is worse is about its failure
     rival = claim["reference" if better == claimed else "value"]
     base = BASE_RATE.get(rival["measure"].removesuffix("_of_part"), np.nan)
@@ -228,17 +225,14 @@ def _rival_below_base(claim: dict, rows: Rows) -> bool:
 COPIED = ("source", "claim", "place", "experiment", "predicate", "note", "why", "tested_by", "deterministic", "weak")
 
 
-def judge_all(claims: dict, plan: Plan, results: str | Path) -> list[dict]:
-    """One entry per claim: name, `COPIED`, verdict, detail, cases. The verdict is `failed` where judging fails."""
-    rows: dict[str, Rows] = {}
+def judge_all(claims: dict, read: Callable[[str], Rows]) -> list[dict]:
+    """One entry per claim: name, `COPIED`, verdict, detail, cases. The verdict is `failed` where judging fails. `read`
+    returns the rows of an experiment."""
     verdicts = []
     for name, claim in claims.items():
-        experiment = claim["experiment"]
         try:
-            if experiment not in rows:
-                paths = [f"{results}/measurements/{experiment}/{b}.parquet" for b in plan.batches(experiment)]
-                rows[experiment] = Rows(load_rows(paths, plan, experiment))
-            outcome = _with_mark(judge(claim, rows[experiment]), rows[experiment].frame)
+            rows = read(claim["experiment"])
+            outcome = _with_mark(judge(claim, rows), rows.frame)
         except Exception as error:
             traceback.print_exc()
             outcome = {"verdict": FAILED, "detail": describe(error), "cases": []}
@@ -246,20 +240,24 @@ def judge_all(claims: dict, plan: Plan, results: str | Path) -> list[dict]:
     return verdicts
 
 
+def read_rows(plan: Plan, folder: Path | str, name: str) -> Rows:
+    paths = [f"{folder}/measurements/{name}/{batch}.parquet" for batch in plan.batches(name)]
+    return Rows(load_rows(paths, plan, name))
+
+
 def judge_archive(claims: dict, plan: Plan, folder: str | Path) -> dict[str, str]:
     """Claim → its verdict at scale paper, where the archive has all runs of its experiment and the plan has others."""
     names = {claim["experiment"] for claim in claims.values()} & set(store.experiments(folder))
-    paper = Plan(plan.config | {"scale": "paper", "run": sorted(names)})
-    complete = set()
-    with tempfile.TemporaryDirectory() as work:
-        for name in names:
-            archived, keys = store.read(folder, name), {run.key for run in paper.runs(name)}
-            if keys <= set(archived) and keys != {run.key for run in plan.runs(name)}:
-                complete.add(name)
-                for batch in paper.batches(name):
-                    store.write_batch(paper.runs(name, batch), archived, f"{work}/measurements/{name}/{batch}.parquet")
-        archived_claims = {name: claim for name, claim in claims.items() if claim["experiment"] in complete}
-        return {entry["name"]: entry["verdict"] for entry in judge_all(archived_claims, paper, work)}
+    paper, verdicts = Plan(plan.config | {"scale": "paper", "run": sorted(names)}), {}
+    for name in names:
+        archived, keys = store.read(folder, name), [run.key for run in paper.runs(name)]
+        if set(keys) <= set(archived) and set(keys) != {run.key for run in plan.runs(name)}:
+            rows = Rows(pa.concat_tables([archived[key].rows for key in keys]).to_pandas())
+            of_experiment = {n: claim for n, claim in claims.items() if claim["experiment"] == name}
+            verdicts |= {
+                entry["name"]: entry["verdict"] for entry in judge_all(of_experiment, {name: rows}.__getitem__)
+            }
+    return verdicts
 
 
 def judge_target(plan: Plan, names: list[str], folder: Path | str) -> list[dict]:
@@ -268,7 +266,7 @@ def judge_target(plan: Plan, names: list[str], folder: Path | str) -> list[dict]
     planned = {name: claim for name, claim in claims.items() if claim["experiment"] in names}
     computes = plan.config["scale"] != "paper" and plan.config["from"] != "archive"
     archived = judge_archive(planned, plan, plan.config["archive"]) if computes else {}
-    entries = {entry["name"]: entry for entry in judge_all(planned, plan, folder)}
+    entries = {entry["name"]: entry for entry in judge_all(planned, cache(partial(read_rows, plan, folder)))}
     for name, verdict in archived.items():
         entries[name]["archived"] = verdict
     entries |= {name: _absent(name, c) for name, c in claims.items() if c["experiment"] not in plan.experiments}

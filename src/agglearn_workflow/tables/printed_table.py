@@ -185,9 +185,8 @@ def _values(table: pd.DataFrame, fields: list[str]) -> list[tuple]:
 
 def _ordered(values: list[tuple], fields: list[str], experiment: dict) -> list[tuple]:
     """Distinct combinations of values in the order of the configuration, numbers ascending."""
-    order = {name: list(experiment[f"{name}s"]) for name in ("method", "dataset")} | {
-        "measure": measures_of(experiment)
-    }
+    order = {"method": list(experiment["methods"]), "dataset": list(experiment["datasets"])}
+    order["measure"] = measures_of(experiment)
 
     def rank(key: tuple) -> list[tuple]:
         return [

@@ -1,5 +1,7 @@
 """The archive: its files, what is merged, what is shown from it, and what is marked."""
 
+from functools import partial
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -206,7 +208,7 @@ def test_a_verdict_states_that_runs_are_of_other_code(plan, tmp_path):
         for batch in batches:
             path = tmp_path / f"measurements/trial/{batch}.parquet"
             store.write_batch(plan.runs("trial", batch), these, path)
-        [verdict] = judging.judge_all({"a": claim}, plan, tmp_path)
+        [verdict] = judging.judge_all({"a": claim}, partial(judging.read_rows, plan, tmp_path))
         details.append(verdict["detail"])
     sentence = f"; 1 of {len(runs)} runs of the experiment were archived with other code or settings than today's (commit abcdef, 2023-11-14)"
     assert details[1] == details[0] + sentence
