@@ -53,7 +53,7 @@ def run(args: argparse.Namespace) -> None:
     if args.action in ("list", None):
         return print("\n".join(listing(prices.summarise(plan, folder), folder)))
     names = store.experiments(args.folder) if args.action == "merge" else list(plan.experiments)
-    if not names:
+    if args.action == "merge" and not names:
         raise ConfigError(f"archive merge: {args.folder!r} holds no archive")
     for name in names:
         runs = plan.runs(name) if name in plan.experiments else []
@@ -66,10 +66,10 @@ def listing(facts: dict[str, dict], folder: Path) -> list[str]:
     """A line for each experiment, and one for the archive."""
     from agglearn.text import bytes_text
 
-    total = facts.pop("all")
-    width = max(map(len, facts))
+    *of_experiments, (_, total) = facts.items()
+    width = max(len(name) for name, _ in of_experiments)
     lines = []
-    for name, f in facts.items():
+    for name, f in of_experiments:
         text = f"{f['archived']} of {f['planned']} runs"
         if f["archived"]:
             text += f", {' to '.join(f['days'])}, {f['cpu_seconds'] / 60:.1f} CPU minutes"
@@ -78,4 +78,4 @@ def listing(facts: dict[str, dict], folder: Path) -> list[str]:
         lines.append(f"{name:{width}}  {text}")
     sizes = [path.stat().st_size for path in folder.glob("*/*.parquet")]
     files = f"{len(sizes)} files, {bytes_text(sum(sizes))}"
-    return [*lines, f"{total['complete']} of {len(facts)} experiments are whole; {files}"]
+    return [*lines, f"{total['complete']} of {len(of_experiments)} experiments are whole; {files}"]

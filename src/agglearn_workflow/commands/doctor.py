@@ -23,7 +23,6 @@ from pathlib import Path
 HELP = "show versions, extras, machine and sources of data"
 ABOUT = __doc__
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
-REQUIREMENT = re.compile(r"([\w.-]+)(?:\[[^]]*\])?\s*([^;]*?)\s*(?:;.*extra == ['\"]([\w-]+)['\"].*|;.*)?$")
 HOST = re.compile(r"\burl: *['\"]?(https?://[^/\s'\"]+)")
 
 
@@ -58,9 +57,11 @@ def requirements() -> dict[str, list[str]]:
         lines = metadata.requires("agglearn") or []
     packages: dict[str, list[str]] = {}
     for line in lines:
-        package, bounds, extra = REQUIREMENT.match(line).groups("")  # type: ignore[union-attr]
+        [(package, bounds)] = re.findall(r"^([\w.-]+)(?:\[[^]]*\])?\s*([^;]*)", line)
+        extra = re.search(r"extra == ['\"]([\w-]+)['\"]", line)
         if package != "agglearn":
-            packages.setdefault(extra, []).append(f"{package} {_version(package)} ({bounds})")
+            text = f"{package} {_version(package)} ({bounds.strip()})"
+            packages.setdefault(extra[1] if extra else "", []).append(text)
     return packages
 
 

@@ -44,8 +44,9 @@ def run(args: argparse.Namespace) -> None:
     plan = Plan(config)
     for name in args.experiments:
         check_name(name, [*plan.experiments, *plan.sources()], "plan", "EXPERIMENT")
-    chosen = {name for target in args.experiments or ["all"] for name in plan.named(target)}
-    table = prices.price_plan(Plan(config | {"run": [*chosen]}), config["archive"])
+    chosen = {name for target in args.experiments for name in plan.named(target)}
+    plan = Plan(config | {"run": [*chosen]}) if chosen else plan
+    table = prices.price_plan(plan, config["archive"])
     if args.hours is not None:
         table = prices.affordable(table, args.hours)
     claims = [sum(c["experiment"] == name for c in config["claims"].values()) for name in table.index]

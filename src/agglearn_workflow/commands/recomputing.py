@@ -29,15 +29,14 @@ def draw_sample(
     plan: Plan, folder: Path, n: int, seconds: float, seed: int | None = None
 ) -> list[tuple[Run, ArchivedRun]]:
     """At most `n` archived runs of today's recipes, of at most `seconds` of CPU, whose data are simulated or here."""
+    available = {dataset for dataset in plan.config["datasets"] if _is_here(records_of(plan.config, dataset))}
     candidates = []
     for name in plan.experiments:
         archived = store.read(folder, name)
         for run in plan.runs(name):
-            finished = archived.get(run.key)
+            finished = archived.get(run.key) if run.dataset in available else None
             if finished and not store.outdated(run, finished) and (finished.facts["cpu_seconds"] or 0.0) <= seconds:
                 candidates.append((run, finished))
-    datasets = {dataset for dataset in plan.config["datasets"] if _is_here(records_of(plan.config, dataset))}
-    candidates = [(run, finished) for run, finished in candidates if run.dataset in datasets]
     return random.Random(seed).sample(candidates, min(n, len(candidates)))
 
 

@@ -239,13 +239,11 @@ def _draw_lines(chart: Chart, chosen: pd.DataFrame, printed: pd.DataFrame, x_lab
         figure.suptitle(spec["title"], x=0.01, ha="left", fontsize=11, fontweight="bold")
     unnamed = axes if len(order) > 1 and not labels else []  # a panel may have lines that the first one lacks
     drawn = {text: line for ax in unnamed for line, text in zip(*ax.get_legend_handles_labels(), strict=True)}
-    texts = sorted(drawn, key=order.index)
-    handles = [drawn[text] for text in texts]
+    legend = {text: drawn[text] for text in order if text in drawn}
     if len(printed):
-        handles.append(axes[0].plot([], [], "D", mfc="none", mec="0.3", ms=5)[0])
-        texts.append("printed in the source")
-    if handles:
-        figure.legend(handles, texts, fontsize=7, frameon=False, loc="outside lower left", ncols=2)
+        legend["printed in the source"] = axes[0].plot([], [], "D", mfc="none", mec="0.3", ms=5)[0]
+    if legend:
+        figure.legend(list(legend.values()), list(legend), fontsize=7, frameon=False, loc="outside lower left", ncols=2)
     return figure
 
 

@@ -91,13 +91,12 @@ def used(results: Path) -> tuple[set[str], set[str], dict[str, set[str]]]:
     if not files:
         raise DataError(f"{results}: has no measurements; give the results folder of a run of the workflow")
     is_ok = pc.field("status") == "ok"
-    rows = pq.read_table(
-        list(map(str, files)), columns=["run", "dataset"], filters=is_ok, partitioning=None
-    ).to_pydict()
+    table = pq.read_table([*map(str, files)], columns=["run", "dataset"], filters=is_ok, partitioning=None)
+    rows = table.to_pydict()
     sources: set[str] = set()
     versions: dict[str, set[str]] = defaultdict(set)
     for run in set(rows["run"]):
-        # those of a smaller scale, whose results lie in a folder below, are there too
+        # the runs of a smaller scale, whose measurements lie in a folder below, are there too
         paths = [folder / "runs" / run / "run.json" for folder in (results, results.absolute().parent)]
         if not (found := [path for path in paths if path.exists()]):
             raise DataError(f"{results}: the file runs/{run}/run.json is not there; run the workflow again")
