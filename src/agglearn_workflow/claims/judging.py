@@ -248,7 +248,8 @@ def read_rows(plan: Plan, folder: Path | str, name: str) -> Rows:
 def judge_archive(claims: dict, plan: Plan, folder: str | Path) -> dict[str, str]:
     """Claim → its verdict at scale paper, where the archive has all runs of its experiment and the plan has others."""
     names = {claim["experiment"] for claim in claims.values()} & set(store.experiments(folder))
-    paper, verdicts = Plan(plan.config | {"scale": "paper", "run": sorted(names)}), {}
+    paper = Plan(plan.config | {"scale": "paper", "run": sorted(names)})
+    verdicts: dict[str, str] = {}
     for name in names:
         archived, keys = store.read(folder, name), [run.key for run in paper.runs(name)]
         if set(keys) <= set(archived) and set(keys) != {run.key for run in plan.runs(name)}:
