@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from agglearn.text import bytes_text
 from agglearn_workflow.archive import store
 from agglearn_workflow.plan import IDENTITY, Plan
 
@@ -78,3 +79,21 @@ def affordable(table: pd.DataFrame, hours: float) -> pd.DataFrame:
     """The cheapest experiments that fit into some CPU hours together, of those that lack runs and have all prices."""
     table = table[(table["lacking"] > 0) & (table["unpriced"] == 0)]
     return table[table["lacking_seconds"].cumsum() <= 3600 * hours]
+
+
+def listing(table: pd.DataFrame) -> str:
+    """The table as text, with a line for all experiments."""
+    total = table.agg({name: "max" if name == "peak_memory" else "sum" for name in table})
+    rows = pd.concat([table, total.to_frame("all").T])
+    head = ["runs", "CPU min", "to run", "CPU min", "memory", "claims"]
+    return pd.DataFrame([_texts(row) for _, row in rows.iterrows()], rows.index, head).to_string()
+
+
+def _texts(row: pd.Series) -> list[str]:
+    def minutes(seconds: float) -> str:
+        bound = "≥ " if row["unpriced"] else ""
+        return f"{bound}{seconds / 60:,.1f}" if row["unpriced"] < row["runs"] or not row["runs"] else "no price"
+
+    memory = bytes_text(round(row["peak_memory"])) if row["peak_memory"] > 0 else "?"
+    counts = [f"{row[name]:.0f}" for name in ("runs", "lacking", "claims")]
+    return [counts[0], minutes(row["cpu_seconds"]), counts[1], minutes(row["lacking_seconds"]), memory, counts[2]]

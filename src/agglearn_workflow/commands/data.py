@@ -19,16 +19,13 @@ import os
 import shutil
 import sys
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TextIO
 
 from agglearn.cli.common import number
 from agglearn.text import bytes_text
 from agglearn_workflow.project import add_project_options, project_config
-
-if TYPE_CHECKING:
-    from agglearn.datasets.downloading import Progress
 
 HELP = "data sets: what is here, from where; `get NAME` fetches one"
 STOPPED = "the next attempt continues what was begun"
@@ -112,7 +109,7 @@ def get(config: dict, name: str) -> None:
 
 
 @contextlib.contextmanager
-def _progress(terminal: TextIO) -> "Iterator[tuple[TextIO, Progress | None]]":
+def _progress(terminal: TextIO) -> Iterator[tuple[TextIO, Callable[[str, int, int], None] | None]]:
     """(stream for lines, callback of downloads), with a bar of each file. Without a terminal there is no callback."""
     if not terminal.isatty():
         yield terminal, None

@@ -14,13 +14,9 @@ A run of which the archive has none of these has no price. `≥` stands before a
 """
 
 import argparse
-from typing import TYPE_CHECKING
 
 from agglearn.cli.common import positive
 from agglearn_workflow.project import add_project_options, project_config
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 HELP = "prices of the experiments: runs, CPU minutes, memory"
 ABOUT = __doc__
@@ -50,26 +46,4 @@ def run(args: argparse.Namespace) -> None:
     if args.hours is not None:
         table = prices.affordable(table, args.hours)
     claims = [sum(c["experiment"] == name for c in config["claims"].values()) for name in table.index]
-    print(listing(table.assign(claims=claims)))
-
-
-def listing(table: "pd.DataFrame") -> str:
-    """The table as text, with a line for all experiments."""
-    import pandas as pd
-
-    total = table.agg({name: "max" if name == "peak_memory" else "sum" for name in table})
-    rows = pd.concat([table, total.to_frame("all").T])
-    head = ["runs", "CPU min", "to run", "CPU min", "memory", "claims"]
-    return pd.DataFrame([_texts(row) for _, row in rows.iterrows()], rows.index, head).to_string()
-
-
-def _texts(row: "pd.Series") -> list[str]:
-    from agglearn.text import bytes_text
-
-    def minutes(seconds: float) -> str:
-        bound = "≥ " if row["unpriced"] else ""
-        return f"{bound}{seconds / 60:,.1f}" if row["unpriced"] < row["runs"] or not row["runs"] else "no price"
-
-    memory = bytes_text(round(row["peak_memory"])) if row["peak_memory"] > 0 else "?"
-    counts = [f"{row[name]:.0f}" for name in ("runs", "lacking", "claims")]
-    return [counts[0], minutes(row["cpu_seconds"]), counts[1], minutes(row["lacking_seconds"]), memory, counts[2]]
+    print(prices.listing(table.assign(claims=claims)))

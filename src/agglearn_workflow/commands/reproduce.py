@@ -19,13 +19,9 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from agglearn import machine
 from agglearn_workflow.project import add_project_options, project_config, project_files
-
-if TYPE_CHECKING:
-    from agglearn_workflow.plan import Plan
 
 HELP = "run the workflow here: tables and figures beside the papers' numbers"
 ABOUT = __doc__
@@ -68,7 +64,11 @@ def run(args: argparse.Namespace) -> None:
         overrides = {key: value for key, value in (("scale", args.scale), ("set", args.set)) if value}
         plan = Plan(project_config(args.configfile, overrides, () if args.list else args.targets))
         if args.list:
-            return print("\n".join(listing(plan)))
+            width = max(map(len, plan.experiments))
+            for source in plan.sources():
+                lines = [f"  {name:{width}}  {plan.experiments[name]['title']}" for name in plan.named(source)]
+                print(source, *lines, sep="\n")
+            return
         check_targets(args.targets, {*plan.sources(), *plan.experiments})
     elif args.configfile:
         from agglearn_workflow.config.loading import read_mapping
@@ -114,13 +114,3 @@ def arguments(args: argparse.Namespace) -> list[str]:
         "--snakefile", str(project_files() / "Snakefile"),
         *(["--", *args.targets] if args.targets else []),
     ]  # fmt: skip
-
-
-def listing(plan: "Plan") -> list[str]:
-    """A line for each source, and below it a line for each of its experiments."""
-    width = max(map(len, plan.experiments))
-    lines = []
-    for source in plan.sources():
-        names = plan.named(source)
-        lines += [source, *(f"  {name:{width}}  {plan.experiments[name]['title']}" for name in names)]
-    return lines

@@ -24,7 +24,7 @@ def test_an_axis_shows_intervals_as_far_as_the_estimates_spread(value, spread):
 
 def test_an_axis_has_the_unit_that_all_rows_have():
     rows = pd.DataFrame({"unit": ["s", "s", None, ""]})
-    chart = Chart(rows, rows, {}, {"y": "fit_seconds", "x_label": "stated"}, {})
+    chart = Chart(rows, rows, {}, {"y": "fit_seconds", "x": "n", "x_label": "stated"}, {})
     assert chart.label("y", rows) == "fit time (s)"
     assert chart.label("y", pd.DataFrame({"unit": ["s", "B"]})) == chart.label("y") == "fit time"
     assert chart.label("y", pd.DataFrame({"unit": ["", None]})) == "fit time"
