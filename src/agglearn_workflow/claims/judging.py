@@ -74,8 +74,9 @@ def _judge_every_value(claim: dict, sample: Sample) -> dict:
     predicate = PREDICATES[claim["predicate"]]
     comparison = Comparison.by_every_value(sample.single, predicate.region(claim))
     name = "value" if predicate.name == "mean" else predicate.name
-    ends = dict.fromkeys(map(predicate.text, (comparison.low, comparison.high)))
-    detail = f"{name} {' to '.join(ends)}{_bound(claim)}, {count(len(sample.single), 'value')}, each judged by itself"
+    numbers = predicate.text(comparison.low)
+    numbers += f" to {predicate.text(comparison.high)}" if comparison.high > comparison.low else ""
+    detail = f"{name} {numbers}{_bound(claim)}, {count(len(sample.single), 'value')}, each judged by itself"
     true = float(comparison.outcome == HOLDS)
     return _case(predicate, comparison, comparison.outcome, (1 - true, true), [detail, *sample.notes])
 

@@ -276,10 +276,11 @@ def _match(claim: dict, a: Side, b: Side, reduced: str) -> Sample:
     apart = (first - second).mask(np.isclose(first, second, rtol=NOTHING, atol=0.0), 0.0)
     if "deterministic" in claim:
         return Sample(apart, None, apart.to_numpy(), overlap, notes)
-    table = apart.unstack("cell")
-    complete = table.dropna()
+    table = apart.unstack("replicate")
+    complete = table.dropna(axis=1)
     if complete.empty:
         raise RowsMissing("no replicate has all pairs")
-    lost = len(table) - len(complete)
-    notes += [f"{lost} of {len(table)} replicates left out, which lack some pairs"] if lost else []
-    return Sample(complete.mean(axis=1), None, apart.to_numpy(), overlap, notes)
+    lost = table.shape[1] - complete.shape[1]
+    notes += [f"{lost} of {table.shape[1]} replicates left out, which lack some pairs"] if lost else []
+    means = pd.Series(np.mean(complete.to_numpy(), axis=0), complete.columns)
+    return Sample(means, None, apart.to_numpy(), overlap, notes)
