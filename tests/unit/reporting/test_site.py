@@ -295,10 +295,10 @@ def test_the_first_page_counts_the_verdicts_of_the_archive():
         {"verdict": "holds"},
         {"verdict": "fails", "archived": "fails"},
     ]
-    assert pages._archived_counts(claims) == [("holds", 1), ("fails", 1)]
+    assert statements.count_verdicts(claims, "archived") == [("holds", 1), ("fails", 1)]
     templates = Environment(loader=PackageLoader("agglearn_workflow"))
     words = templates.get_template("parts.html").module.words
-    assert words(pages._archived_counts(claims)).strip() == "1 holds, 1 fails"
+    assert words(statements.count_verdicts(claims, "archived")).strip() == "1 holds, 1 fails"
     assert words([("holds", 2), ("undecided", 1)], True).strip() == "2 hold, 1 is undecided"
     assert '<a href="#failed">2 fail</a>' in words([("fails", 2)], True)
 
@@ -336,7 +336,7 @@ def test_highlighted_lines_are_named_at_their_ends():
     rows = pd.DataFrame(
         [
             {"dataset": "a", "dataset_params": "{}", "method": m, "params": f'{{"k": {k}}}', "observation_params": "{}", "keys": None,
-             "measure": "nllh", "step": np.nan, "value": v, "overlap": np.nan, "seed": 0, "reported": np.nan}
+             "measure": "nllh", "step": np.nan, "value": v, "overlap": np.nan, "seed": 0, "reported": np.nan, "unit": ""}
             for m, v in (("ours", 0.5), ("base", 0.5), ("other", 0.1)) for k in (1, 2)
         ]
     )  # fmt: skip
