@@ -28,6 +28,9 @@ def project_base() -> Path:
 
 def project_config(configfile: str | None, overrides: dict | None = None, targets: Collection[str] = ("all",)) -> dict:
     """The effective configuration here. A wrong entry that no target needs is left out, with a warning."""
+    from agglearn.optional import require
+
+    require("pydantic", "workflow")
     from agglearn_workflow.config.loading import load, read_mapping, stack
 
     laid_over = read_mapping(Path(configfile)) if configfile else {}

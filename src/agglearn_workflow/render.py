@@ -58,14 +58,11 @@ def _agreement(experiment: dict, table: pd.DataFrame) -> list[str]:
         return [f"They are not compared: {reason}."] if not margins else []
     listed = ", ".join(f"{n} {outcome}" for outcome, n in counts.items() if n)
     sizes = ", ".join(f"{m:g} ({measure_name(name)})" for name, m in margins.items())
-    chance = summary.missed_by_chance(table, experiment)
     sentences = [f"Of {sum(counts.values())} printed numbers {listed}. Margins: {sizes}; {reason}."]
-    if not table.loc[table["outcome"].notna(), "low"].notna().any():
-        return sentences
-    return [
-        *sentences,
-        f"If every true mean were the printed number, {chance:.1f} cells with an interval would not agree by chance.",
-    ]
+    if table.loc[table["outcome"].notna(), "low"].notna().any():
+        number = f"{summary.missed_by_chance(table, experiment):.1f} cells with an interval would not agree by chance"
+        sentences.append(f"If every true mean were the printed number, {number}.")
+    return sentences
 
 
 def caption_of(experiment: dict, table: pd.DataFrame) -> str:

@@ -6,7 +6,6 @@ from agglearn_workflow.jobs import job_log
 
 with job_log(snakemake) as terminal:
     from agglearn_workflow.plan import Plan
-    from agglearn_workflow.tables.summary import load_rows
     from agglearn_workflow.tracking.entry import Contents, read_contents
     from agglearn_workflow.tracking.push import track
 
@@ -14,9 +13,8 @@ with job_log(snakemake) as terminal:
     results, plan = Path(config["results"]), Plan(config)
 
     def read(name: str) -> Contents:
-        paths = [f"{folder}/measurements/{name}/{batch}.parquet" for batch in plan.batches(name)]
-        keys, rows = [run.key for run in plan.runs(name)], load_rows(paths, plan, name)
-        return read_contents(name, plan.experiments[name], results, keys, rows, folder)
+        keys = [run.key for run in plan.runs(name)]
+        return read_contents(name, plan.experiments[name], results, keys, Path(folder))
 
     names = plan.named(snakemake.wildcards.group)
     track(snakemake.params.uri, names, read, snakemake.output[0], snakemake.params.attempt, terminal)

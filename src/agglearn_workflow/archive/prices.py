@@ -1,10 +1,12 @@
-"""Prices of planned runs: medians of what runs in the archive took."""
+"""What the archive has of a plan, and prices of planned runs: medians of what runs in the archive took."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from agglearn.text import bytes_text
 from agglearn_workflow.archive import store
 from agglearn_workflow.plan import IDENTITY, Plan
 
@@ -18,12 +20,42 @@ GROUPS = (
 )
 
 
+def runs_of(plan: Plan, folder: Path | str) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The runs of a plan, and the runs that the archive in a folder has of its experiments."""
+    kept = [(key, run) for name in plan.experiments for key, run in store.read(folder, name).items()]
+    columns = ["run", *IDENTITY, "recipe", *COSTS, "commit", "machine", "day"]
+    archived = pd.DataFrame([run.facts | {"run": key, "day": run.day} for key, run in kept], columns=columns)
+    planned = [run.identity | {"run": run.key, "recipe": run.recipe} for n in plan.experiments for run in plan.runs(n)]
+    return pd.DataFrame(planned), archived.astype(dict.fromkeys(COSTS, float))
+
+
+def summarise(plan: Plan, folder: Path | str) -> dict[str, dict]:
+    """Facts on the archived runs of each experiment, and under `all` of all together."""
+    planned, archived = runs_of(plan, folder)
+    runs = planned.merge(archived.drop(columns=[*IDENTITY]), "left", "run", suffixes=("", "_archived"))
+    runs["archived"] = runs["recipe_archived"].notna()
+    runs["outdated"] = runs["archived"] & (runs["recipe"] != runs["recipe_archived"])
+    return {name: _facts_on(group) for name, group in runs.groupby("experiment", sort=False)} | {"all": _facts_on(runs)}
+
+
+def _facts_on(runs: pd.DataFrame) -> dict[str, Any]:
+    """Numbers of runs, sorted commits and machines, first and last day, CPU seconds, number of complete experiments."""
+    texts = {name: sorted(set(runs[name].dropna()) - {""}) for name in ("commit", "machine", "day")}
+    return {
+        "planned": len(runs),
+        "archived": int(runs["archived"].sum()),
+        "outdated": int(runs["outdated"].sum()),
+        "commits": texts["commit"],
+        "machines": texts["machine"],
+        "days": texts["day"][:1] + texts["day"][1:][-1:],
+        "cpu_seconds": runs["cpu_seconds"].sum(),
+        "complete": int(runs.groupby("experiment")["archived"].all().sum()),
+    }
+
+
 def price_runs(plan: Plan, folder: Path | str) -> pd.DataFrame:
     """The runs of a plan with their costs (NaN: no price), and whether the archive in a folder lacks them."""
-    facts = [run.facts for name in plan.experiments for run in store.read(folder, name).values()]
-    archived = pd.DataFrame(facts, columns=[*IDENTITY, "recipe", *COSTS]).astype(dict.fromkeys(COSTS, float))
-    runs = [run for name in plan.experiments for run in plan.runs(name)]
-    planned = pd.DataFrame([run.identity | {"recipe": run.recipe} for run in runs])
+    planned, archived = runs_of(plan, folder)
     prices = pd.DataFrame(np.nan, planned.index, COSTS)
     for fields in GROUPS:
         medians = archived.groupby(fields)[COSTS].median()
@@ -47,3 +79,21 @@ def affordable(table: pd.DataFrame, hours: float) -> pd.DataFrame:
     """The cheapest experiments that fit into some CPU hours together, of those that lack runs and have all prices."""
     table = table[(table["lacking"] > 0) & (table["unpriced"] == 0)]
     return table[table["lacking_seconds"].cumsum() <= 3600 * hours]
+
+
+def listing(table: pd.DataFrame) -> str:
+    """The table as text, with a line for all experiments."""
+    total = table.agg({name: "max" if name == "peak_memory" else "sum" for name in table})
+    rows = pd.concat([table, total.to_frame("all").T])
+    head = ["runs", "CPU min", "to run", "CPU min", "memory", "claims"]
+    return pd.DataFrame([_texts(row) for _, row in rows.iterrows()], rows.index, head).to_string()
+
+
+def _texts(row: pd.Series) -> list[str]:
+    def minutes(seconds: float) -> str:
+        bound = "≥ " if row["unpriced"] else ""
+        return f"{bound}{seconds / 60:,.1f}" if row["unpriced"] < row["runs"] or not row["runs"] else "no price"
+
+    memory = bytes_text(round(row["peak_memory"])) if row["peak_memory"] > 0 else "?"
+    counts = [f"{row[name]:.0f}" for name in ("runs", "lacking", "claims")]
+    return [counts[0], minutes(row["cpu_seconds"]), counts[1], minutes(row["lacking_seconds"]), memory, counts[2]]

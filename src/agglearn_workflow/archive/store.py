@@ -19,7 +19,7 @@ from agglearn import storage
 from agglearn.errors import DataError
 from agglearn_workflow import measurements
 from agglearn_workflow.measurements import SCHEMA, table_of
-from agglearn_workflow.plan import IDENTITY, Plan, Run, canonical
+from agglearn_workflow.plan import IDENTITY, Run, canonical
 
 FACTS = pa.schema(
     [
@@ -111,22 +111,23 @@ def _pieces(table: pa.Table) -> list[bytes]:
 
 
 @contextlib.contextmanager
-def lock(folder: Path | str) -> Iterator[None]:
-    Path(folder).mkdir(parents=True, exist_ok=True)
-    with open(Path(folder) / ".lock", "w") as handle:
+def lock(path: Path) -> Iterator[None]:
+    """Wait for the lock of a file, which is made, and hold it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with open(path, "w") as handle:
         fcntl.flock(handle, fcntl.LOCK_EX)
         yield
 
 
 def of_results(results: Path | str, runs: Collection[Run]) -> Archived:
     """The finished runs that a results folder holds of some runs, if today's code and settings computed them."""
-    computed = {run.key: read_finished(Path(results) / "runs" / run.key) for run in runs}
-    recipes = {run.key: run.recipe for run in runs}
-    return {
-        key: ArchivedRun({name: run.facts.get(name) for name in (*IDENTITY, *FACTS.names)}, run.rows)
-        for key, run in computed.items()
-        if run and run.facts["recipe"] == recipes[key]
-    }
+    kept = {}
+    for run in runs:
+        finished = read_finished(Path(results) / "runs" / run.key)
+        if finished and finished.facts["recipe"] == run.recipe:
+            facts = {name: finished.facts.get(name) for name in (*IDENTITY, *FACTS.names)}
+            kept[run.key] = ArchivedRun(facts, finished.rows)
+    return kept
 
 
 def read_finished(folder: Path) -> ArchivedRun | None:
@@ -151,13 +152,13 @@ def merge(ours: Archived, theirs: Archived, recipes: Mapping[str, str]) -> Archi
 
 def add(folder: Path | str, experiment: str, runs: Archived, recipes: Mapping[str, str]) -> int:
     """Add runs to the archive of an experiment, as `merge` does, and return how many of them are new there."""
-    with lock(folder):
+    with lock(Path(folder) / ".lock"):
         before = read(folder, experiment)
         after = merge(before, runs, recipes)
-        new = [key for key, run in after.items() if key not in before or before[key] is not run]
-        if new:
+        n_new = sum(run is not before.get(key) for key, run in after.items())
+        if n_new:
             write(folder, experiment, after)
-    return len(new)
+    return n_new
 
 
 def outdated(run: Run, archived: ArchivedRun) -> str | None:
@@ -180,22 +181,3 @@ def write_batch(runs: Iterable[Run], archived: Archived, out: str | Path) -> Non
             reason = f"make archive ARGS={run.experiment} computes it"
             tables[run] = table_of([{"run": run.key, **run.identity, "status": NOT_ARCHIVED, "reason": reason}])
     measurements.write_batch(tables, out, marks=json.dumps(marks))
-
-
-def summarise(plan: Plan, folder: Path | str, names: Collection[str]) -> dict[str, dict]:
-    """Experiment → numbers of runs, sorted commits and machines, first and last day, CPU seconds of archived runs."""
-    facts = {}
-    for name in names:
-        archived, runs = read(folder, name), plan.runs(name)
-        pairs = [(run, archived[run.key]) for run in runs if run.key in archived]
-        days = sorted({finished.day for _, finished in pairs})
-        facts[name] = {
-            "planned": len(runs),
-            "archived": len(pairs),
-            "outdated": sum(outdated(*pair) is not None for pair in pairs),
-            "commits": sorted({finished.facts["commit"] or "" for _, finished in pairs} - {""}),
-            "machines": sorted({finished.facts["machine"] or "" for _, finished in pairs} - {""}),
-            "days": days[:1] + days[1:][-1:],
-            "cpu_seconds": sum(finished.facts["cpu_seconds"] or 0.0 for _, finished in pairs),
-        }
-    return facts

@@ -1,15 +1,16 @@
 """The verdicts of a run. Each claim is judged once, from measurements, and its verdict is then read from a file."""
 
 import contextlib
-import tempfile
 import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 
 from agglearn.errors import describe
 from agglearn.evaluation.intervals import Estimate
@@ -18,7 +19,7 @@ from agglearn_workflow.archive import store
 from agglearn_workflow.claims import samples
 from agglearn_workflow.claims.samples import Rows, RowsMissing, Sample, without_measure
 from agglearn_workflow.plan import Plan
-from agglearn_workflow.tables.numbers import count, parameter_name, setting
+from agglearn_workflow.tables.numbers import count, direction, parameter_name, setting
 from agglearn_workflow.tables.summary import load_rows
 
 NOT_JUDGED, FAILED = "not judged", "failed"
@@ -26,7 +27,7 @@ TOO_FEW = "undecided at this scale"
 VERDICTS = (HOLDS, FAILS, UNDECIDED, TOO_FEW, NOT_JUDGED, FAILED)
 MIN_PAIRS = 3
 BASE_RATE = {"nllh": 0.0, "nllh_best_on_test": 0.0, "nllh_best_on_validation": 0.0, "auc": 0.5, "nmse": 1.0}  # no skill
-LOWER_IS_BETTER = {"nmse"}
+CLAIMED = {"greater": "higher", "ratio_at_least": "higher", "less": "lower"}  # what `value` is said to be
 SHOWN = 4  # cases in a line
 
 
@@ -82,23 +83,21 @@ def _judge_every_value(claim: dict, sample: Sample) -> dict:
 
 def _judge_by_interval(claim: dict, sample: Sample, units: Sample | None) -> dict:
     predicate, (estimate, beside) = PREDICATES[claim["predicate"]], _wider(sample.estimate(), units)
-    low, high = map(float, estimate.interval())
-    comparison = Comparison.by_interval(float(estimate.value), low, high, predicate.region(claim))
-    verdict, region = comparison.outcome, comparison.region
-    p = tuple(map(float, region.p_values(estimate)))
+    value, low, high = map(float, (estimate.value, *estimate.interval()))
+    comparison = Comparison.by_interval(value, low, high, predicate.region(claim))
+    verdict, p = comparison.outcome, tuple(map(float, comparison.region.p_values(estimate)))
     interval = f" [{predicate.text(low)}, {predicate.text(high)}]" if np.isfinite(low) else ""
-    detail = f"{predicate.name} {predicate.text(estimate.value)}{interval}{_bound(claim)}"
-    detail += f", {count(estimate.n, 'pair' if 'reference' in claim and sample.against is None else 'replicate')}"
-    detail += beside
+    noun = "pair" if "reference" in claim and sample.against is None else "replicate"
+    detail = f"{predicate.name} {predicate.text(value)}{interval}{_bound(claim)}, {count(estimate.n, noun)}{beside}"
     least = claim.get("min_pairs", MIN_PAIRS)
     if estimate.n < least:
         verdict, p, detail = TOO_FEW, (1.0, 1.0), f"{detail}; a verdict needs {least}"
     elif not np.isfinite(estimate.error):
-        same = "all the same" if np.isfinite(estimate.value) else "not all finite"
+        same = "all the same" if np.isfinite(value) else "not all finite"
         verdict, p, detail = TOO_FEW, (1.0, 1.0), f"{detail}, {same}, so that they have no interval"
     case = _case(predicate, comparison, verdict, p, [detail, *sample.notes])
     if verdict == UNDECIDED and not beside:
-        distance = min(abs(comparison.value - region.low), abs(comparison.value - region.high))
+        distance = min(abs(value - comparison.region.low), abs(value - comparison.region.high))
         case |= {"replicates": estimate.n, "deciding": sample.deciding(distance)}
     return case
 
@@ -213,32 +212,28 @@ def _over_all(claim: dict, cases: list[dict], drawn: list[Sample]) -> tuple[str,
 def _rival_below_base(claim: dict, rows: Rows) -> bool:
     """Whether the side that a claim calls worse is below the base rate, so that a win shows little."""
     measure = claim["value"]["measure"].removesuffix("_of_part")
-    greater = claim["predicate"] in ("greater", "ratio_at_least")
-    if "reference" not in claim or measure not in BASE_RATE or not (greater or claim["predicate"] == "less"):
-        return False
-    if measure not in LOWER_IS_BETTER and not greater:
+    has_rival = "reference" in claim and measure in BASE_RATE and claim["predicate"] in CLAIMED
+    better, claimed = direction(measure), CLAIMED.get(claim["predicate"])
+    if not has_rival or (better, claimed) == ("higher", "lower"):
         return False  # a claim that something is worse is about its failure
-    rival = claim["value" if greater == (measure in LOWER_IS_BETTER) else "reference"]
+    rival = claim["reference" if better == claimed else "value"]
     base = BASE_RATE.get(rival["measure"].removesuffix("_of_part"), np.nan)
     mean = rows.frame.loc[rows.selected(rival) & rows.ok & rows.frame["step"].isna(), "value"].mean()
-    return bool(mean > base if measure in LOWER_IS_BETTER else mean < base)
+    return bool(mean > base if better == "lower" else mean < base)
 
 
 # Keys of a claim that are copied to its verdict.
 COPIED = ("source", "claim", "place", "experiment", "predicate", "note", "why", "tested_by", "deterministic", "weak")
 
 
-def judge_all(claims: dict, plan: Plan, results: str | Path) -> list[dict]:
-    """One entry per claim: name, `COPIED`, verdict, detail, cases. The verdict is `failed` where judging fails."""
-    rows: dict[str, Rows] = {}
+def judge_all(claims: dict, read: Callable[[str], Rows]) -> list[dict]:
+    """One entry per claim: name, `COPIED`, verdict, detail, cases. The verdict is `failed` where judging fails. `read`
+    returns the rows of an experiment."""
     verdicts = []
     for name, claim in claims.items():
-        experiment = claim["experiment"]
         try:
-            if experiment not in rows:
-                paths = [f"{results}/measurements/{experiment}/{b}.parquet" for b in plan.batches(experiment)]
-                rows[experiment] = Rows(load_rows(paths, plan, experiment))
-            outcome = _with_mark(judge(claim, rows[experiment]), rows[experiment].frame)
+            rows = read(claim["experiment"])
+            outcome = _with_mark(judge(claim, rows), rows.frame)
         except Exception as error:
             traceback.print_exc()
             outcome = {"verdict": FAILED, "detail": describe(error), "cases": []}
@@ -246,20 +241,25 @@ def judge_all(claims: dict, plan: Plan, results: str | Path) -> list[dict]:
     return verdicts
 
 
+def read_rows(plan: Plan, folder: Path | str, name: str) -> Rows:
+    paths = [f"{folder}/measurements/{name}/{batch}.parquet" for batch in plan.batches(name)]
+    return Rows(load_rows(paths, plan, name))
+
+
 def judge_archive(claims: dict, plan: Plan, folder: str | Path) -> dict[str, str]:
     """Claim → its verdict at scale paper, where the archive has all runs of its experiment and the plan has others."""
     names = {claim["experiment"] for claim in claims.values()} & set(store.experiments(folder))
     paper = Plan(plan.config | {"scale": "paper", "run": sorted(names)})
-    complete = set()
-    with tempfile.TemporaryDirectory() as work:
-        for name in names:
-            archived, keys = store.read(folder, name), {run.key for run in paper.runs(name)}
-            if keys <= set(archived) and keys != {run.key for run in plan.runs(name)}:
-                complete.add(name)
-                for batch in paper.batches(name):
-                    store.write_batch(paper.runs(name, batch), archived, f"{work}/measurements/{name}/{batch}.parquet")
-        archived_claims = {name: claim for name, claim in claims.items() if claim["experiment"] in complete}
-        return {entry["name"]: entry["verdict"] for entry in judge_all(archived_claims, paper, work)}
+    verdicts: dict[str, str] = {}
+    for name in names:
+        archived, keys = store.read(folder, name), [run.key for run in paper.runs(name)]
+        if set(keys) <= set(archived) and set(keys) != {run.key for run in plan.runs(name)}:
+            rows = Rows(pa.concat_tables([archived[key].rows for key in keys]).to_pandas())
+            of_experiment = {n: claim for n, claim in claims.items() if claim["experiment"] == name}
+            verdicts |= {
+                entry["name"]: entry["verdict"] for entry in judge_all(of_experiment, {name: rows}.__getitem__)
+            }
+    return verdicts
 
 
 def judge_target(plan: Plan, names: list[str], folder: Path | str) -> list[dict]:
@@ -268,9 +268,9 @@ def judge_target(plan: Plan, names: list[str], folder: Path | str) -> list[dict]
     planned = {name: claim for name, claim in claims.items() if claim["experiment"] in names}
     computes = plan.config["scale"] != "paper" and plan.config["from"] != "archive"
     archived = judge_archive(planned, plan, plan.config["archive"]) if computes else {}
-    entries = {entry["name"]: entry for entry in judge_all(planned, plan, folder)}
-    for name in entries.keys() & archived.keys():
-        entries[name]["archived"] = archived[name]
+    entries = {entry["name"]: entry for entry in judge_all(planned, cache(partial(read_rows, plan, folder)))}
+    for name, verdict in archived.items():
+        entries[name]["archived"] = verdict
     entries |= {name: _absent(name, c) for name, c in claims.items() if c["experiment"] not in plan.experiments}
     return [entries[name] for name in claims if name in entries]
 

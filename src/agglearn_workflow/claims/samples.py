@@ -4,8 +4,7 @@ with `replicates: part` a part of the tested units. A pair is a replicate's valu
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import cached_property, reduce
-from typing import Any, NamedTuple, TypeVar
+from functools import cache, cached_property, partial, reduce
 
 import numpy as np
 import pandas as pd
@@ -14,47 +13,27 @@ from scipy.special import stdtrit
 from agglearn.evaluation.intervals import LEVEL, NOTHING, Estimate
 from agglearn_workflow.run_summary import CELL
 from agglearn_workflow.tables.numbers import count
-from agglearn_workflow.tables.summary import overlap_of, parameter
-
-T = TypeVar("T")
+from agglearn_workflow.tables.summary import column_or_param, levels, overlap_of
 
 
 class Rows:
-    """A table of n rows, for many selections."""
+    """A table of n rows, for many selections: what they have in common is computed once."""
 
     def __init__(self, frame: pd.DataFrame) -> None:
         self.frame = frame
-        self._cache: dict[tuple, Any] = {}
-
-    def _once(self, key: tuple, compute: Callable[[], T]) -> T:
-        if key not in self._cache:
-            self._cache[key] = compute()
-        return self._cache[key]
+        self.field, self.group = cache(partial(levels, frame)), cache(self._group)
+        self._mask, self.cells = cache(self._mask_of), cache(self._cells)
 
     def selected(self, selector: dict) -> np.ndarray:
         """(n,) whether a row has the values. A list allows several values. Null selects rows without the parameter."""
-        masks = [self._mask(name, expected) for name, expected in selector.items()]
+        masks = [self._mask(name, json.dumps(expected)) for name, expected in selector.items()]
         return reduce(np.logical_and, masks, np.ones(len(self.frame), dtype=bool))
 
-    def _mask(self, name: str, expected: object) -> np.ndarray:
-        allowed = expected if isinstance(expected, list) else [expected]
-
-        def compare() -> np.ndarray:
-            codes, values = self.field(name)
-            return np.array([value in allowed for value in values], dtype=bool)[codes]
-
-        return self._once(("mask", name, json.dumps(expected)), compare)
-
-    def field(self, name: str) -> tuple[np.ndarray, list]:
-        """(n,) codes of a column or of a parameter in one, and each code's value. Two codes may have the same one."""
-        return self._once(("field", name), lambda: self._read(*name.split(".")))
-
-    def _read(self, column: str, *keys: str) -> tuple[np.ndarray, list]:
-        if keys:
-            codes, texts = self.field(column)
-            return codes, [parameter(text, keys) for text in texts]
-        codes, values = pd.factorize(self.frame[column], use_na_sentinel=False)
-        return codes, [None if pd.isna(value) else value for value in values.tolist()]
+    def _mask_of(self, name: str, expected: str) -> np.ndarray:
+        allowed = json.loads(expected)
+        codes, values = self.field(name)
+        allowed = allowed if isinstance(allowed, list) else [allowed]
+        return np.array([value in allowed for value in values], dtype=bool)[codes]
 
     def number(self, name: str) -> np.ndarray:
         return self.frame[name].to_numpy(float)
@@ -71,29 +50,24 @@ class Rows:
     @property
     def ok(self) -> np.ndarray:
         """(n,) whether the run has a result."""
-        return self._mask("status", "ok")
+        return self.selected({"status": "ok"})
 
     def replicates(self, by_part: bool) -> np.ndarray:
-        return self._group("seed", *["keys"] * by_part)
+        return self.group("seed", *["keys"] * by_part)
 
     def kinds(self, by_part: bool) -> np.ndarray:
         """Cell of a table, and keys unless they are of a replicate. Every replicate must have all of them."""
-        return self._group(*CELL, *["keys"] * (not by_part))
+        return self.group(*CELL, *["keys"] * (not by_part))
 
     def curves(self) -> np.ndarray:
         """Data set, its parameters, seed. Curves of several methods are compared within a group."""
-        return self._group("dataset", "dataset_params", "seed")
+        return self.group("dataset", "dataset_params", "seed")
 
-    def cells(self, freed: frozenset[str], by_part: bool) -> tuple[np.ndarray, np.ndarray]:
-        """Data set, its parameters and keys without the fields in `freed`, and the same with the replicate."""
-
-        def group() -> tuple[np.ndarray, np.ndarray]:
-            data = [] if "dataset" in freed else [self.frame["dataset"], self._reduced("dataset_params", freed)]
-            keys = [] if by_part else [self._reduced("keys", freed)]
-            cells = _together(np.zeros(len(self.frame)), *data, *keys)
-            return cells, _together(cells, self.replicates(by_part))
-
-        return self._once(("cells", freed, by_part), group)
+    def _cells(self, freed: frozenset[str], by_part: bool) -> np.ndarray:
+        """Data set, its parameters and keys without the fields in `freed`."""
+        data = [] if "dataset" in freed else [self.frame["dataset"], self._reduced("dataset_params", freed)]
+        keys = [] if by_part else [self._reduced("keys", freed)]
+        return _together(np.zeros(len(self.frame)), *data, *keys)
 
     def _reduced(self, name: str, freed: frozenset[str]) -> np.ndarray:
         codes, texts = self.field(name)
@@ -102,7 +76,7 @@ class Rows:
         return np.array([json.dumps(params, sort_keys=True) for params in reduced], dtype=object)[codes]
 
     def _group(self, *names: str) -> np.ndarray:
-        return self._once(("group", names), lambda: _together(*(self.frame[name] for name in names)))
+        return _together(*(self.frame[name] for name in names))
 
 
 def _together(*columns: np.ndarray | pd.Series) -> np.ndarray:
@@ -117,16 +91,6 @@ class RowsMissing(Exception):
     def __init__(self, message: str, absent: bool = False) -> None:
         super().__init__(message)
         self.absent = absent
-
-
-class Cells(NamedTuple):
-    """(m,) arrays by cell and replicate, in the order of `pairs`. `tested` has sets of digests of units."""
-
-    pairs: np.ndarray
-    cells: np.ndarray
-    replicates: np.ndarray
-    values: np.ndarray
-    tested: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -148,16 +112,12 @@ class Side:
     def per_replicate(self) -> pd.Series:
         return pd.Series(self.values).groupby(self.replicates).mean()
 
-    def by_cell(self, freed: frozenset[str], reduced: str) -> Cells:
-        cells, pairs = (codes[self.index] for codes in self.rows.cells(freed, self.by_part))
-        distinct, first, groups = np.unique(pairs, return_index=True, return_inverse=True)
-        values = pd.Series(self.values).groupby(groups).agg(reduced).to_numpy()
-        codes, digests = self.rows.field("tested")
-        tested: list[set] = [set() for _ in distinct]
-        for group, code in zip(groups.tolist(), codes[self.index].tolist(), strict=True):
-            tested[group].add(digests[code])
-        units = np.fromiter((frozenset(units - {None}) for units in tested), dtype=object, count=len(tested))
-        return Cells(distinct, cells[first], self.replicates[first], values, units)
+    def by_cell(self, freed: frozenset[str], reduced: str) -> pd.DataFrame:
+        """`value` and `tested`, the set of tested units, by cell and replicate."""
+        cells, units = self.rows.cells(freed, self.by_part), self.rows.field("tested")[0]
+        columns = {"cell": cells, "replicate": self.rows.replicates(self.by_part), "tested": units}
+        table = pd.DataFrame({name: codes[self.index] for name, codes in columns.items()}).assign(value=self.values)
+        return table.groupby(["cell", "replicate"]).agg({"value": reduced, "tested": frozenset})
 
 
 def select_side(claim: dict, rows: Rows, name: str, curve: bool = False) -> Side:
@@ -185,13 +145,12 @@ def without_measure(selector: dict) -> dict:
 
 def _complete(cells: np.ndarray, replicates: np.ndarray) -> tuple[np.ndarray, list[str]]:
     """(n,) whether the row is of a replicate that has all cells, and a note on the others."""
-    n, width = len(np.unique(cells)), cells.max() + 1
-    distinct, per = np.unique(np.unique(replicates * width + cells) // width, return_counts=True)
+    n, per = len(np.unique(cells)), pd.Series(cells).groupby(replicates).nunique()
     lost = int((per < n).sum())
-    if lost == len(distinct):
+    if lost == len(per):
         raise RowsMissing(f"no replicate has all {n} cells")
-    notes = [f"{lost} of {len(distinct)} replicates left out, which lack some cells"] if lost else []
-    return np.isin(replicates, distinct[per == n]), notes
+    notes = [f"{lost} of {len(per)} replicates left out, which lack some cells"] if lost else []
+    return np.isin(replicates, per.index[per == n]), notes
 
 
 MOST = 1000  # replicates that a claim may ask for
@@ -255,8 +214,7 @@ def log_ratios(claim: dict, rows: Rows) -> Sample:
 def slopes(claim: dict, rows: Rows) -> Sample:
     """Slope of log value on log x, one per replicate."""
     side = select_side(claim, rows, "value")
-    codes, levels = rows.field(claim["x"])
-    x = pd.to_numeric(pd.Series([levels[code] for code in codes[side.index]], dtype=object)).to_numpy(float)
+    x = pd.to_numeric(column_or_param(rows.frame.iloc[side.index], claim["x"])).to_numpy(float)
     if len(np.unique(x)) < 2:
         raise RowsMissing(f"fewer than two values of {claim['x']}")
     table = pd.Series(_log(side.values)).groupby([side.replicates, _log(x)]).mean().unstack()
@@ -301,35 +259,28 @@ def _match(claim: dict, a: Side, b: Side, reduced: str) -> Sample:
     # fields that both sides set to different values: pairs need not agree in them
     freed = frozenset(name for name in value.keys() & reference.keys() if value[name] != reference[name])
     of_a, of_b = (s.by_cell(freed, reduced) for s in (a, b))
-    _, i, j = np.intersect1d(of_a.pairs, of_b.pairs, assume_unique=True, return_indices=True)
-    if not len(i):
+    pairs = of_a.join(of_b, how="inner", rsuffix="_of_b")
+    if pairs.empty:
         raise RowsMissing("value and reference have no data set and seed in common")
-    same = of_a.tested[i] == of_b.tested[j]
+    same = pairs["tested"] == pairs["tested_of_b"]
     if not same.any():
-        first, second = (pd.Series(s.values).groupby(s.replicates).mean() for s in (of_a, of_b))
+        first, second = (s["value"].groupby("replicate").mean() for s in (of_a, of_b))
         single = np.array([first.mean() - second.mean()])
         return Sample(first, second, single, overlap, [*notes, "the two sides were tested on different units"])
-    lost = len(of_a.pairs) + len(of_b.pairs) - 2 * len(i)
+    lost = len(of_a) + len(of_b) - 2 * len(pairs)
     notes += [f"{count(lost, 'value')} without a partner left out"] if lost else []
     if not same.all():
-        notes.append(f"{(~same).sum()} of {len(i)} pairs left out: their sides were tested on different units")
-    first, second = of_a.values[i][same], of_b.values[j][same]
+        notes.append(f"{(~same).sum()} of {len(pairs)} pairs left out: their sides were tested on different units")
+    first, second = pairs.loc[same, "value"], pairs.loc[same, "value_of_b"]
     # one sum in two orders is no difference
-    pair_differences = np.where(np.isclose(first, second, rtol=NOTHING, atol=0.0), 0.0, first - second)
+    apart = (first - second).mask(np.isclose(first, second, rtol=NOTHING, atol=0.0), 0.0)
     if "deterministic" in claim:
-        return Sample(pd.Series(pair_differences), None, pair_differences, overlap, notes)
-    per, missing = _per_replicate(pair_differences, of_a.cells[i][same], of_a.replicates[i][same])
-    return Sample(per, None, pair_differences, overlap, notes + missing)
-
-
-def _per_replicate(values: np.ndarray, cells: np.ndarray, replicates: np.ndarray) -> tuple[pd.Series, list[str]]:
-    """Mean of the pairs of every replicate that has all, and a note on the others."""
-    (distinct, i), (labels, j) = (np.unique(codes, return_inverse=True) for codes in (cells, replicates))
-    table = np.full((len(distinct), len(labels)), np.nan)
-    table[i, j] = values
-    complete = ~np.isnan(table).any(axis=0)
-    if not complete.any():
+        return Sample(apart, None, apart.to_numpy(), overlap, notes)
+    table = apart.unstack("replicate")
+    complete = table.dropna(axis=1)
+    if complete.empty:
         raise RowsMissing("no replicate has all pairs")
-    lost = len(labels) - complete.sum()
-    notes = [f"{lost} of {len(labels)} replicates left out, which lack some pairs"] if lost else []
-    return pd.Series(table[:, complete].mean(axis=0), labels[complete]), notes
+    lost = table.shape[1] - complete.shape[1]
+    notes += [f"{lost} of {table.shape[1]} replicates left out, which lack some pairs"] if lost else []
+    means = pd.Series(np.mean(complete.to_numpy(), axis=0), complete.columns)
+    return Sample(means, None, apart.to_numpy(), overlap, notes)

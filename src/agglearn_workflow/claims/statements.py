@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections import namedtuple
+from collections import Counter, namedtuple
 from collections.abc import Callable
 
 from markupsafe import Markup
@@ -17,9 +17,9 @@ WIDTH, LABEL, ROW, MAX_CASES = 560, 240, 18, 12  # pixels, and cases in a drawin
 LONGEST = 40  # letters of a case's label
 
 
-def count_verdicts(claims: list[dict]) -> list[tuple[str, int]]:
-    counts = [(verdict, sum(c["verdict"] == verdict for c in claims)) for verdict in VERDICTS]
-    return [(verdict, n) for verdict, n in counts if n]
+def count_verdicts(claims: list[dict], key: str = "verdict") -> list[tuple[str, int]]:
+    counts = Counter(claim.get(key) for claim in claims)
+    return [(verdict, counts[verdict]) for verdict in VERDICTS if counts[verdict]]
 
 
 def describe_claim(

@@ -1,18 +1,4 @@
-"""`agglearn archive`: what the archive holds, and what is added to it."""
-
-import argparse
-import sys
-from pathlib import Path
-from typing import TYPE_CHECKING
-
-from agglearn.errors import ConfigError, DataError
-from agglearn_workflow.project import add_project_options, project_config
-
-if TYPE_CHECKING:
-    from agglearn_workflow.plan import Plan
-
-HELP = "results of finished runs that the repository keeps: list, add, merge, check"
-ABOUT = """The archive: results of finished runs, kept in the repository, from which tables and pages can be shown without computing.
+"""The archive: results of finished runs, kept in the repository, from which tables and pages can be shown without computing.
 
 examples:
   agglearn archive                            what the archive has of each experiment
@@ -24,7 +10,17 @@ reads   the configuration at scale paper, the folder `archive:`, and results/.
 writes  `add` and `merge` write into the archive. Of a run that is there already, the one of today's code counts, then the newer one.
 
 `check` draws among runs whose data are here (simulated, in a package, or in results/records/) and whose code is today's. The exit status
-is 1 when a run differs by more than the tolerance. Times and sizes in memory are not compared."""
+is 1 when a run differs by more than the tolerance. Times and sizes in memory are not compared.
+"""
+
+import argparse
+from pathlib import Path
+
+from agglearn.errors import ConfigError
+from agglearn_workflow.project import add_project_options, project_config
+
+HELP = "results of finished runs that the repository keeps: list, add, merge, check"
+ABOUT = __doc__
 STOPPED = "the archive is as it was, or has all of an experiment"
 
 
@@ -46,69 +42,40 @@ def add_options(command: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    from agglearn.optional import require
-
-    require("pydantic", "workflow")
-    from agglearn_workflow.archive import store
+    config = project_config(args.configfile, {"scale": args.scale})
+    from agglearn_workflow.archive import prices, store
+    from agglearn_workflow.commands.recomputing import check
     from agglearn_workflow.plan import Plan
 
-    config = project_config(args.configfile, {"scale": args.scale})
     plan, folder = Plan(config), Path(config["archive"])
     if args.action == "check":
-        return check(plan, folder, args)
-    if args.action is None or args.action == "list":
-        return print("\n".join(listing(plan, folder)))
-    if args.action == "merge":
-        names = store.experiments(args.folder)
-        if not names:
-            raise ConfigError(f"archive merge: {args.folder!r} holds no archive")
-    else:
-        names = list(plan.experiments)
+        return check(plan, folder, args.sample, args.seconds, args.seed)
+    if args.action in ("list", None):
+        return print("\n".join(listing(prices.summarise(plan, folder), folder)))
+    names = store.experiments(args.folder) if args.action == "merge" else list(plan.experiments)
+    if args.action == "merge" and not names:
+        raise ConfigError(f"archive merge: {args.folder!r} holds no archive")
     for name in names:
         runs = plan.runs(name) if name in plan.experiments else []
-        recipes = {run.key: run.recipe for run in runs}
         results = store.read(args.folder, name) if args.action == "merge" else store.of_results(config["results"], runs)
-        if added := store.add(folder, name, results, recipes):
+        if added := store.add(folder, name, results, {run.key: run.recipe for run in runs}):
             print(f"{name}: {added} runs added")
 
 
-def listing(plan: "Plan", folder: Path) -> list[str]:
+def listing(facts: dict[str, dict], folder: Path) -> list[str]:
+    """A line for each experiment, and one for the archive."""
     from agglearn.text import bytes_text
-    from agglearn_workflow.archive import store
 
-    facts = store.summarise(plan, folder, list(plan.experiments))
-    width = max(len(name) for name in facts)
+    *of_experiments, (_, total) = facts.items()
+    width = max(len(name) for name, _ in of_experiments)
     lines = []
-    for name, f in facts.items():
+    for name, f in of_experiments:
         text = f"{f['archived']} of {f['planned']} runs"
         if f["archived"]:
             text += f", {' to '.join(f['days'])}, {f['cpu_seconds'] / 60:.1f} CPU minutes"
         if f["outdated"]:
             text += f", {f['outdated']} with other code or settings than today's"
         lines.append(f"{name:{width}}  {text}")
-    files = list(folder.glob("*/*.parquet"))
-    n_complete = sum(f["archived"] == f["planned"] for f in facts.values())
-    size = bytes_text(sum(path.stat().st_size for path in files))
-    return [*lines, f"{n_complete} of {len(facts)} experiments are whole; {len(files)} files, {size}"]
-
-
-def check(plan: "Plan", folder: Path, args: argparse.Namespace) -> None:
-    """Compute a sample of runs again, with a line for each, and raise DataError where some differ."""
-    from agglearn_workflow.commands.recomputing import compare, draw_sample, recompute
-
-    sample = draw_sample(plan, folder, args.sample, args.seconds, args.seed)
-    if not sample:
-        raise DataError(f"{folder}: no run of today's code whose data are here takes at most {args.seconds:g} s")
-    sys.path[:0] = [str(Path(code).resolve()) for code in plan.config["code"]]
-    wrong = 0
-    for run, archived in sample:
-        differences = compare(archived, *recompute(run, plan))
-        wrong += bool(differences)
-        print(
-            f"{run.experiment}: {run.dataset}, {run.method} {run.params}, seed {run.seed}: {'differs' if differences else 'same'}"
-        )
-        for line in differences:
-            print(f"  {line}")
-    if wrong:
-        raise DataError(f"{wrong} of {len(sample)} runs differ from the archive")
-    print(f"{len(sample)} runs are as archived")
+    sizes = [path.stat().st_size for path in folder.glob("*/*.parquet")]
+    files = f"{len(sizes)} files, {bytes_text(sum(sizes))}"
+    return [*lines, f"{total['complete']} of {len(of_experiments)} experiments are whole; {files}"]

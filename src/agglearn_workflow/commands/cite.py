@@ -1,4 +1,12 @@
-"""`agglearn cite`: references of what a results folder used."""
+"""References of the papers, data sets and software behind the results of the workflow.
+
+example:
+  agglearn cite results/
+
+reads   the measurements and runs in the folder RESULTS (default: `results:` of the configuration), and the references in
+        config/references.yaml and config/datasets/. Runs without a result do not count.
+writes  one line per reference to standard output. Versions are those that the runs recorded.
+"""
 
 import argparse
 from pathlib import Path
@@ -6,14 +14,7 @@ from pathlib import Path
 from agglearn_workflow.project import add_project_options, project_config
 
 HELP = "references of what a results folder used"
-ABOUT = """References of the papers, data sets and software behind the results of the workflow.
-
-example:
-  agglearn cite results/
-
-reads   the measurements and runs in the folder RESULTS (default: `results:` of the configuration), and the references in
-        config/references.yaml and config/datasets/. Runs without a result do not count.
-writes  one line per reference to standard output. Versions are those that the runs recorded."""
+ABOUT = __doc__
 
 
 def add_options(command: argparse.ArgumentParser) -> None:
@@ -22,10 +23,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    from agglearn.optional import require
-
-    require("pydantic", "workflow")
+    config = project_config(args.configfile)
     from agglearn_workflow.site.inventory import references
 
-    config = project_config(args.configfile)
     print("\n".join(references(config, Path(args.results or config["results"]))))

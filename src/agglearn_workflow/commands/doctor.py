@@ -1,6 +1,16 @@
-"""`agglearn doctor`: what is installed, what the machine has, which sources of data answer."""
+"""Show what a report of a problem should contain: versions of Python and of the packages, extras that are installed or
+missing, threads, memory, and which sources of data answer.
+
+example:
+  agglearn doctor
+
+reads   the installed packages; in a folder with the workflow, the addresses under config/datasets and the folders under
+        `mirrors`. It asks each host once for a few seconds and sends nothing about you or your data.
+writes  nothing. A host that does not answer is no error: data can come from elsewhere, see `agglearn data`.
+"""
 
 import argparse
+import contextlib
 import os
 import platform
 import re
@@ -11,15 +21,7 @@ from importlib import metadata
 from pathlib import Path
 
 HELP = "show versions, extras, machine and sources of data"
-ABOUT = """Show what a report of a problem should contain: versions of Python and of the packages, extras that are installed or
-missing, threads, memory, and which sources of data answer.
-
-example:
-  agglearn doctor
-
-reads   the installed packages; in a folder with the workflow, the addresses under config/datasets and the folders under
-        `mirrors`. It asks each host once for a few seconds and sends nothing about you or your data.
-writes  nothing. A host that does not answer is no error: data can come from elsewhere, see `agglearn data`."""
+ABOUT = __doc__
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 HOST = re.compile(r"\burl: *['\"]?(https?://[^/\s'\"]+)")
 
@@ -50,11 +52,10 @@ def _print(title: str, lines: list[str]) -> None:
 
 def requirements() -> dict[str, list[str]]:
     """Extra → its packages with their versions and the bounds that were tested. "" stands for what is always needed."""
-    packages: dict[str, list[str]] = {}
-    try:
+    lines: list[str] = []
+    with contextlib.suppress(metadata.PackageNotFoundError):  # imported from a folder of sources that is not installed
         lines = metadata.requires("agglearn") or []
-    except metadata.PackageNotFoundError:  # imported from a folder of sources that is not installed
-        lines = []
+    packages: dict[str, list[str]] = {}
     for line in lines:
         [(package, bounds)] = re.findall(r"^([\w.-]+)(?:\[[^]]*\])?\s*([^;]*)", line)
         extra = re.search(r"extra == ['\"]([\w-]+)['\"]", line)
@@ -96,15 +97,12 @@ def sources(base: Path, timeout: float) -> list[str]:
     config = base / "config/config.yaml"
     mirrors = (yaml.safe_load(config.read_text()) or {}).get("mirrors", []) if config.is_file() else []
     datasets = [path.read_text() for path in (base / "config").glob("datasets/**/*.yaml")]
-    hosts = sorted({*HOST.findall("\n".join([*datasets, *(f"url: {mirror}" for mirror in mirrors)]))})
-    with ThreadPoolExecutor(max(len(hosts), 1)) as pool:
-        answers = list(pool.map(lambda host: ask(host, timeout), hosts))
+    hosts = sorted(set(HOST.findall("\n".join([*datasets, *(f"url: {mirror}" for mirror in mirrors)]))))
     lines = [f"package index of pip: {ask_index(timeout)}"]
     lines += [f"mirror {m}: {'present' if (base / m).is_dir() else 'absent'}" for m in mirrors if "://" not in m]
-    lines += [f"{host}: {answer}" for host, answer in zip(hosts, answers, strict=True)]
-    return (
-        lines if datasets else [*lines, "no config/datasets here: start in the project's folder to check its sources"]
-    )
+    with ThreadPoolExecutor(32) as pool:
+        lines += pool.map(lambda host: f"{host}: {ask(host, timeout)}", hosts)
+    return lines + ["no config/datasets here: start in the project's folder to check its sources"] * (not datasets)
 
 
 def ask(host: str, timeout: float) -> str:

@@ -1,16 +1,4 @@
-"""`agglearn plan`: what the experiments cost, by the runs of the archive."""
-
-import argparse
-from typing import TYPE_CHECKING
-
-from agglearn.cli.common import positive
-from agglearn_workflow.project import add_project_options, project_config
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-HELP = "prices of the experiments: runs, CPU minutes, memory"
-ABOUT = """Print the runs of each experiment at a scale, those of them that the archive lacks, and their price. The cheapest stand first.
+"""Print the runs of each experiment at a scale, those of them that the archive lacks, and their price. The cheapest stand first.
 
 examples:
   agglearn plan                               every experiment at scale paper
@@ -22,7 +10,16 @@ writes  a table to standard output. CPU minutes are those of fitting and measuri
 
 The price of a run is the median of archived runs of its experiment: of those that differ in the seed alone, else of those with its
 method and data set, else of those with its method. It is not scaled: at another scale than paper, which is the archive's, it is rough.
-A run of which the archive has none of these has no price. `≥` stands before a sum that leaves out such runs."""
+A run of which the archive has none of these has no price. `≥` stands before a sum that leaves out such runs.
+"""
+
+import argparse
+
+from agglearn.cli.common import positive
+from agglearn_workflow.project import add_project_options, project_config
+
+HELP = "prices of the experiments: runs, CPU minutes, memory"
+ABOUT = __doc__
 
 
 def add_options(command: argparse.ArgumentParser) -> None:
@@ -35,43 +32,18 @@ def add_options(command: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    from agglearn.optional import require
-
-    require("pydantic", "workflow")
+    config = project_config(args.configfile, {"scale": args.scale})
     from agglearn_workflow.archive import prices
     from agglearn_workflow.config.loading import check_name
     from agglearn_workflow.plan import Plan
 
-    config = project_config(args.configfile, {"scale": args.scale})
     plan = Plan(config)
     for name in args.experiments:
         check_name(name, [*plan.experiments, *plan.sources()], "plan", "EXPERIMENT")
-    chosen = [n for target in args.experiments for n in plan.named(target)]
-    plan = Plan(config | {"run": list(dict.fromkeys(chosen))}) if chosen else plan
+    chosen = {name for target in args.experiments for name in plan.named(target)}
+    plan = Plan(config | {"run": [*chosen]}) if chosen else plan
     table = prices.price_plan(plan, config["archive"])
     if args.hours is not None:
         table = prices.affordable(table, args.hours)
     claims = [sum(c["experiment"] == name for c in config["claims"].values()) for name in table.index]
-    print(listing(table.assign(claims=claims)))
-
-
-def listing(table: "pd.DataFrame") -> str:
-    import pandas as pd
-
-    total = table.sum()
-    total["peak_memory"] = table["peak_memory"].max()
-    rows = pd.concat([table, total.to_frame("all").T])
-    head = ["runs", "CPU min", "to run", "CPU min", "memory", "claims"]
-    return pd.DataFrame([_texts(row) for _, row in rows.iterrows()], rows.index, head).to_string()
-
-
-def _texts(row: "pd.Series") -> list[str]:
-    from agglearn.text import bytes_text
-
-    def minutes(seconds: float) -> str:
-        bound = "≥ " if row["unpriced"] else ""
-        return f"{bound}{seconds / 60:,.1f}" if row["unpriced"] < row["runs"] or not row["runs"] else "no price"
-
-    memory = bytes_text(round(row["peak_memory"])) if row["peak_memory"] > 0 else "?"
-    counts = [f"{row[name]:.0f}" for name in ("runs", "lacking", "claims")]
-    return [counts[0], minutes(row["cpu_seconds"]), counts[1], minutes(row["lacking_seconds"]), memory, counts[2]]
+    print(prices.listing(table.assign(claims=claims)))

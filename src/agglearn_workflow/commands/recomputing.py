@@ -1,17 +1,18 @@
 """Archived runs, computed again and compared with the archive."""
 
 import random
+import sys
 import tempfile
 from pathlib import Path
 
 import pandas as pd
-import pyarrow as pa
 
 from agglearn import storage
+from agglearn.errors import DataError
 from agglearn_workflow.archive import store
 from agglearn_workflow.archive.store import ArchivedRun
-from agglearn_workflow.measurements import SCHEMA, table_of
-from agglearn_workflow.plan import IDENTITY, Plan, Run
+from agglearn_workflow.measurements import table_of
+from agglearn_workflow.plan import Plan, Run
 from agglearn_workflow.runs import products
 from agglearn_workflow.runs.execution import Outcome, execute_run
 from agglearn_workflow.runs.observing import observe_slot, records_of
@@ -19,6 +20,8 @@ from agglearn_workflow.runs.observing import observe_slot, records_of
 ABSOLUTE, RELATIVE = 1e-6, 1e-4  # |difference| ≤ ABSOLUTE + RELATIVE · |archived value|
 # Measure → its own tolerances. Chains are chaotic: what rests on few of them differs more between processors.
 TOLERANCES = {"relative_gap": (1e-6, 0.5), "converged": (0.0, 0.0)}
+KEYS = ["measure", "keys", "step", "tested", "overlap"]  # of a value
+SIDES = {"left_only": "only in", "right_only": "not in"}
 NOT_COMPARED = ("s", "B")  # units of times and of memory
 
 
@@ -26,15 +29,14 @@ def draw_sample(
     plan: Plan, folder: Path, n: int, seconds: float, seed: int | None = None
 ) -> list[tuple[Run, ArchivedRun]]:
     """At most `n` archived runs of today's recipes, of at most `seconds` of CPU, whose data are simulated or here."""
+    available = {dataset for dataset in plan.config["datasets"] if _is_here(records_of(plan.config, dataset))}
     candidates = []
     for name in plan.experiments:
         archived = store.read(folder, name)
         for run in plan.runs(name):
-            finished = archived.get(run.key)
+            finished = archived.get(run.key) if run.dataset in available else None
             if finished and not store.outdated(run, finished) and (finished.facts["cpu_seconds"] or 0.0) <= seconds:
                 candidates.append((run, finished))
-    datasets = {dataset for dataset in plan.config["datasets"] if _is_here(records_of(plan.config, dataset))}
-    candidates = [(run, finished) for run, finished in candidates if run.dataset in datasets]
     return random.Random(seed).sample(candidates, min(n, len(candidates)))
 
 
@@ -54,6 +56,23 @@ def recompute(run: Run, plan: Plan) -> tuple[Outcome, str]:
         return execute_run(run, out, out / "run"), observed
 
 
+def check(plan: Plan, folder: Path, n: int, seconds: float, seed: int | None) -> None:
+    """Compute a sample of runs again, with a line for each, and raise DataError where some differ."""
+    sample = draw_sample(plan, folder, n, seconds, seed)
+    if not sample:
+        raise DataError(f"{folder}: no run of today's code whose data are here takes at most {seconds:g} s")
+    sys.path[:0] = [str(Path(code).resolve()) for code in plan.config["code"]]
+    wrong = 0
+    for run, archived in sample:
+        differences = compare(archived, *recompute(run, plan))
+        wrong += bool(differences)
+        words = f"{run.experiment}: {run.dataset}, {run.method} {run.params}, seed {run.seed}"
+        print(f"{words}: {'differs' if differences else 'same'}", *differences, sep="\n  ")
+    if wrong:
+        raise DataError(f"{wrong} of {len(sample)} runs differ from the archive")
+    print(f"{len(sample)} runs are as archived")
+
+
 def compare(archived: ArchivedRun, outcome: Outcome, observed: str) -> list[str]:
     lines = []
     if archived.facts["observed"] != observed:
@@ -61,31 +80,25 @@ def compare(archived: ArchivedRun, outcome: Outcome, observed: str) -> list[str]
     before = archived.rows.to_pandas()
     if before["status"].iloc[0] != outcome.status:
         return [*lines, f"status {outcome.status}, and {before['status'].iloc[0]} in the archive ({outcome.reason})"]
-    return lines + _differing_values(before, table_of(list(outcome.rows)))
+    return lines + _differing_values(before, table_of(list(outcome.rows)).to_pandas())
 
 
-def _differing_values(before: pd.DataFrame, now: pa.Table) -> list[str]:
-    keys = [name for name in SCHEMA.names if name not in ("run", *IDENTITY, "status", "reason", "value", "unit")]
+def _differing_values(before: pd.DataFrame, now: pd.DataFrame) -> list[str]:
     sides = []
-    for frame in (before, now.to_pandas()):
+    for frame in (before, now):
         frame = frame[frame["measure"].notna() & ~frame["unit"].isin(NOT_COMPARED)]
-        names = frame[keys].astype(str).where(frame[keys].notna(), "")
-        again = names.groupby(keys).cumcount()  # rows that nothing distinguishes, in their order
-        index = [tuple(row) for row in names.assign(again=again).itertuples(index=False)]
-        sides.append(pd.Series(frame["value"].to_numpy(float), pd.Index(index, dtype=object)))
-    a, b = sides
-    lines = [f"{_name(key, keys)}: only in the archive" for key in a.index.difference(b.index)]
-    lines += [f"{_name(key, keys)}: not in the archive" for key in b.index.difference(a.index)]
-    for key in a.index.intersection(b.index, sort=False):
-        absolute, relative = TOLERANCES.get(key[keys.index("measure")], (ABSOLUTE, RELATIVE))
-        tolerance = absolute + relative * abs(a[key])
-        if not (abs(a[key] - b[key]) <= tolerance or (a[key] != a[key] and b[key] != b[key])):
-            lines.append(
-                f"{_name(key, keys)}: {b[key]:.9g}, and {a[key]:.9g} in the archive (tolerance {tolerance:.2g})"
-            )
+        again = frame.groupby(KEYS, dropna=False).cumcount()  # rows that nothing distinguishes, in their order
+        sides.append(frame[[*KEYS, "value"]].assign(again=again))
+    both = sides[0].merge(sides[1], "outer", [*KEYS, "again"], suffixes=("_before", "_now"), indicator="side")
+    lines = []
+    for row in both.sort_values("side", kind="stable").to_dict("records"):
+        now, before = row["value_now"], row["value_before"]
+        words = [f"{key} {row[key]}" for key in ("keys", "step") if pd.notna(row[key])]
+        name = ", ".join([row["measure"], *words])
+        absolute, relative = TOLERANCES.get(row["measure"], (ABSOLUTE, RELATIVE))
+        tolerance = absolute + relative * abs(before)
+        if row["side"] != "both":
+            lines.append(f"{name}: {SIDES[row['side']]} the archive")
+        elif not (abs(now - before) <= tolerance or (pd.isna(now) and pd.isna(before))):
+            lines.append(f"{name}: {now:.9g}, and {before:.9g} in the archive (tolerance {tolerance:.2g})")
     return lines
-
-
-def _name(key: tuple, keys: list[str]) -> str:
-    texts = [f"{name} {value}" for name, value in zip(keys, key, strict=False) if value != ""]
-    return ", ".join(text for text in texts if not text.startswith(("tested ", "overlap "))).removeprefix("measure ")

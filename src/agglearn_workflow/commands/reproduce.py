@@ -1,16 +1,4 @@
-"""`agglearn reproduce`: the workflow in the current folder."""
-
-import argparse
-import os
-import subprocess
-import sys
-from pathlib import Path
-
-from agglearn import machine
-from agglearn_workflow.project import add_project_options, project_config, project_files
-
-HELP = "run the workflow here: tables and figures beside the papers' numbers"
-ABOUT = """Get data, run the methods, and make tables and figures beside the papers' numbers, in the current folder.
+"""Get data, run the methods, and make tables and figures beside the papers' numbers, in the current folder.
 
 examples:
   agglearn reproduce --list                          experiments, by source
@@ -23,7 +11,20 @@ reads   the configuration that agglearn ships. A folder config/ here is laid ove
         config/experiments/mine.yaml add entries or replace those of the same name.
 writes  results/ (open results/site/index.html, or results/pages/NAME/index.html) with results/cache/ for downloads, and .snakemake/.
 
-The exit status is 0 when everything that could run ran."""
+The exit status is 0 when everything that could run ran.
+"""
+
+import argparse
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from agglearn import machine
+from agglearn_workflow.project import add_project_options, project_config, project_files
+
+HELP = "run the workflow here: tables and figures beside the papers' numbers"
+ABOUT = __doc__
 STOPPED = "the same command goes on where it stopped"
 
 
@@ -58,12 +59,17 @@ def run(args: argparse.Namespace) -> None:
     require("pydantic", "workflow")
     require("snakemake", "workflow")
     if args.list or args.targets:
+        from agglearn_workflow.plan import Plan
+
         overrides = {key: value for key, value in (("scale", args.scale), ("set", args.set)) if value}
-        config = project_config(args.configfile, overrides, () if args.list else args.targets)
-        sources = experiments_by_source(config)
+        plan = Plan(project_config(args.configfile, overrides, () if args.list else args.targets))
         if args.list:
-            return print("\n".join(listing(config, sources)))
-        check_targets(args.targets, {*sources, *(name for names in sources.values() for name in names)})
+            width = max(map(len, plan.experiments))
+            for source in plan.sources():
+                lines = [f"  {name:{width}}  {plan.experiments[name]['title']}" for name in plan.named(source)]
+                print(source, *lines, sep="\n")
+            return
+        check_targets(args.targets, {*plan.sources(), *plan.experiments})
     elif args.configfile:
         from agglearn_workflow.config.loading import read_mapping
 
@@ -81,9 +87,8 @@ def check_targets(targets: list[str], names: set[str]) -> None:
 
     for name in targets:
         if name not in names:
-            raise ConfigError(
-                f"reproduce: there is no experiment or source {name!r}{meant(name, names)}; see `agglearn reproduce --list`"
-            )
+            fault = f"there is no experiment or source {name!r}{meant(name, names)}"
+            raise ConfigError(f"reproduce: {fault}; see `agglearn reproduce --list`")
 
 
 def unlock(results: str) -> None:
@@ -109,20 +114,3 @@ def arguments(args: argparse.Namespace) -> list[str]:
         "--snakefile", str(project_files() / "Snakefile"),
         *(["--", *args.targets] if args.targets else []),
     ]  # fmt: skip
-
-
-def experiments_by_source(config: dict) -> dict[str, list[str]]:
-    names = config["experiments"] if config["run"] == "all" else config["run"]
-    sources: dict[str, list[str]] = {}
-    for name in names:
-        sources.setdefault(config["experiments"][name]["source"], []).append(name)
-    return sources
-
-
-def listing(config: dict, sources: dict[str, list[str]]) -> list[str]:
-    width = max(len(name) for names in sources.values() for name in names)
-    lines = []
-    for source, names in sources.items():
-        lines.append(source)
-        lines += [f"  {name:{width}}  {config['experiments'][name].get('title', '')}" for name in names]
-    return lines

@@ -3,6 +3,7 @@
 from collections import defaultdict
 from pathlib import Path
 
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from agglearn import __version__, local_files, storage
@@ -82,7 +83,6 @@ def _origin(file: dict, path: Path, base: Path) -> str:
 
 
 SIMULATED = "simulated, nothing to cite"
-NO_REFERENCE = "no reference in config/references.yaml"
 
 
 def used(results: Path) -> tuple[set[str], set[str], dict[str, set[str]]]:
@@ -90,44 +90,42 @@ def used(results: Path) -> tuple[set[str], set[str], dict[str, set[str]]]:
     files = sorted(results.glob("measurements/*/*.parquet"))
     if not files:
         raise DataError(f"{results}: has no measurements; give the results folder of a run of the workflow")
-    runs: dict[str, str] = {}
-    for file in files:
-        rows = pq.read_table(file, columns=["run", "dataset", "status"]).to_pylist()
-        runs |= {r["run"]: r["dataset"] for r in rows if r["status"] == "ok"}
+    is_ok = pc.field("status") == "ok"
+    table = pq.read_table([*map(str, files)], columns=["run", "dataset"], filters=is_ok, partitioning=None)
+    rows = table.to_pydict()
     sources: set[str] = set()
     versions: dict[str, set[str]] = defaultdict(set)
-    for run in runs:
+    for run in set(rows["run"]):
+        # the runs of a smaller scale, whose measurements lie in a folder below, are there too
         paths = [folder / "runs" / run / "run.json" for folder in (results, results.absolute().parent)]
-        if (
-            path := next((p for p in paths if p.exists()), None)
-        ) is None:  # that of a smaller scale lies below the runs
+        if not (found := [path for path in paths if path.exists()]):
             raise DataError(f"{results}: the file runs/{run}/run.json is not there; run the workflow again")
-        facts = storage.read_json(path)
+        facts = storage.read_json(found[0])
         sources.add(facts["config"]["experiment"]["source"])
         versions["agglearn"].add(f"{__version__} at {facts['commit']}" if facts["commit"] else __version__)
-        versions["Python"].add(facts["python"])
-        for package, version in facts["versions"].items():
+        for package, version in {"Python": facts["python"], **facts["versions"]}.items():
             versions[package].add(version)
-    if not runs:
+    if not sources:
         raise DataError(f"{results}: no run has succeeded; there is nothing to cite")
-    return sources, set(runs.values()), versions
+    return sources, set(rows["dataset"]), versions
 
 
 def references(config: dict, results: Path) -> list[str]:
     sources, datasets, versions = used(results)
     papers, software = (config["references"].get(key, {}) for key in ("papers", "software"))
-    of_papers = [
-        (name, _joined(papers[name]["citation"], papers[name].get("url")) if name in papers else NO_REFERENCE)
-        for name in sorted(sources)
-    ]
+    of_papers = [(name, _paper(papers.get(name))) for name in sorted(sources)]
     of_data = [(name, text) for name in sorted(datasets) for text in _data_set(config["datasets"].get(name))]
     of_data.sort(key=lambda reference: reference[1] == SIMULATED)
-    packages = [
-        f"{package} {', '.join(sorted(versions[package]))}" + (f": {software[package]}" if package in software else "")
-        for package in sorted(versions, key=str.lower)
-    ]
+    packages = []
+    for package in sorted(versions, key=str.lower):
+        reference = f": {software[package]}" if package in software else ""
+        packages.append(f"{package} {', '.join(sorted(versions[package]))}{reference}")
     sections = {"Papers": _grouped(of_papers), "Data sets": _grouped(of_data), "Software": packages}
     return [line for title, texts in sections.items() for line in ("", title, *(f"  {text}" for text in texts))][1:]
+
+
+def _paper(paper: dict | None) -> str:
+    return _joined(paper["citation"], paper.get("url")) if paper else "no reference in config/references.yaml"
 
 
 def _grouped(references: list[tuple[str, str]]) -> list[str]:

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import markdown2
 import pandas as pd
-import pyarrow.parquet as pq
 import yaml
 from markupsafe import Markup, escape
 
@@ -17,7 +16,7 @@ from agglearn import __version__, machine, storage
 from agglearn.evaluation.verdicts import FAILS
 from agglearn.text import bytes_text
 from agglearn_workflow import project
-from agglearn_workflow.archive import store
+from agglearn_workflow.archive import prices
 from agglearn_workflow.claims import statements
 from agglearn_workflow.claims.samples import Rows
 from agglearn_workflow.figures import drawing
@@ -54,12 +53,14 @@ def read_findings(base: Path, results: Path, name: str) -> dict:
 def _measured(mark: re.Match, results: Path) -> str:
     """What this run has measured in the place of a written number, with as many digits. Empty where it has no such result."""
     path = results / f"tables/{mark['experiment']}.csv"
-    table = pd.read_csv(path) if path.exists() else pd.DataFrame({"mean": []})
-    means = table["mean"][Rows(table).selected(yaml.safe_load(mark["selector"]))] if len(table) else table["mean"]
-    if means.count() != 1:
+    if not path.exists():
+        return ""
+    table = pd.read_csv(path)
+    means = table["mean"][Rows(table).selected(yaml.safe_load(mark["selector"]))].dropna()
+    if len(means) != 1:
         return ""
     digits = len(mark["number"].partition(".")[2])
-    text = f"{round(means.dropna().item(), digits) + 0.0:,.{digits}f}".replace("-", "−")
+    text = f"{round(means.item(), digits) + 0.0:,.{digits}f}".replace("-", "−")
     return re.sub(r"^(−?)0[.]", r"\1.", text) if re.match("[−-]?[.]", mark["number"]) else text
 
 
@@ -79,8 +80,7 @@ def build(plan: Plan, claims: list[dict], results: Path, out: Path, base: Path, 
     """Write the site of a plan into an empty folder. `address` is where it will lie."""
     config = plan.config
     experiments = {n: _experiment(plan, n, results, out) for n in plan.experiments}
-    from_archive = config["from"] == "archive"
-    archived = store.summarise(plan, config["archive"], list(plan.experiments)) if from_archive else {}
+    archived = prices.summarise(plan, config["archive"]) if config["from"] == "archive" else {}
     for name, entry in experiments.items():
         entry["archived"] = archived.get(name)
     sources = [_source(plan, name, experiments, claims, results, base) for name in plan.sources()]
@@ -91,11 +91,11 @@ def build(plan: Plan, claims: list[dict], results: Path, out: Path, base: Path, 
         "scale": config["scale"],
         "date": datetime.date.today().isoformat(),
         "machine": machine.describe(),
-        "archived": _totals(archived),
+        "archived": archived.get("all"),
         "spent": duration_text(sum(e["spent"] for e in experiments.values())),
         "sources": sources,
         "counts": statements.count_verdicts(claims),
-        "archived_counts": _archived_counts(claims),
+        "archived_counts": statements.count_verdicts(claims, "archived"),
         "failing": [c for c in described if c["verdict"] == FAILS],
         "timed": [c for c in described if c["of_time"]],
         "ladder": _ladder(plan, experiments, results, base),
@@ -129,7 +129,7 @@ def _source(plan: Plan, name: str, experiments: dict, claims: list[dict], result
         "experiments": rendered,
         "claims": [_claim(plan, c, experiments) for c in of_source],
         "counts": statements.count_verdicts(of_source),
-        "archived_counts": _archived_counts(of_source),
+        "archived_counts": statements.count_verdicts(of_source, "archived"),
         "weak": sum(bool(c["weak"]) for c in of_source),
         **read_findings(base, results, name),
     }
@@ -143,10 +143,6 @@ def _claim(plan: Plan, claim: dict, experiments: dict) -> dict:
     spent = experiments[name]["spent"] if name in experiments else 0.0
     entry = plan.config["claims"][claim["name"]]
     return claim | statements.describe_claim(claim, entry, len(e["seeds"]), titles, spent)
-
-
-def _archived_counts(claims: list[dict]) -> list[tuple[str, int]]:
-    return statements.count_verdicts([{"verdict": c["archived"]} for c in claims if "archived" in c])
 
 
 def _picture(experiments: list[dict], results: Path) -> dict | None:
@@ -168,20 +164,6 @@ def _ladder(plan: Plan, experiments: dict, results: Path, base: Path) -> dict | 
 def _guide(results: Path, site: Path) -> str:
     """Path from the site to the pages of `make docs`. Empty where there are none."""
     return os.path.relpath(results / "docs", site) if (results / "docs/index.html").is_file() else ""
-
-
-def _totals(archived: dict[str, dict]) -> dict | None:
-    """What the archive has of all experiments. None where results are computed."""
-    if not archived:
-        return None
-    facts = archived.values()
-    days = sorted({day for f in facts for day in f["days"]})
-    return {
-        **{name: sum(f[name] for f in facts) for name in ("planned", "archived", "outdated", "cpu_seconds")},
-        "complete": sum(f["archived"] == f["planned"] for f in facts),
-        **{name: sorted({text for f in facts for text in f[name]}) for name in ("commits", "machines")},
-        "days": days[:1] + days[1:][-1:],
-    }
 
 
 def _benchmarks(results: Path) -> dict | None:
@@ -247,28 +229,22 @@ def _outcome(row: dict) -> str:
 
 def _spent(plan: Plan, name: str, results: Path) -> float:
     """Seconds of all runs of an experiment, of this and earlier calls."""
-    total = 0.0
-    for batch in plan.batches(name):
-        path = results / f"measurements/{name}/{batch}.parquet"
-        rows = pq.read_table(path, columns=["measure", "value", "status"]).to_pandas()
-        total += rows.loc[(rows["measure"] == "elapsed") & (rows["status"] == "ok"), "value"].sum()
-    return total
+    elapsed = [("measure", "==", "elapsed"), ("status", "==", "ok")]
+    paths = [results / f"measurements/{name}/{batch}.parquet" for batch in plan.batches(name)]
+    return sum(pd.read_parquet(path, columns=["value"], filters=elapsed)["value"].sum() for path in paths)
 
 
 def _datasets(plan: Plan, base: Path) -> list[dict]:
+    """Rows of the page on data, of the data sets that an experiment needs."""
     config, rows = plan.config, []
     for row in inventory(config, plan.experiments, base):
-        if row["experiments"]:
-            kind = row["kind"]
-            rows.append(
-                row
-                | _state(Path(config["results"]), row["name"], kind, config["from"] == "archive")
-                | {
-                    "size": bytes_text(row["bytes"]) if kind == "files" else "",
-                    "citations": [] if kind == "simulated" else citations(config["datasets"][row["name"]]),
-                    "experiments": [{"name": e, "source": plan.experiments[e]["source"]} for e in row["experiments"]],
-                }
-            )
+        row |= {
+            **_state(Path(config["results"]), row["name"], row["kind"], config["from"] == "archive"),
+            "size": bytes_text(row["bytes"]) if row["kind"] == "files" else "",
+            "citations": [] if row["kind"] == "simulated" else citations(config["datasets"][row["name"]]),
+            "experiments": [{"name": e, "source": plan.experiments[e]["source"]} for e in row["experiments"]],
+        }
+        rows += [row] if row["experiments"] else []
     return rows
 
 

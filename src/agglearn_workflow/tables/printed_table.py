@@ -93,14 +93,20 @@ def grids(table: pd.DataFrame, experiment: dict, titles: dict[str, str]) -> list
     return tables or [(title, sentence(NO_RESULT))]
 
 
+def measures_of(experiment: dict) -> list[str]:
+    """Measures of the table of an experiment. A figure that is not described shows the first of them."""
+    measure = (experiment.get("table") or {"measure": experiment["measures"][0]})["measure"]
+    return measure if isinstance(measure, list) else [measure]
+
+
 def sentence(text: str) -> Grid:
     return Grid([""], [("all",)], [("result",)], {(0, 0): Cell(text, stated=True)})
 
 
 def grid(table: pd.DataFrame, experiment: dict, titles: dict[str, str]) -> Grid:
     """Lay a summary out by the experiment's `table:` (default: methods × data sets, first measure)."""
-    spec = experiment.get("table") or {"rows": ["method"], "columns": ["dataset"], "measure": experiment["measures"][0]}
-    measures = spec["measure"] if isinstance(spec["measure"], list) else [spec["measure"]]
+    spec = experiment.get("table") or {"rows": ["method"], "columns": ["dataset"]}
+    measures = measures_of(experiment)
     rows, columns = list(spec["rows"]), list(spec["columns"])
     beside = {b: m for m in measures if (b := f"{spec.get('beside')}_{m}") in experiment["measures"]}
     table = _of_measures(table, [*measures, *beside])
@@ -179,9 +185,8 @@ def _values(table: pd.DataFrame, fields: list[str]) -> list[tuple]:
 
 def _ordered(values: list[tuple], fields: list[str], experiment: dict) -> list[tuple]:
     """Distinct combinations of values in the order of the configuration, numbers ascending."""
-    measures = (experiment.get("table") or {}).get("measure", [])
     order = {"method": list(experiment["methods"]), "dataset": list(experiment["datasets"])}
-    order["measure"] = measures if isinstance(measures, list) else [measures]
+    order["measure"] = measures_of(experiment)
 
     def rank(key: tuple) -> list[tuple]:
         return [

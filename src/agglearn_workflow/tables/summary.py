@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from scipy.special import stdtr, stdtrit
 
-from agglearn.evaluation.intervals import LEVEL, Estimate
+from agglearn.evaluation.intervals import LEVEL, mean_interval
 from agglearn.evaluation.verdicts import FAILS, HOLDS, UNDECIDED, Comparison, Region
 from agglearn_workflow.plan import Plan
 from agglearn_workflow.run_summary import CELL
@@ -51,26 +51,15 @@ def summarise(rows: pd.DataFrame, experiment: dict) -> pd.DataFrame:
         good = pd.concat([good, differences(good, experiment["baseline"], experiment["measures"])], ignore_index=True)
     good = good.astype({"value": float, "overlap": float})
     groups = good.groupby(keys, dropna=False, sort=False)
-    overlap = groups["overlap"].max().fillna(0.0).to_numpy()
-    mean, low, high = _intervals(groups.ngroup().to_numpy(), good["value"].to_numpy(), overlap)
+    overlap = groups["overlap"].max().fillna(0.0)
+    intervals = [mean_interval(values, o) for (_, values), o in zip(groups["value"], overlap, strict=True)]
+    mean, low, high = np.reshape(intervals, (-1, 3)).T
     table = good.drop_duplicates(keys)[[*keys, "unit"]]
     table = table.assign(n=groups["value"].count().to_numpy(), mean=mean, low=low, high=high, status="ok")
     table["keys"] = table["keys"].where(table["keys"].notna())
     table = table.reindex(columns=COLUMNS).reset_index(drop=True).astype(TEXT)
     table = _with_problems(table, scalars[scalars["status"] != "ok"].drop_duplicates("run"))
     return _with_reported(_with_marks(table, scalars), experiment)[COLUMNS]
-
-
-def _intervals(number: np.ndarray, values: np.ndarray, overlap: np.ndarray) -> np.ndarray:
-    """(3, groups) mean, low and high of the finite values of each group. Groups of one size are computed at once."""
-    order = np.argsort(number, kind="stable")
-    number, values = (array[order][np.isfinite(values[order])] for array in (number, values))
-    sizes, intervals = np.bincount(number, minlength=len(overlap)), np.full((3, len(overlap)), np.nan)
-    for size in np.unique(sizes[sizes > 0]):
-        same = np.flatnonzero(sizes == size)
-        means = Estimate.of_mean(values[sizes[number] == size].reshape(-1, size), overlap[same])
-        intervals[:, same] = means.value, *means.interval()
-    return intervals
 
 
 def differences(good: pd.DataFrame, baseline: str, measures: list[str]) -> pd.DataFrame:
@@ -183,14 +172,19 @@ def missed_by_chance(table: pd.DataFrame, experiment: dict) -> float:
 
 def column_or_param(table: pd.DataFrame, name: str) -> pd.Series:
     """A column of the table, or a parameter in one (`params.l2_mu`, nested: `params.quantizer.params.budget`)."""
-    column, *keys = name.split(".")
-    if not keys:
-        return table[column]
-    # each text is read once: curves repeat it in thousands of rows
-    codes, texts = pd.factorize(table[column], use_na_sentinel=False)
-    values = [parameter(text, keys) for text in texts]
+    if "." not in name:
+        return table[name]
+    codes, values = levels(table, name)
     # as objects: a row without the parameter does not change the type of the others
     return pd.Series([values[code] for code in codes], table.index, dtype=object)
+
+
+def levels(table: pd.DataFrame, name: str) -> tuple[np.ndarray, list]:
+    """(n,) codes of a column or of a parameter in one, and each code's value. Two codes may have the same one."""
+    column, *keys = name.split(".")
+    # each text is read once: curves repeat it in thousands of rows
+    codes, values = pd.factorize(table[column], use_na_sentinel=False)
+    return codes, [parameter(v, keys) if keys else None if pd.isna(v) else v for v in values.tolist()]
 
 
 def parameter(text: str | None, keys: Sequence[str]) -> Any:

@@ -28,43 +28,38 @@ from agglearn_workflow.tables.summary import summarise
 from agglearn_workflow.tracking.receipts import KEY, overview_key
 
 LONGEST = 250  # characters of a name that MLflow keeps
-PARAMS = "dataset_params", "observation_params", "params"
+# Field → prefix of its parameters in MLflow.
+PREFIXES = {"dataset_params": "dataset.", "observation_params": "observation.", "params": ""}
 
 
-class Names:
-    def __init__(self, all_facts: Iterable[dict]):
-        values: dict[tuple, set[str]] = defaultdict(set)
-        for method, dataset, *texts in {tuple(r[name] for name in ("method", "dataset", *PARAMS)) for r in all_facts}:
-            for name, value in _all_leaves(texts).items():
-                values[method, dataset, name].add(plain(value))
-        self._varied = {key for key, texts in values.items() if len(texts) > 1}
-
-    def of_run(self, facts: dict) -> str:
-        return _join(self._of_cell(facts), f"seed {facts['seed']}")
-
-    def of_mean(self, all_facts: Sequence[dict]) -> str:
-        return _join(self._of_cell(all_facts[-1]), f"mean of {count(len(all_facts), 'seed')}")
-
-    def _of_cell(self, facts: dict) -> str:
-        """A method as tables call it, its data set, its value of each parameter that is varied."""
-        config, (method, dataset) = facts["config"], (facts["method"], facts["dataset"])
-        name = config["experiment"]["methods"][method].get("name", method)
-        title = config.get("datasets", {}).get(dataset, {}).get("title", dataset)
-        values = _all_leaves(facts[field] for field in PARAMS)
-        varied = [param for param in values if (method, dataset, param) in self._varied]
-        settings = [f"{parameter_name(param.rpartition('.')[2])} = {plain(values[param])}" for param in sorted(varied)]
-        return _join(name, title.partition(" (")[0], *settings)
+def varied_settings(all_facts: Iterable[dict]) -> set[tuple[str, str, str]]:
+    """(method, data set, parameter) of each parameter that runs of a method on a data set have several values of."""
+    values: dict[tuple[str, str, str], set[str]] = defaultdict(set)
+    for facts in all_facts:
+        for name, value in settings(facts).items():
+            values[facts["method"], facts["dataset"], name].add(plain(value))
+    return {key for key, texts in values.items() if len(texts) > 1}
 
 
-def _join(*words: str) -> str:
-    """A name from its words. Where they are too long the middle is cut, and the last word stays."""
-    text = " · ".join(words)
-    return text if len(text) <= LONGEST else f"{text[: LONGEST - len(words[-1]) - 5]}… · {words[-1]}"
+def title(facts: dict, varied: set[tuple[str, str, str]], ending: str) -> str:
+    """A method as tables call it, its data set, its values of what is varied. The ending stays where this is too long."""
+    config, method, dataset = facts["config"], facts["method"], facts["dataset"]
+    described = config.get("datasets", {}).get(dataset, {}).get("title", dataset).partition(" (")[0]
+    words = [config["experiment"]["methods"][method].get("name", method), described]
+    for name, value in settings(facts).items():
+        if (method, dataset, name) in varied:
+            words.append(f"{parameter_name(name.rpartition('.')[2])} = {plain(value)}")
+    text = " · ".join([*words, ending])
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - len(ending) - 5]}… · {ending}"
 
 
-def _all_leaves(texts: Iterable[str]) -> dict:
-    """Parameters out of several JSON texts, each with the place of its text before its name."""
-    return {f"{k}.{name}": v for k, text in enumerate(texts) for name, v in leaves(json.loads(text)).items()}
+def settings(facts: dict) -> dict[str, object]:
+    """Parameters of the data set, of the observation and of the method, without nesting."""
+    return {
+        name: value
+        for field_name, prefix in PREFIXES.items()
+        for name, value in leaves(json.loads(facts[field_name]), prefix).items()
+    }
 
 
 def leaves(values: dict, prefix: str = "") -> dict:
@@ -118,47 +113,44 @@ class Contents:
 
 
 def read_contents(
-    name: str,
-    experiment: dict,
-    results: Path,
-    keys: list[str],
-    rows: pd.DataFrame | None = None,
-    rendered: Path | str | None = None,
+    name: str, experiment: dict, results: Path, keys: list[str], rendered: Path | None = None
 ) -> Contents:
+    """Contents of the runs that a results folder has under some keys. Table and figure lie in `rendered`, if anywhere."""
     all_facts = [read_json(results / f"runs/{key}/run.json") for key in keys]
-    if rows is None:
-        rows = pa.concat_tables([pq.read_table(results / f"runs/{k}/measurements.parquet") for k in keys]).to_pandas()
-    names, latest, units = Names(all_facts), max(all_facts, key=lambda facts: facts["ended"]), tag_of_units(rows)
-    runs = [of_run(facts, results / "runs" / facts["run"], names, units) for facts in all_facts]
-    cells, table = defaultdict(list), summarise(rows, experiment)
-    for facts, run in zip(all_facts, runs, strict=True):
-        cells[tuple(facts[field] for field in CELL)].append((facts, run))
-    summary = {cell: group.to_dict("records") for cell, group in table.groupby(CELL)}
-    means = []
-    for cell, members in cells.items():
-        of_cell, entries = zip(*sorted(members, key=lambda member: member[0]["seed"]), strict=True)
-        means.append(of_mean(summary[cell], of_cell, entries, names))
-    return Contents(name, experiment, latest, [*means, *runs, *overview(name, latest, Path(rendered or results))])
+    rows = pa.concat_tables([pq.read_table(results / f"runs/{k}/measurements.parquet") for k in keys]).to_pandas()
+    varied, units = varied_settings(all_facts), tag_of_units(rows)
+    cells = defaultdict(list)
+    for facts in sorted(all_facts, key=lambda facts: facts["seed"]):
+        cells[tuple(facts[field] for field in CELL)].append(facts)
+    runs = {facts["run"]: of_run(facts, results / "runs" / facts["run"], varied, units) for facts in all_facts}
+    summary = {cell: group.to_dict("records") for cell, group in summarise(rows, experiment).groupby(CELL)}
+    means = [
+        of_mean(summary[cell], members, [runs[facts["run"]] for facts in members], varied)
+        for cell, members in cells.items()
+    ]
+    latest = max(all_facts, key=lambda facts: facts["ended"])
+    return Contents(name, experiment, latest, [*means, *runs.values(), *overview(name, latest, rendered or results)])
 
 
-def of_run(facts: dict, folder: Path, names: Names, units: dict[str, str]) -> Entry:
-    times = milliseconds(facts)
+def of_run(facts: dict, folder: Path, varied: set[tuple[str, str, str]], units: dict[str, str]) -> Entry:
+    times, data = milliseconds(facts), facts.get("data")
     return Entry(
-        names.of_run(facts),
+        title(facts, varied, f"seed {facts['seed']}"),
         tags(facts) | units | {KIND: "seed", KEY: facts["run"], PRINT: facts["fingerprint"]},
         mlflow_status(facts["status"]),
         times,
         params=parameters(facts) | {"seed": str(facts["seed"])},
         metrics=partial(_metrics, folder / FILES[0], times[1]),
-        inputs=[_input(facts)] if facts.get("data") else [],
-        types={name: TYPES[kind] for name, kind in (facts.get("data") or {}).get("types", {}).items()},
+        inputs=[_input(facts)] if data else [],
+        types=data["types"] if data else {},
         files=tuple(folder / name for name in FILES if (folder / name).exists()),
         model=folder / "model" if (folder / "model").exists() else None,
         parent=cell_key(facts),
     )
 
 
-def of_mean(rows: list[dict], all_facts: Sequence[dict], runs: Sequence[Entry], names: Names) -> Entry:
+def of_mean(rows: list[dict], facts: Sequence[dict], runs: Sequence[Entry], varied: set[tuple[str, str, str]]) -> Entry:
+    """The mean of a cell, from the rows of its summary, the facts on its runs, and their entries, by seed."""
     began, ended = min(run.times[0] for run in runs), max(run.times[1] for run in runs)
     measured = [row for row in rows if row["status"] == "ok" and not isinstance(row["keys"], str)]
     numbers = {f"{row['measure']}_{bound}": row[bound] for row in measured for bound in ("mean", "low", "high")}
@@ -167,13 +159,13 @@ def of_mean(rows: list[dict], all_facts: Sequence[dict], runs: Sequence[Entry], 
     inputs = {used.dataset.digest: used for run in runs for used in run.inputs}
     several = {name: ", ".join(dict.fromkeys(run.tags[name] for run in runs)) for name in MAY_DIFFER}
     mean = {KIND: "mean", "seeds": ", ".join(run.params["seed"] for run in runs), "status": rows[0]["status"]}
-    identity = {KEY: cell_key(all_facts[0]), PRINT: digest([numbers, [*inputs]]), NOTE: _note(rows)[:MAX_NOTE]}
+    identity = {KEY: cell_key(facts[0]), PRINT: digest([numbers, [*inputs]]), NOTE: _note(rows)[:MAX_NOTE]}
     return Entry(
-        names.of_mean(all_facts),
+        title(facts[-1], varied, f"mean of {count(len(facts), 'seed')}"),
         runs[-1].tags | several | mean | identity | _printed(rows),
         mlflow_status(rows[0]["status"]),
         (began, ended),
-        params={name: value for name, value in runs[-1].params.items() if name != "seed"},
+        params=parameters(facts[-1]),
         metrics=lambda: [Metric(name, value, ended, 0) for name, value in numbers.items()],
         inputs=[*inputs.values()],
     )
@@ -218,9 +210,7 @@ def milliseconds(facts: dict) -> tuple[int, int]:
 
 
 def parameters(facts: dict) -> dict[str, str]:
-    values = {"dataset": facts["dataset"], "method": facts["method"]}
-    for field_name, prefix in (("dataset_params", "dataset."), ("observation_params", "observation."), ("params", "")):
-        values |= leaves(json.loads(facts[field_name]), prefix)
+    values = {"dataset": facts["dataset"], "method": facts["method"], **settings(facts)}
     return {name: str(value)[:MAX_PARAM] for name, value in values.items()}
 
 
@@ -240,17 +230,10 @@ def _input(facts: dict) -> DatasetInput:
 def _metrics(path: Path, ended: int) -> list[Metric]:
     """Measurements without keys: curves at their steps, the number of the tables last, since MLflow shows the last."""
     has_no_keys = pc.field("keys").is_null() & pc.field("value").is_valid()  # what has keys travels in the file
-    table = pq.ParquetFile(path).read(columns=["measure", "keys", "step", "value"])
-    rows = table.filter(has_no_keys).to_pylist()
-    last: dict[str, int] = defaultdict(int)
-    for row in rows:
-        last[row["measure"]] = max(last[row["measure"]], int(row["step"] or 0))
-    return [
-        Metric(row["measure"], row["value"], ended + 1, last[row["measure"]])
-        if row["step"] is None
-        else Metric(row["measure"], row["value"], ended, int(row["step"]))
-        for row in rows
-    ]
+    rows = pq.read_table(path, columns=["measure", "step", "value"], filters=has_no_keys, partitioning=None).to_pandas()
+    last = rows.groupby("measure")["step"].transform("max").fillna(0)
+    columns = rows["measure"], rows["value"], rows["step"].isna(), rows["step"].fillna(last).astype(int)
+    return [Metric(name, value, ended + is_final, step) for name, value, is_final, step in zip(*columns, strict=True)]
 
 
 def tag_of_units(rows: pd.DataFrame) -> dict[str, str]:

@@ -2,7 +2,6 @@
 When the server is away, experiments are `pending` in the receipt, and the next invocation tries again."""
 
 import contextlib
-import fcntl
 import secrets
 import sqlite3
 import sys
@@ -19,6 +18,7 @@ from sqlalchemy import Engine, event
 
 from agglearn import storage
 from agglearn.errors import NotAvailable, describe
+from agglearn_workflow.archive.store import lock
 from agglearn_workflow.tracking.entry import PARENT, Contents, Entry, experiment_tags
 from agglearn_workflow.tracking.receipts import KEY, SITE, SQLITE, mark_of, overview_key
 
@@ -31,31 +31,20 @@ def track(
 ) -> None:
     """Send experiments and write their receipt. One that cannot be sent is `pending` there and stops no other one."""
     is_away, states = not answers(uri), {}
-    with _writing_alone(uri):
-        for name in names:
-            try:
-                if is_away:
-                    raise NotAvailable(f"{uri} does not answer")
-                states[name] = {"status": "ok", **send(uri, read(name), terminal)}
-            except Exception as error:  # a tracking server that is away must not cost a result
-                is_away = is_away or not answers(uri)
-                reason, todo = describe(error)[:200], "the next run sends it"
-                if uri.startswith(SQLITE):
-                    todo += f"; if that fails again, delete {uri.removeprefix(SQLITE)}, and a new one is filled"
-                print(f"agglearn: {name} is not tracked: {reason}; {todo}", file=terminal)
-                states[name] = {"status": "pending", "reason": reason, "todo": todo}
+    for name in names:
+        try:
+            if is_away:
+                raise NotAvailable(f"{uri} does not answer")
+            states[name] = {"status": "ok", **send(uri, read(name), terminal)}
+        except Exception as error:  # a tracking server that is away must not cost a result
+            is_away = is_away or not answers(uri)
+            reason, todo = describe(error)[:200], "the next run sends it"
+            if uri.startswith(SQLITE):
+                todo += f"; if that fails again, delete {uri.removeprefix(SQLITE)}, and a new one is filled"
+            print(f"agglearn: {name} is not tracked: {reason}; {todo}", file=terminal)
+            states[name] = {"status": "pending", "reason": reason, "todo": todo}
     pending = any(state["status"] == "pending" for state in states.values())
     storage.write_json(receipt, {"attempts": attempt + pending, "store": mark_of(uri), "experiments": states})
-
-
-@contextlib.contextmanager
-def _writing_alone(uri: str) -> Iterator[None]:
-    path = Path(uri.removeprefix(SQLITE))
-    with contextlib.ExitStack() as stack:
-        if uri.startswith(SQLITE):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            fcntl.flock(stack.enter_context(open(path.with_name(f".{path.name}.lock"), "w")), fcntl.LOCK_EX)
-        yield
 
 
 def answers(uri: str) -> bool:
@@ -66,21 +55,43 @@ def answers(uri: str) -> bool:
         return isinstance(error, urllib.error.HTTPError)
 
 
+@contextlib.contextmanager
+def _open(uri: str) -> Iterator[mlflow.MlflowClient]:
+    """MLflow's client of a store. A SQLite file is made where there is none, and this process alone writes into it."""
+    with contextlib.ExitStack() as stack:
+        if uri.startswith(SQLITE):
+            path = Path(uri.removeprefix(SQLITE))
+            stack.enter_context(lock(path.with_name(f".{path.name}.lock")))
+            create_database(path)
+            if mark_of(uri) is None:  # MLflow would try for minutes
+                raise NotAvailable(f"{path} is no SQLite database")
+        mlflow.set_tracking_uri(uri)
+        yield mlflow.MlflowClient()
+
+
 def send(uri: str, contents: Contents, terminal: TextIO | None = None) -> dict[str, Any]:
     """Send what the store lacks and return counts of the runs of single seeds. A deleted experiment is restored."""
-    if uri.startswith(SQLITE):
-        create_database(Path(uri.removeprefix(SQLITE)))
-        if mark_of(uri) is None:  # MLflow would try for minutes
-            raise NotAvailable(f"{uri.removeprefix(SQLITE)} is no SQLite database")
-    mlflow.set_tracking_uri(uri)
-    client = mlflow.MlflowClient()
-    experiment = _find_experiment(client, uri, contents.name, terminal or sys.stderr)
-    experiment_id, stored = experiment.experiment_id, defaultdict(list)
+    with _open(uri) as client:
+        experiment = _find_experiment(client, uri, contents.name, terminal or sys.stderr)
+        numbers, n_sent = _send_entries(client, experiment.experiment_id, contents.entries)
+        links = _links(uri, contents, experiment.experiment_id, numbers.get(overview_key(contents.name)))
+        for name, value in experiment_tags(contents.experiment, contents.latest, links).items():
+            if experiment.tags.get(name) != value:
+                client.set_experiment_tag(experiment.experiment_id, name, value)
+    n_seeds = sum(entry.parent is not None for entry in contents.entries)
+    return {"sent": n_sent, "kept": n_seeds - n_sent, "experiment_id": experiment.experiment_id}
+
+
+def _send_entries(
+    client: mlflow.MlflowClient, experiment_id: str, entries: list[Entry]
+) -> tuple[dict[str | None, str], int]:
+    """Send the entries that an experiment lacks, and return (key → number in MLflow, how many of single seeds were sent)."""
+    stored = defaultdict(list)
     for run in mlflow.search_runs([experiment_id], output_format="list"):
         stored[run.data.tags.get(KEY)].append(run)
     numbers: dict[str | None, str] = {}
     sent = 0
-    for entry in contents.entries:
+    for entry in entries:
         old, parent = stored.pop(entry.key, []), numbers.get(entry.parent)
         if _is_sent(old, entry):
             numbers[entry.key] = old[0].info.run_id
@@ -99,12 +110,7 @@ def send(uri: str, contents: Contents, terminal: TextIO | None = None) -> dict[s
     for run in unplanned:  # one whose mean is another run today stands by itself
         if PARENT in run.data.tags and run.data.tags[PARENT] not in parents:
             client.delete_tag(run.info.run_id, PARENT)
-    links = _links(uri, contents, experiment_id, numbers.get(overview_key(contents.name)))
-    for name, value in experiment_tags(contents.experiment, contents.latest, links).items():
-        if experiment.tags.get(name) != value:
-            client.set_experiment_tag(experiment_id, name, value)
-    seeds = sum(entry.parent is not None for entry in contents.entries)
-    return {"sent": sent, "kept": seeds - sent, "experiment_id": experiment_id}
+    return numbers, sent
 
 
 def _links(uri: str, contents: Contents, experiment_id: str, table: str | None) -> dict[str, str]:

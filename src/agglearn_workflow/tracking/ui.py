@@ -45,9 +45,8 @@ def print_links(uri: str, port: int) -> None:
     mlflow.set_tracking_uri(uri)
     papers = yaml.safe_load(Path("config/references.yaml").read_text())["papers"]
     sources: dict[str, list] = {}
-    for e in sorted(mlflow.search_experiments(), key=lambda e: e.name):
-        if e.name != "Default":
-            sources.setdefault(e.tags.get("source", "others"), []).append(e)
+    for e in mlflow.search_experiments(filter_string="name != 'Default'", order_by=["name ASC"]):
+        sources.setdefault(e.tags.get("source", "others"), []).append(e)
     for source in sorted(sources, key=lambda name: ([*papers, name].index(name), name)):
         print(papers.get(source, {}).get("title", source))
         for e in sources[source]:

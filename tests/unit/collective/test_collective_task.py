@@ -15,8 +15,8 @@ from agglearn.errors import ConfigError, DataError
 from agglearn.observations import ContingencyTables, FlowCounts, FlowInstances
 from agglearn.tasks import FlowInference, FlowLearning, TaskInput
 from agglearn.tasks.flows import TrueFlows
-from agglearn_workflow.figures import drawing, maps
-from agglearn_workflow.figures.panels import Chart
+from agglearn_workflow.figures import charts, drawing
+from agglearn_workflow.figures.charts import Chart
 
 HEADER = "geoid_o,geoid_d,lng_o,lat_o,lng_d,lat_d,date_range,visitor_flows,pop_flows\n"
 
@@ -167,7 +167,7 @@ def test_a_map_has_an_arrow_per_flow():
     ]
     experiment = {"datasets": {"birds": {}}, "methods": {"ours": {"name": "ours"}}}
     spec = {"kind": "flows", "y": "flow", "x": "true_flow", "x_label": "what happened"}
-    figure = maps.flows(Chart(pd.DataFrame(), pd.DataFrame(rows), experiment, spec, {"birds": "Birds"}))
+    figure = charts.flows(Chart(pd.DataFrame(), pd.DataFrame(rows), experiment, spec, {"birds": "Birds"}))
     first, second = figure.axes[:2]
     assert [first.get_title("left"), second.get_title("left")] == ["Birds: what happened", "Birds: ours"]
     for axes in (first, second):

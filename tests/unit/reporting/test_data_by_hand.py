@@ -1,5 +1,6 @@
 """Data sets for readers, field by field: the inventory, `agglearn data`, and the site's page on data."""
 
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -73,8 +74,17 @@ def test_every_field_of_the_inventory(config, tmp_path, monkeypatch):
     }  # fmt: skip
 
 
+def rows_of(config: dict) -> list[dict]:
+    return inventory(config, config["experiments"], Path.cwd())
+
+
+def details(config: dict, name: str) -> list[str]:
+    [row] = [row for row in rows_of(config) if row["name"] == name]
+    return data.details(config, row)
+
+
 def test_every_line_of_the_list(config):
-    assert data.table(data.rows(config)) == [
+    assert data.table(rows_of(config)) == [
         "data set   here  from                        size     licence  needed by",
         "all_here   yes   frozen, path, mirror        12 kB    MIT      1 table",
         "fair       yes   inside statsmodels                   PD       no table",
@@ -85,7 +95,7 @@ def test_every_line_of_the_list(config):
 
 
 def test_every_line_on_one_data_set(config, tmp_path):
-    assert data.details(config, "all_here") == [
+    assert details(config, "all_here") == [
         "all_here: All",
         "licence: MIT",
         "note: Two files.",
@@ -95,7 +105,7 @@ def test_every_line_on_one_data_set(config, tmp_path):
         f"file two.csv: {tmp_path}/own/two.csv",
         f"file three.csv: {tmp_path}/m2/all_here/three.csv",
     ]
-    assert data.details(config, "half_here") == [
+    assert details(config, "half_here") == [
         "half_here: Half",
         "homepage: https://h.org",
         "cite: Half https://h.org",
@@ -104,8 +114,8 @@ def test_every_line_on_one_data_set(config, tmp_path):
         "file far.csv: not here; tried in turn: package pkg, primary https://p.org/x, frozen https://a.org/x",
         "file off.csv: not here; tried in turn: frozen https://a.org/x",
     ]
-    assert data.details(config, "xor")[1:] == ["needed by: first, second, third", "here: simulated, nothing to fetch"]
-    assert data.details(config, "fair") == [
+    assert details(config, "xor")[1:] == ["needed by: first, second, third", "here: simulated, nothing to fetch"]
+    assert details(config, "fair") == [
         "fair: Affairs", "licence: PD", "cite: F (1978). inside statsmodels (licence: PD)", "needed by: no table",
         "here: inside statsmodels, nothing to fetch",
     ]  # fmt: skip

@@ -4,8 +4,8 @@ import pandas as pd
 import pytest
 
 from agglearn_workflow.claims.statements import _axis
+from agglearn_workflow.figures.charts import Chart
 from agglearn_workflow.figures.drawing import sentence
-from agglearn_workflow.figures.panels import axis_label
 
 
 def number(value: float, low: float, high: float) -> dict:
@@ -24,9 +24,11 @@ def test_an_axis_shows_intervals_as_far_as_the_estimates_spread(value, spread):
 
 def test_an_axis_has_the_unit_that_all_rows_have():
     rows = pd.DataFrame({"unit": ["s", "s", None, ""]})
-    assert axis_label({"y": "fit_seconds"}, rows).endswith(" (s)")
-    assert "(" not in axis_label({"y": "fit_seconds"}, pd.DataFrame({"unit": ["s", "B"]}))
-    assert "(" not in axis_label({"y": "fit_seconds"}, pd.DataFrame({"unit": ["", None]}))
+    chart = Chart(rows, rows, {}, {"y": "fit_seconds", "x": "n", "x_label": "stated"}, {})
+    assert chart.label("y", rows) == "fit time (s)"
+    assert chart.label("y", pd.DataFrame({"unit": ["s", "B"]})) == chart.label("y") == "fit time"
+    assert chart.label("y", pd.DataFrame({"unit": ["", None]})) == "fit time"
+    assert chart.label("x", rows) == "stated"
 
 
 def test_a_sentence_has_room_for_its_lines():

@@ -10,8 +10,8 @@ import pytest
 from matplotlib.colors import to_rgb
 
 from agglearn.evaluation.intervals import mean_interval
-from agglearn_workflow.figures import drawing, lines, maps
-from agglearn_workflow.figures.panels import COLORS, Chart
+from agglearn_workflow.figures import charts, drawing
+from agglearn_workflow.figures.charts import COLORS, Chart
 from agglearn_workflow.tables.summary import CELL
 
 EXPERIMENT = {"title": "T", "datasets": {"a": {}}, "methods": {"ours": {}, "base": {}}, "measures": ["share"]}
@@ -22,7 +22,7 @@ def cells(*found) -> pd.DataFrame:
     rows = [
         dict.fromkeys(CELL, "{}")
         | {"run": "r", "dataset": "a", "method": m, "dataset_params": json.dumps(p), "measure": k, "keys": i and json.dumps(i), "mean": v,
-           "low": np.nan, "high": np.nan, "reported": np.nan, "step": np.nan, "overlap": np.nan, "value": v}
+           "low": np.nan, "high": np.nan, "reported": np.nan, "step": np.nan, "overlap": np.nan, "value": v, "unit": ""}
         for m, p, k, i, v in found
     ]  # fmt: skip
     return pd.DataFrame(rows)
@@ -35,7 +35,7 @@ def texts(figure) -> list[str]:
 def test_a_panel_per_parameter_in_the_order_of_numbers():
     table = cells(*[("ours", {"size": s, "n": n}, "share", None, n / 10) for s in (100, 10, 2) for n in (1, 2)])
     spec = {"kind": "line", "y": "share", "x": "dataset_params.n", "panel": ["dataset_params.size"]}
-    figure = lines.lines(Chart(table, table, EXPERIMENT, spec | {"title": "Left"}, {}))
+    figure = charts.lines(Chart(table, table, EXPERIMENT, spec | {"title": "Left"}, {}))
     assert figure.get_suptitle() == "Left"
     assert 0 <= figure._suptitle.get_position()[0] < 0.1
     assert texts(figure) == ["size 2", "size 10", "size 100"]
@@ -48,7 +48,7 @@ def test_one_measure_against_another_by_key():
         keys = {"covariate": covariate, "group": group}
         found += [("ours", {}, "share", keys, poll + 0.1), ("ours", {}, "poll", keys, poll)]
     spec = {"kind": "scatter", "y": "share", "x": "poll", "panel": ["keys.covariate"]}
-    figure = drawing.scatter(Chart(cells(*found), cells(*found), EXPERIMENT, spec, {}))
+    figure = charts.scatter(Chart(cells(*found), cells(*found), EXPERIMENT, spec, {}))
     assert texts(figure) == ["covariate race", "covariate sex"]
     points = figure.axes[1].collections[0].get_offsets()
     assert np.allclose(points, [[0.4, 0.5], [0.6, 0.7]])
@@ -57,11 +57,11 @@ def test_one_measure_against_another_by_key():
 def test_a_method_against_another():
     found = [(m, {}, "share", {"group": i}, v) for m, v in (("ours", 0.1), ("base", 0.2)) for i in ("x", "y")]
     spec = {"kind": "scatter", "y": "share", "x": "base"}
-    figure = drawing.scatter(Chart(cells(*found), cells(*found), EXPERIMENT, spec, {"a": "Data"}))
+    figure = charts.scatter(Chart(cells(*found), cells(*found), EXPERIMENT, spec, {"a": "Data"}))
     assert texts(figure) == ["Data"]
     assert np.allclose(figure.axes[0].collections[0].get_offsets(), [[0.2, 0.1], [0.2, 0.1]])
     alone = cells(("ours", {}, "share", {"group": "x"}, 1))
-    assert drawing.scatter(Chart(alone, alone, EXPERIMENT, spec, {})) is None
+    assert charts.scatter(Chart(alone, alone, EXPERIMENT, spec, {})) is None
 
 
 def measured(*found) -> pd.DataFrame:
@@ -72,7 +72,7 @@ def measured(*found) -> pd.DataFrame:
 def test_what_has_no_parameter_has_a_place_of_its_own():
     table = measured(*[("ours", x, "share", (x or 9) / 10) for x in (0.1, 1, None)], ("base", None, "share", 0.5))
     spec = {"kind": "line", "y": "share", "x": "dataset_params.epsilon", "x_log": True, "x_none": "∞"}
-    figure = lines.lines(Chart(table, table, EXPERIMENT, spec, {"a": "Data"}))
+    figure = charts.lines(Chart(table, table, EXPERIMENT, spec, {"a": "Data"}))
     ours = next(line for line in figure.axes[0].lines if line.get_label() == "ours")
     assert ours.get_xdata().tolist() == [0.1, 1, 10]
     assert [t.get_text() for t in figure.axes[0].get_xticklabels()] == ["0.1", "1", "∞"]
@@ -89,7 +89,7 @@ def test_a_measure_may_be_the_abscissa():
     experiment = EXPERIMENT | {"measures": ["share", "made"]}
     table = cells(*found)[::-1].set_axis(range(10, 14))
     spec = {"kind": "line", "y": "share", "x": "made"}
-    [ax] = lines.lines(Chart(table, table, experiment, spec, {})).axes
+    [ax] = charts.lines(Chart(table, table, experiment, spec, {})).axes
     [line] = [line for line in ax.lines if len(line.get_xdata())]
     assert (line.get_xdata().tolist(), line.get_ydata().tolist()) == ([7, 9], [0.5, 0.2])
 
@@ -153,7 +153,7 @@ def test_a_legend_of_many_series_stands_below_the_first_panel():
         "series": ["method"],
         "panel": ["dataset_params.size"],
     }
-    figure = lines.lines(Chart(table, table, experiment, spec, {}))
+    figure = charts.lines(Chart(table, table, experiment, spec, {}))
     figure.canvas.draw()
     [legend] = figure.legends
     box = legend.get_window_extent()
@@ -167,7 +167,7 @@ def test_lines_are_named_inside_the_height_of_their_panel():
     found = [(f"m{k}", {"n": n}, "share", None, 10.0**-n) for k in range(6) for n in (1, 2, 3)]
     experiment = EXPERIMENT | {"methods": {f"m{k}": {} for k in range(6)}}
     spec = {"kind": "line", "y": "share", "x": "dataset_params.n", "y_log": True}
-    [ax] = lines.lines(Chart(cells(*found), cells(*found), experiment, spec, {})).axes
+    [ax] = charts.lines(Chart(cells(*found), cells(*found), experiment, spec, {})).axes
     heights = sorted(text.xy[1] for text in ax.texts)
     assert len(heights) == 6
     assert heights[0] > 0
@@ -185,7 +185,7 @@ def test_a_legend_has_the_lines_of_all_panels():
         "series": ["method"],
         "panel": ["dataset_params.size"],
     }
-    [legend] = lines.lines(Chart(cells(*found), cells(*found), experiment, spec, {})).legends
+    [legend] = charts.lines(Chart(cells(*found), cells(*found), experiment, spec, {})).legends
     assert [text.get_text() for text in legend.get_texts()] == [f"m{k}" for k in range(9)]
 
 
@@ -193,7 +193,7 @@ def test_a_legend_has_the_lines_of_all_panels():
 def test_intervals_lie_inside_the_axes(y_log):
     found = [("ours", {"n": n}, "share", None, v) for n in (1, 2) for v in (n - 0.9, float(n), n + 0.9)]
     spec = {"kind": "line", "y": "share", "x": "dataset_params.n", "y_log": y_log}
-    [ax] = lines.lines(Chart(cells(*found), cells(*found), EXPERIMENT, spec, {})).axes
+    [ax] = charts.lines(Chart(cells(*found), cells(*found), EXPERIMENT, spec, {})).axes
     low, high = ax.get_ylim()
     interval = mean_interval(np.array([1.1, 2.0, 2.9]), 0.0)
     assert low <= (0.1 if y_log else 1 - (interval[2] - 2))  # a logarithmic axis ends an interval at its smallest value
@@ -203,7 +203,7 @@ def test_intervals_lie_inside_the_axes(y_log):
 def test_a_line_that_leaves_the_axis_is_marked_with_its_lowest_value():
     found = [(m, {"n": n}, "share", None, v) for m, v in (("ours", 0.5), ("base", -3.0)) for n in (1, 2)]
     spec = {"kind": "line", "y": "share", "x": "dataset_params.n", "y_from": -0.2}
-    [ax] = lines.lines(Chart(cells(*found), cells(*found), EXPERIMENT, spec, {})).axes
+    [ax] = charts.lines(Chart(cells(*found), cells(*found), EXPERIMENT, spec, {})).axes
     [arrow] = [line for line in ax.lines if line.get_marker() == "v" and len(line.get_xdata()) == 1]
     assert arrow.get_ydata() == [-0.2]
     assert [text.get_text() for text in ax.texts if text.get_text().startswith("−")] == ["−3"]
@@ -261,7 +261,7 @@ def ciede2000(one: np.ndarray, two: np.ndarray) -> float:
 def test_printed_numbers_are_marks_beside_their_line():
     table = cells(("ours", {"n": 1}, "share", None, 0.1), ("ours", {"n": 2}, "share", None, 0.2))
     table["reported"] = [0.15, np.nan]
-    figure = lines.lines(Chart(table, table, EXPERIMENT, {"kind": "line", "y": "share", "x": "dataset_params.n"}, {}))
+    figure = charts.lines(Chart(table, table, EXPERIMENT, {"kind": "line", "y": "share", "x": "dataset_params.n"}, {}))
     [marks] = [line for line in figure.axes[0].lines if line.get_marker() == "D" and len(line.get_xdata())]
     assert (marks.get_xdata().tolist(), marks.get_ydata().tolist()) == ([1], [0.15])
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["printed in the source"]
@@ -273,7 +273,7 @@ def test_a_map_shows_places_inside_its_extent_in_the_right_order():
     keys = [dict(zip(("state", "longitude", "latitude"), place, strict=True)) for place in places]
     found = [("ours", {}, "share", one, 0.2 * k) for k, one in enumerate(keys)]
     spec = {"kind": "map", "y": "share", "extent": [-125, -66, 24, 50]}
-    ax, *_ = maps.areas(Chart(cells(*found), cells(*found), EXPERIMENT, spec, {})).axes
+    ax, *_ = charts.areas(Chart(cells(*found), cells(*found), EXPERIMENT, spec, {})).axes
     at = {text.get_text(): text.get_position() for text in ax.texts}
     assert set(at) == {"WA", "FL", "ME"}
     assert at["FL"][1] < at["ME"][1] < at["WA"][1] + 0.1
@@ -284,7 +284,7 @@ def test_a_map_shows_places_inside_its_extent_in_the_right_order():
 
 def test_the_projection_is_the_one_of_the_united_states():
     """Snyder (1987), Map Projections: A Working Manual, page 291: 35° N 75° W with the centre 23° N 96° W, radius 1."""
-    x, y = maps.project_albers(np.array([-75.0, 35.0])) - maps.project_albers(np.array([-96.0, 23.0]))
+    x, y = charts.project_albers(np.array([-75.0, 35.0])) - charts.project_albers(np.array([-96.0, 23.0]))
     assert (x, y) == pytest.approx((0.2952720, 0.2416774), abs=1e-6)
 
 

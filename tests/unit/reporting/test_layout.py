@@ -9,7 +9,7 @@ import pytest
 from reported_trial import EXPERIMENT, written
 
 from agglearn import tasks
-from agglearn_workflow.figures import panels
+from agglearn_workflow.figures import charts
 from agglearn_workflow.measurements import COLUMNS as MEASURED
 from agglearn_workflow.tables import printed_table
 from agglearn_workflow.tables.numbers import direction, duration_text, fitting_unit, measure_name, number, plain
@@ -156,7 +156,7 @@ def test_headers_say_what_there_is_and_mappings_are_spelt_out():
     rows = [f"observation_params.{p}" for p in ("buckets", "hashed")]
     e = EXPERIMENT | {"table": {"rows": rows, "columns": ["method"], "measure": "nllh"}}
     assert printed_table.grid(table, e, {}).rows == [("2", ""), ("", "x 3, y 4")]
-    series = panels.series(table, ["method", "observation_params.buckets", "observation_params.hashed"], e)
+    series = charts.series(table, ["method", "observation_params.buckets", "observation_params.hashed"], e)
     assert series.tolist() == ["Ours, hashed x 3, y 4", "base, buckets 2"]
 
 

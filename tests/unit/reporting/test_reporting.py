@@ -1,6 +1,7 @@
 """Summaries, verdicts, layouts and claims on measurements whose answer is known."""
 
 import json
+from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
@@ -14,7 +15,7 @@ from scipy import stats
 from agglearn.evaluation.intervals import mean_interval
 from agglearn.storage import read_json, write_json
 from agglearn_workflow import run_summary
-from agglearn_workflow.claims.judging import judge_all
+from agglearn_workflow.claims.judging import judge_all, read_rows
 from agglearn_workflow.measurements import COLUMNS
 from agglearn_workflow.render import caption_of, render
 from agglearn_workflow.tables import printed_table, summary
@@ -231,7 +232,7 @@ def test_a_claim_that_fails_leaves_the_others(tmp_path):
         "broken": common | {"predicate": "slope_between", "x": "method", "bound": [0, 1]},
         "sound": common | {"predicate": "at_least", "bound": 0.3},
     }
-    judged = judge_all(claims, plan, tmp_path)
+    judged = judge_all(claims, partial(read_rows, plan, tmp_path))
     assert [c["verdict"] for c in judged] == ["failed", "holds"]
     assert judged[0]["detail"].startswith("ValueError: Unable to parse string")
 

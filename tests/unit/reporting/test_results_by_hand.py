@@ -8,6 +8,7 @@ import datetime
 import json
 import math
 import re
+from functools import partial
 from types import SimpleNamespace
 
 import pandas as pd
@@ -351,7 +352,7 @@ def words_of_pages(results, tmp_path, monkeypatch):
     monkeypatch.setattr(pages, "commit", lambda: "abc")
     monkeypatch.setattr(pages.machine, "describe", lambda: "a machine")
     monkeypatch.setattr(pages.crate, "write", lambda *_: None)
-    verdicts = judging.judge_all(claims, plan, folder)
+    verdicts = judging.judge_all(claims, partial(judging.read_rows, plan, folder))
     verdicts[1]["archived"] = "holds"
     pages.build(plan, verdicts, folder, out, base, folder / "site")
     return {path.stem: words_of(path.read_text()) for path in out.glob("*.html")}

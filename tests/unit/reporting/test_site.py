@@ -15,7 +15,7 @@ from agglearn_workflow.claims import judging, statements
 from agglearn_workflow.claims.judging import PREDICATES, judge_case
 from agglearn_workflow.claims.samples import Sample
 from agglearn_workflow.claims.statements import LABEL, MAX_CASES, WIDTH, _axis, forest, in_words
-from agglearn_workflow.figures import drawing, lines, panels
+from agglearn_workflow.figures import charts, drawing
 from agglearn_workflow.site import pages
 
 BOUNDS = {"at_least": 0.5, "at_most": 0.5, "ratio_at_least": 2.0, "slope_between": [0.9, 1.1]}
@@ -259,7 +259,7 @@ def test_every_source_has_findings_and_a_headline():
 
 
 def test_the_first_panel_of_a_figure(tmp_path):
-    figure, axes = panels.grid(["a", "b"], 3.0)
+    figure, axes = charts.grid(["a", "b"], 3.0)
     axes[0].plot([0, 1])
     path = tmp_path / "f.svg"
     for copies in (1, 2):
@@ -281,7 +281,7 @@ def test_a_source_is_shown_by_its_first_figure_that_has_a_result(tmp_path):
     for e in experiments:
         drawing.write(drawing.sentence("No run of this figure has a result."), tmp_path / f"figures/{e['name']}.svg")
     assert pages._picture(experiments, tmp_path) is None
-    figure, axes = panels.grid(["a"], 3.0)
+    figure, axes = charts.grid(["a"], 3.0)
     axes[0].plot([0, 1])
     for name in ("second", "third"):
         drawing.write(drawing.from_figure(figure, "t"), tmp_path / f"figures/{name}.svg")
@@ -295,16 +295,16 @@ def test_the_first_page_counts_the_verdicts_of_the_archive():
         {"verdict": "holds"},
         {"verdict": "fails", "archived": "fails"},
     ]
-    assert pages._archived_counts(claims) == [("holds", 1), ("fails", 1)]
+    assert statements.count_verdicts(claims, "archived") == [("holds", 1), ("fails", 1)]
     templates = Environment(loader=PackageLoader("agglearn_workflow"))
     words = templates.get_template("parts.html").module.words
-    assert words(pages._archived_counts(claims)).strip() == "1 holds, 1 fails"
+    assert words(statements.count_verdicts(claims, "archived")).strip() == "1 holds, 1 fails"
     assert words([("holds", 2), ("undecided", 1)], True).strip() == "2 hold, 1 is undecided"
     assert '<a href="#failed">2 fail</a>' in words([("fails", 2)], True)
 
 
 def test_the_title_above_all_panels_is_not_cut(tmp_path):
-    figure, axes = panels.grid(["a", "b"], 3.0)
+    figure, axes = charts.grid(["a", "b"], 3.0)
     axes[0].plot([0, 1])
     figure.suptitle("a title that is wider than the first panel " * 2)
     path = tmp_path / "f.svg"
@@ -319,7 +319,7 @@ def test_the_title_above_all_panels_is_not_cut(tmp_path):
 
 
 def test_nothing_of_the_panel_beside_is_shown(tmp_path):
-    figure, axes = panels.grid(["a", "b"], 3.0)
+    figure, axes = charts.grid(["a", "b"], 3.0)
     path = tmp_path / "f.svg"
     figure.draw_without_rendering()
     first, second = (a.get_tightbbox() for a in axes)
@@ -336,7 +336,7 @@ def test_highlighted_lines_are_named_at_their_ends():
     rows = pd.DataFrame(
         [
             {"dataset": "a", "dataset_params": "{}", "method": m, "params": f'{{"k": {k}}}', "observation_params": "{}", "keys": None,
-             "measure": "nllh", "step": np.nan, "value": v, "overlap": np.nan, "seed": 0, "reported": np.nan}
+             "measure": "nllh", "step": np.nan, "value": v, "overlap": np.nan, "seed": 0, "reported": np.nan, "unit": ""}
             for m, v in (("ours", 0.5), ("base", 0.5), ("other", 0.1)) for k in (1, 2)
         ]
     )  # fmt: skip
@@ -348,7 +348,7 @@ def test_highlighted_lines_are_named_at_their_ends():
         "highlight": [{"series": "Ours", "name": "ours!"}, {"series": "base", "name": "base!"}],
         "title": "A sentence",
     }
-    figure = lines.lines(panels.Chart(rows, rows, experiment, spec, {}))
+    figure = charts.lines(charts.Chart(rows, rows, experiment, spec, {}))
     [ax] = figure.axes
     texts = {t.get_text(): t for t in ax.texts}
     assert set(texts) == {"ours!", "base!"}
@@ -357,7 +357,7 @@ def test_highlighted_lines_are_named_at_their_ends():
     assert figure.get_suptitle() == "A sentence"
     assert [line.get_color() for line in ax.lines].count("0.75") == 1
     other = spec | {"highlight": [{"series": "nobody", "name": "x"}]}
-    alone = lines.lines(panels.Chart(rows, rows, experiment, other, {}))
+    alone = charts.lines(charts.Chart(rows, rows, experiment, other, {}))
     assert "0.75" not in [line.get_color() for line in alone.axes[0].lines]
 
 
@@ -380,23 +380,6 @@ def test_the_last_benchmarks_are_shown(tmp_path):
     shown = pages._benchmarks(tmp_path)
     assert shown["parts"] == [{"name": "noisy maxent", "text": "ratio 2.0"}]
     assert re.fullmatch(r"\d{4}-\d\d-\d\d", shown["date"])
-
-
-def test_every_field_of_a_record_on_the_first_page():
-    """Three experiments, of which two are complete; commits and machines that they have in common count once."""
-    names = ("planned", "archived", "outdated", "cpu_seconds", "commits", "machines", "days")
-    facts = [
-        (5, 5, 1, 30.5, ["c2"], ["m1"], ["2026-01-03"]),
-        (7, 6, 0, 1.5, ["c1", "c2"], ["m1", "m2"], ["2026-01-01", "2026-02-05"]),
-        (2, 2, 2, 0.0, [], [], []),
-    ]
-    recorded = {str(k): dict(zip(names, values, strict=True)) for k, values in enumerate(facts)}
-    assert pages._totals(recorded) == {
-        "planned": 14, "archived": 13, "outdated": 3, "cpu_seconds": 32.0, "complete": 2, "commits": ["c1", "c2"],
-        "machines": ["m1", "m2"], "days": ["2026-01-01", "2026-02-05"],
-    }  # fmt: skip
-    assert pages._totals({"0": recorded["0"], "1": recorded["0"]})["days"] == ["2026-01-03"]  # one day is stated once
-    assert pages._totals({}) is None
 
 
 def test_the_guide_is_linked_where_it_has_been_made(tmp_path):

@@ -1,5 +1,7 @@
 """The archive: its files, what is merged, what is shown from it, and what is marked."""
 
+from functools import partial
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -8,7 +10,7 @@ from samples import ROOT, Project
 
 from agglearn.errors import ConfigError, DataError
 from agglearn_workflow import render, run_summary
-from agglearn_workflow.archive import store
+from agglearn_workflow.archive import prices, store
 from agglearn_workflow.archive.store import ArchivedRun
 from agglearn_workflow.claims import judging
 from agglearn_workflow.config.loading import load
@@ -206,7 +208,7 @@ def test_a_verdict_states_that_runs_are_of_other_code(plan, tmp_path):
         for batch in batches:
             path = tmp_path / f"measurements/trial/{batch}.parquet"
             store.write_batch(plan.runs("trial", batch), these, path)
-        [verdict] = judging.judge_all({"a": claim}, plan, tmp_path)
+        [verdict] = judging.judge_all({"a": claim}, partial(judging.read_rows, plan, tmp_path))
         details.append(verdict["detail"])
     sentence = f"; 1 of {len(runs)} runs of the experiment were archived with other code or settings than today's (commit abcdef, 2023-11-14)"
     assert details[1] == details[0] + sentence
@@ -231,7 +233,7 @@ def test_the_verdict_of_the_archive_is_that_at_scale_paper(plan, tmp_path):
 def test_the_archive_is_summarised_by_experiment(plan, tmp_path):
     first, *others = plan.runs("trial")
     store.write(tmp_path, "trial", as_archive(others[1:]) | {first.key: archived(first, recipe="old", ended=DAY + 1e6)})
-    [facts] = store.summarise(plan, tmp_path, ["trial"]).values()
+    facts = prices.summarise(plan, tmp_path)["trial"]
     n = len(others) + 1
     assert (facts["planned"], facts["archived"], facts["outdated"]) == (n, n - 1, 1)
     assert facts["days"] == ["2023-11-14", "2023-11-26"]

@@ -10,7 +10,6 @@ from test_archive import archived
 
 from agglearn.cli import main
 from agglearn_workflow.archive import prices, store
-from agglearn_workflow.commands import plan
 from agglearn_workflow.config.loading import load
 from agglearn_workflow.plan import Plan
 
@@ -124,7 +123,7 @@ def test_hours_buy_the_cheapest_first():
 
 def test_a_line_has_at_most_a_hundred_characters():
     many = table_of(("maxent_hashed_crosses_attribution", 99_999, 6e9, 1)).assign(runs=99_999, claims=158)
-    lines = plan.listing(many).splitlines()
+    lines = prices.listing(many).splitlines()
     assert "≥ 100,000,000.0" in lines[1]
     assert max(map(len, lines)) <= 100
 

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from agglearn.errors import DataError
-from agglearn_workflow.archive import store
+from agglearn_workflow.archive import prices, store
 from agglearn_workflow.archive.store import ArchivedRun
 from agglearn_workflow.commands import archive as command
 from agglearn_workflow.commands import recomputing
@@ -100,6 +100,9 @@ def world(monkeypatch, tmp_path):
         "small": [run_of("a", "drawn"), run_of("b", "drawn"), run_of("c", "file")],
         "rather_large": [run_of(key, "drawn") for key in "defg"],
     }
+    for name, runs in plans.items():
+        for run in runs:
+            run.identity = {"experiment": name}
     day, of_other_code = 86400.0, {"recipe": "before", "commit": "c0"}
     facts = {
         "a": {"ended": 1.7e9, "cpu_seconds": 90.0},
@@ -148,17 +151,20 @@ def test_the_list_has_each_experiment_and_all(world, time_zone):
     for name, size in (("small/0", 900), ("small/1", 700), ("rather_large/0", 1234)):
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / f"{name}.parquet").write_bytes(b"x" * size)
-    assert command.listing(plan, folder) == [
+    facts = prices.summarise(plan, folder)
+    assert facts == {
+        "small": {"planned": 3, "archived": 3, "outdated": 0, "commits": ["c1"], "machines": ["m1"],
+                  "days": ["2023-11-14", "2023-11-19"], "cpu_seconds": 120.0, "complete": 1},
+        "rather_large": {"planned": 4, "archived": 2, "outdated": 1, "commits": ["c0", "c1"], "machines": ["m1", "m2"],
+                         "days": ["2023-11-13", "2023-11-15"], "cpu_seconds": 67.0, "complete": 0},
+        "all": {"planned": 7, "archived": 5, "outdated": 1, "commits": ["c0", "c1"], "machines": ["m1", "m2"],
+                "days": ["2023-11-13", "2023-11-19"], "cpu_seconds": 187.0, "complete": 1},
+    }  # fmt: skip
+    assert command.listing(facts, folder) == [
         "small         3 of 3 runs, 2023-11-14 to 2023-11-19, 2.0 CPU minutes",
         "rather_large  2 of 4 runs, 2023-11-13 to 2023-11-15, 1.1 CPU minutes, 1 with other code or settings than today's",
         "1 of 2 experiments are whole; 3 files, 2.83 kB",
     ]
-    assert store.summarise(plan, folder, ["small", "rather_large"]) == {
-        "small": {"planned": 3, "archived": 3, "outdated": 0, "commits": ["c1"], "machines": ["m1"],
-                  "days": ["2023-11-14", "2023-11-19"], "cpu_seconds": 120.0},
-        "rather_large": {"planned": 4, "archived": 2, "outdated": 1, "commits": ["c0", "c1"], "machines": ["m1", "m2"],
-                         "days": ["2023-11-13", "2023-11-15"], "cpu_seconds": 67.0},
-    }  # fmt: skip
 
 
 def test_the_check_prints_a_line_per_run_and_counts_all_that_differ(world, monkeypatch, capsys):
@@ -176,9 +182,8 @@ def test_the_check_prints_a_line_per_run_and_counts_all_that_differ(world, monke
     )
     monkeypatch.setattr(recomputing, "recompute", lambda run, plan: (run.key, "observed"))
     monkeypatch.setattr(recomputing, "compare", lambda one, outcome, observed: lines[one] if one == outcome else ["?"])
-    arguments = SimpleNamespace(sample=3, seconds=2.5, seed=11)
     with pytest.raises(DataError, match=r"^2 of 3 runs differ from the archive$"):
-        command.check(plan, folder, arguments)
+        recomputing.check(plan, folder, 3, 2.5, 11)
     assert asked == [(plan, folder, 3, 2.5, 11)]
     assert capsys.readouterr().out.splitlines() == [
         'e: x, m {"l2": 1.0}, seed 0: differs',
@@ -189,8 +194,8 @@ def test_the_check_prints_a_line_per_run_and_counts_all_that_differ(world, monke
         'e: x, m {"l2": 1.0}, seed 2: same',
     ]
     runs[:2] = []
-    command.check(plan, folder, arguments)
+    recomputing.check(plan, folder, 3, 2.5, 11)
     assert capsys.readouterr().out.splitlines()[-1] == "1 runs are as archived"
     runs.clear()
     with pytest.raises(DataError, match=r"no run of today's code whose data are here takes at most 2\.5 s$"):
-        command.check(plan, folder, arguments)
+        recomputing.check(plan, folder, 3, 2.5, 11)
