@@ -47,7 +47,7 @@ def run(args: argparse.Namespace) -> None:
     if (args.action == "list") != (args.name is None):
         raise ConfigError("data: `show` and `get` take the name of one data set, `list` takes none")
     require("pydantic", "workflow")
-    from agglearn_workflow.config.loading import check_name
+    from agglearn_workflow.config.forms import check_name
 
     config = project_config(args.configfile, targets=[args.name] if args.name else [])
     if args.action == "list":

@@ -39,7 +39,7 @@ def run(args: argparse.Namespace) -> None:
 
     require("pydantic", "workflow")
     from agglearn_workflow.archive import prices
-    from agglearn_workflow.config.loading import check_name
+    from agglearn_workflow.config.forms import check_name
     from agglearn_workflow.plan import Plan
 
     config = project_config(args.configfile, {"scale": args.scale})
