@@ -3,7 +3,6 @@ configuration names what a plan has at any scale: all experiments, whatever `run
 stay."""
 
 import argparse
-import itertools
 import shutil
 import sys
 from pathlib import Path
@@ -43,8 +42,7 @@ def generated(config: dict) -> dict[str, list[Path]]:
 
 
 def size_of(paths: list[Path]) -> int:
-    files = [file for path in paths for file in ([path] if path.is_file() else path.rglob("*")) if file.is_file()]
-    return sum(file.stat().st_size for file in files)
+    return sum(file.stat().st_size for path in paths for file in (path, *path.rglob("*")) if file.is_file())
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -58,20 +56,20 @@ def main(argv: list[str] | None = None) -> None:
     except ConfigError as error:
         sys.exit(f"agglearn: {error}")
     results_lock.acquire(f"{config['results']}/.lock")
+    is_listed_only = args.command == "prune" and not args.yes
     kinds = surplus(config) if args.command == "prune" else generated(config)
     if args.command == "prune":
         print(f"agglearn: not named by config/ at any scale ({', '.join(SCALES)}):")
     for kind, paths in kinds.items():
         print(f"  {kind}: {len(paths)}, {size_of(paths) / 1e6:,.1f} MB")
+        for path in () if is_listed_only else paths:
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
     if not any(kinds.values()):
         print("agglearn: nothing to delete")
-        return
-    if args.command == "prune" and not args.yes:
+    elif is_listed_only:
         print("agglearn: nothing is deleted yet; delete it with: make prune ARGS=--yes")
-        return
-    for path in itertools.chain(*kinds.values()):
-        shutil.rmtree(path) if path.is_dir() else path.unlink()
-    print(f"agglearn: deleted; {config['cache']} stays")
+    else:
+        print(f"agglearn: deleted; {config['cache']} stays")
 
 
 if __name__ == "__main__":

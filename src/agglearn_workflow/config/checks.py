@@ -17,7 +17,6 @@ from agglearn_workflow.config.models import DEFAULTS, Claim, Dataset, Experiment
 from agglearn_workflow.config.scales import SCALES
 
 RULES = "agglearn.datasets.builds"
-UNIVERSAL_MEASURES = {"seconds"}
 FIELDS = {"dataset", "observation", "method", "measure", "keys", "seed"}  # that a row of results has, beside parameters
 
 
@@ -82,12 +81,6 @@ def _keys(name: str, declared: dict[str, Parameter] | None, value: Any, path: st
         yield from keys_at_fault(name, declared, item, item_path, READING)
 
 
-def _items(value: Any, path: str) -> Iterator[tuple[str, Any]]:
-    if isinstance(value, list):
-        return ((f"{path}.{i}", item) for i, item in enumerate(value))
-    return iter([(path, value)])
-
-
 def refuse(faults: Iterator[Fault], file: str) -> None:
     for path, fault in faults:
         raise ConfigError(f"{file}: {path}: {fault}")
@@ -105,9 +98,9 @@ def _dataset(entry: dict) -> Iterator[Fault]:
     yield from keys_at_fault(dotted, parameters(dotted), entry.get("params", {}), "params")
     yield from _unread(entry, classes.find(dotted).KEYS)
     for member, origin in entry.get("files", {}).items():
-        for path, route in _items(origin.get("routes", []), f"files.{member}.routes"):
+        for i, route in enumerate(origin.get("routes", [])):
             if route["kind"] == "build":
-                yield from _build(route, path)
+                yield from _build(route, f"files.{member}.routes.{i}")
 
 
 def _unread(entry: dict, keys: tuple[str, ...]) -> Iterator[Fault]:
@@ -228,7 +221,7 @@ def _source_keys(task: str, dataset_class: str, keys: type, varied: Any, path: s
 def names_in(*experiments: dict) -> dict[str, Collection[str]]:
     """The names in the rows of an experiment's results, by the kinds that models have for them."""
     tasks = [classes.find(e["task"]) for e in experiments]
-    measures = UNIVERSAL_MEASURES.union(*(task.MEASURES for task in tasks))
+    measures = {"seconds"}.union(*(task.MEASURES for task in tasks))
     paths: dict[str, set[str]] = {"keys.": set().union(*(task.KEYS for task in tasks))}
     for kind, mappings in (
         ("params.", [m.get("params") for e in experiments for m in e["methods"].values()]),

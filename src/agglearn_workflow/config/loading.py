@@ -3,7 +3,6 @@ Every error names the file, the key and what is allowed there."""
 
 import functools
 import re
-import sys
 from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 from typing import Any
@@ -119,7 +118,6 @@ def _check_folders(config: dict, base: Path) -> None:
 def _follow_code(name: str, base: Path, config: dict) -> None:
     folder = (base / name).resolve()
     digests.add_root(folder)
-    sys.path[:0] = {str(folder)} - set(sys.path)
     if not folder.is_dir():
         key = f"code.{config['code'].index(name)}"
         raise ConfigError(f"{SETTINGS}: {key}: there is no folder {name!r}; make it, or leave it out")

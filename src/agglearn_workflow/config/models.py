@@ -270,9 +270,7 @@ class Features(Model):
     categorical: list[str] = key("numbers that are names")
     numeric: list[str] = key("columns that must be numbers; text in them is an error")
     log: list[str] = key("numbers from 0 on that are replaced by ln(1 + x)")
-    log2: dict[str, NonNegative] = key(
-        "columns that become ⌊log₂(value + this number)⌋; missing where the sum is not above 0"
-    )
+    log2: dict[str, NonNegative] = key("columns that become ⌊log₂(value + this number)⌋, missing where the sum is ≤ 0")
     rare: dict[str, Count] = key("columns whose values of at most so many training rows become one")
     hashed: dict[str, Count] = key("columns that are hashed into so many buckets, where an observation names none")
 
@@ -314,9 +312,7 @@ class Dataset(Model):
     label: Label = key()
     features: Features = key()
     split: Part | Split = key("random share for the test, or a mapping")
-    split_like: Annotated[str, known("dataset")] = key(
-        "data set whose random parts are taken, to compare on the same rows"
-    )
+    split_like: Annotated[str, known("dataset")] = key("data set whose random parts are taken, for the same rows")
     unit: str = key("column that tells whose a record is, no feature; a random split keeps its records together")
     encoding: Annotated[dict[Literal["target", "vocabulary"], Encoding], Len(0, 1)] = key(ENCODING)
     binning: Literal["deciles", "width"] = key("default for numeric columns")
@@ -417,9 +413,7 @@ class Figure(Model):
         "map": ("extent", "title highlight panel x_log x_none y_log y_from x_from"),
     }
     kind: Literal["dots", "curve", "line", "scatter", "flows", "map"]
-    x: str = key(
-        "a parameter or measure (line), seconds (curve), a method or measure (scatter), a measure (flows, map)"
-    )
+    x: str = key("line: parameter or measure; curve: seconds; scatter: method or measure; flows, map: measure")
     y: Measure = Field(description="a measure")
     series: Fields = key()
     panel: Fields = key("a panel for each of their values")
@@ -432,9 +426,7 @@ class Figure(Model):
     x_from: float = key("left end of the x axis")
     title: str = key("what the figure shows, as a sentence above it")
     extent: Annotated[list[float], Len(4, 4)] = key("west, east, south and north end in degrees (flows, map)")
-    highlight: Some[Highlight] = key(
-        "series that are named at the end of their line; the others are grey (line, curve)"
-    )
+    highlight: Some[Highlight] = key("line, curve: series that are named at the end of their line; the others are grey")
 
     @model_validator(mode="after")
     def check_abscissa(self, info: ValidationInfo) -> Self:

@@ -66,14 +66,14 @@ def observe_runs(
 
     out.mkdir(parents=True, exist_ok=True)
     here = [dataset for dataset in slots if sources[dataset].status == "ok"]
-    died = dict(run_isolated(observe, here))
-    for dataset, reason in died.items():
+    states = {dataset: (sources[dataset].status, sources[dataset].reason) for dataset in slots}
+    for dataset, reason in run_isolated(observe, here):
         report(dataset, AgglearnError(reason))
-    states = {d: (sources[d].status, sources[d].reason) for d in slots} | {d: ("failed", died[d]) for d in died}
+        states[dataset] = "failed", reason
     without: dict[str, dict] = {
         d: {"status": status, "reason": reason, "content": {}} for d, (status, reason) in states.items()
     }
-    return without | {dataset: products.manifest(out / dataset) for dataset in here if dataset not in died}
+    return without | {d: products.manifest(out / d) for d, (status, _) in states.items() if status == "ok"}
 
 
 def observe_slot(run: Run, experiment: dict, entry: dict, records: Path | None, out: Path) -> dict:

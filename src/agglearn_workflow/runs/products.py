@@ -1,15 +1,13 @@
 """Products of the workflow: folders, there whole or not at all, with payload and `manifest.json`: status (`ok`,
 `unavailable` or `failed`), reason, recipe, digests of the payload. Data that cannot be had do not stop the DAG."""
 
-import contextlib
-import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TextIO
 
 from agglearn.errors import NotAvailable, describe
-from agglearn.storage import atomic_dir, atomic_file, digest, file_digest, read_json, write_json
+from agglearn.storage import atomic_dir, digest, file_digest, read_json, write_json
 
 MANIFEST = "manifest.json"
 
@@ -28,17 +26,6 @@ def content_digests(folder: Path | str) -> dict[str, str]:
 def content_digest(digests: dict[str, str], folder: str) -> str:
     """Digest of the content of a folder in a product, from the digests of the product's files."""
     return digest({name: value for name, value in digests.items() if name.startswith(f"{folder}/")})
-
-
-def share_copies(folder: Path, digests: dict[str, str]) -> None:
-    """Let files of equal content share their bytes, by hard links, where the file system has them."""
-    first: dict[str, Path] = {}
-    for name, value in digests.items():
-        path = folder / name
-        original = first.setdefault(value, path)
-        if original is not path:
-            with contextlib.suppress(OSError), atomic_file(path) as link:
-                os.link(original, link)
 
 
 def build_product(
@@ -76,7 +63,6 @@ def _write(out: Path | str, build: Callable[[Path], dict], stated: dict) -> dict
     with atomic_dir(out) as work:
         fields = build(work) | stated
         fields["content"] = content_digests(work)
-        share_copies(work, fields["content"])
         write_json(work / MANIFEST, fields)
     return fields
 

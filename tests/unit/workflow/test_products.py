@@ -109,29 +109,6 @@ def test_another_error_leaves_no_product(tmp_path):
     assert os.listdir(tmp_path) == []
 
 
-def test_copies_share_their_bytes(tmp_path):
-    def build(out):
-        for name in ("a/x.npy", "b/x.npy", "c/y.npy"):
-            (out / name).parent.mkdir()
-            (out / name).write_text("other" if name.startswith("c") else "same")
-
-    made = build_product(tmp_path / "p", build)
-    nodes = {name: (tmp_path / "p" / name).stat().st_ino for name in made["content"]}
-    assert nodes["a/x.npy"] == nodes["b/x.npy"] != nodes["c/y.npy"]
-    assert content_digests(tmp_path / "p") == made["content"]
-    assert sorted(p.name for p in tmp_path.rglob("*") if p.is_file()) == ["manifest.json", "x.npy", "x.npy", "y.npy"]
-
-
-def test_copies_stay_copies_without_hard_links(tmp_path, monkeypatch):
-    def refuse(*_):
-        raise PermissionError("no hard links here")
-
-    monkeypatch.setattr(os, "link", refuse)
-    made = build_product(tmp_path / "p", lambda out: [(out / name).write_text("same") for name in "ab"] and None)
-    assert content_digests(tmp_path / "p") == made["content"]
-    assert sorted(os.listdir(tmp_path / "p")) == ["a", "b", "manifest.json"]
-
-
 def good(out):
     (out / "a").write_text("abc")
 
