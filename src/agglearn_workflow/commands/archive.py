@@ -1,7 +1,6 @@
 """`agglearn archive`: what the archive holds, and what is added to it."""
 
 import argparse
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -99,7 +98,6 @@ def check(plan: "Plan", folder: Path, args: argparse.Namespace) -> None:
     sample = draw_sample(plan, folder, args.sample, args.seconds, args.seed)
     if not sample:
         raise DataError(f"{folder}: no run of today's code whose data are here takes at most {args.seconds:g} s")
-    sys.path[:0] = [str(Path(code).resolve()) for code in plan.config["code"]]
     wrong = 0
     for run, archived in sample:
         differences = compare(archived, *recompute(run, plan))

@@ -24,9 +24,7 @@ LAYERS = ("datasets", "experiments", "claims")  # that overrides may hold beside
 # Rules of the workflow
 RULES = {"all", "prepare", "fit", "recall", "render", "track", "site", "page", "conclude"}
 SETTINGS, DATASETS, EXPERIMENTS = "config/config.yaml", "config/datasets", "config/experiments"
-Faults = dict[
-    tuple[str, str], ConfigError
-]  # (folder of config/, name) → what is wrong with an entry, which is left out
+Faults = dict[tuple[str, str], ConfigError]  # (folder of config/, name) → what is wrong with an entry
 
 
 def load(
