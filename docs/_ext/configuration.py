@@ -85,9 +85,9 @@ def rows(schema: dict, root: dict, prefix: str, open_refs: tuple) -> Iterator[tu
     needed = schema.get("required", ())
     for key, inner in schema.get("properties", {}).items():
         yield from row(inner, root, f"{prefix}{key}", open_refs, key in needed)
-    for extra in (schema.get("additionalProperties"), *schema.get("patternProperties", {}).values()):
-        if isinstance(extra, dict) and ("properties" in extra or "$ref" in extra):
-            yield from row(extra, root, f"{prefix}<name>", open_refs)
+    extra = schema.get("additionalProperties")
+    if isinstance(extra, dict) and ("properties" in extra or "$ref" in extra):
+        yield from row(extra, root, f"{prefix}<name>", open_refs)
 
 
 def row(

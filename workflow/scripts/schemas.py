@@ -24,6 +24,13 @@ class Plain(GenerateJsonSchema):
         content = super().default_schema(schema)
         return {k: v for k, v in content.items() if k != "default" or v is not None}
 
+    def dict_schema(self, schema):
+        """A mapping whose names have one pattern."""
+        content = super().dict_schema(schema)
+        for pattern, value in content.pop("patternProperties", {}).items():
+            content |= {"propertyNames": content["propertyNames"] | {"pattern": pattern}, "additionalProperties": value}
+        return content
+
 
 def text_of(name: str) -> str:
     """The schema of a file of the configuration, as YAML."""

@@ -69,7 +69,7 @@ def class_of(base: str) -> tuple[Any, Any]:
             raise refusal(wrong)
         return dotted
 
-    return AfterValidator(check), Field(description=f"dotted path of a subclass of {base}")
+    return AfterValidator(check), Field(description=f"dotted path of a subclass of {base.replace('.base.', '.')}")
 
 
 def class_fault(dotted: object, base: str | None = None) -> str | None:
@@ -101,7 +101,8 @@ def _describe_place(dotted: str) -> str:
 
 
 def state_conditions(schema: dict, model: type["Model"]) -> None:
-    """Add to a JSON schema what each kind needs, and what it makes no use of."""
+    """Add to a JSON schema what each kind needs, and what it makes no use of. Its title goes, which is a name of ours."""
+    del schema["title"]
     for value, (needed, unused) in model.USES.items():
         then = {"required": needed.split(), "properties": dict.fromkeys(unused.split(), False)}
         schema.setdefault("allOf", []).append({"if": {"properties": {model.KIND: {"const": value}}}, "then": then})
