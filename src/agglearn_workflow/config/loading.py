@@ -195,25 +195,15 @@ def _check_free(name: object, folder: str, taken: Collection[str] = ()) -> None:
 class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]  # the C library's is the same safe subset, faster
     """YAML in which no key stands twice. The standard leaves open which of the two counts."""
 
-    def get_single_node(self) -> yaml.Node | None:
-        node = super().get_single_node()
-        _refuse_repeated_keys(node, set())
-        return node
-
-
-def _refuse_repeated_keys(node: yaml.Node | None, visited: set[int]) -> None:
-    if not isinstance(node, yaml.CollectionNode) or id(node) in visited:
-        return
-    visited.add(id(node))
-    keys = set()
-    for item in node.value:
-        key_node, value_node = item if isinstance(item, tuple) else (None, item)
-        if isinstance(key_node, yaml.ScalarNode):
-            key = key_node.tag, key_node.value
-            if key in keys:
-                raise yaml.MarkedYAMLError(problem=f"the key {key[1]!r} stands twice", problem_mark=key_node.start_mark)
-            keys.add(key)
-        _refuse_repeated_keys(value_node, visited)
+    def construct_mapping(self, node: Any, deep: bool = False) -> dict:
+        place, keys = range(node.start_mark.index, node.end_mark.index), set()
+        for key, _ in node.value if isinstance(node, yaml.MappingNode) else ():
+            if isinstance(key, yaml.ScalarNode) and key.start_mark.index in place:  # another one is merged, by <<
+                if (key.tag, key.value) in keys:
+                    problem = f"the key {key.value!r} stands twice"
+                    raise yaml.MarkedYAMLError(problem=problem, problem_mark=key.start_mark)
+                keys.add((key.tag, key.value))
+        return super().construct_mapping(node, deep)
 
 
 def read_yaml(path: Path) -> Any:
