@@ -59,8 +59,8 @@ def read(module: str) -> Module:
     if path is None:
         return Module()
     text = path.read_bytes()
-    parts = sys.version.encode(), Path(__file__).read_bytes(), path.name.encode(), text
-    key = hashlib.sha256(b"\0".join(parts)).hexdigest()
+    texts = sys.version.encode(), Path(__file__).read_bytes(), path.name.encode(), text
+    key = hashlib.sha256(b"\0".join(texts)).hexdigest()
     cache = kernel_cache.default_base() / "modules" / f"{module}.json"
     with contextlib.suppress(OSError, LookupError, TypeError, ValueError):
         return Module(*storage.read_json(cache)[key])

@@ -65,8 +65,8 @@ class Run:
 
     @property
     def keeps_model(self) -> bool:
-        kept = self.settings["keep_model"]
-        return kept == "all" or (kept == "first_seed" and self.seed == 0)
+        keep_model = self.settings["keep_model"]
+        return keep_model == "all" or (keep_model == "first_seed" and self.seed == 0)
 
     @property
     def code(self) -> list[str]:

@@ -232,7 +232,7 @@ def names_in(*experiments: dict) -> dict[str, Collection[str]]:
     baselines = [e["baseline"] for e in experiments if "baseline" in e]
     return {
         **paths,
-        "field": FIELDS | {f"{kind}{path}" for kind, found in paths.items() for path in found},
+        "field": FIELDS | {f"{kind}{path}" for kind, inner in paths.items() for path in inner},
         "measure": measures,
         "measure or difference": measures | {f"{m}_minus_{baseline}" for baseline in baselines for m in measures},
         "method": {m for e in experiments for m in e["methods"]},

@@ -41,9 +41,9 @@ def describe_unknown(name: object, allowed: Collection | None) -> str:
     return f"{name!r} is not known{meant(name, allowed)}; there are {', '.join(sorted(allowed))}"
 
 
-def check_known(name: object, allowed: Collection | None, place: str = "") -> None:
+def check_known(name: object, allowed: Collection | None, path: str = "") -> None:
     if wrong := describe_unknown(name, allowed):
-        raise refusal(wrong, place)
+        raise refusal(wrong, path)
 
 
 def check_name(name: object, allowed: Collection, file: str, path: str) -> None:
@@ -51,7 +51,7 @@ def check_name(name: object, allowed: Collection, file: str, path: str) -> None:
         raise ConfigError(f"{file}: {path}: {wrong}")
 
 
-def known(kind: str) -> AfterValidator:
+def member_of(kind: str) -> AfterValidator:
     """A name that the context of a validation has under this kind, where there is a context."""
 
     def check(name: str, info: ValidationInfo) -> str:

@@ -196,9 +196,9 @@ class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mis
     """YAML in which no key stands twice. The standard leaves open which of the two counts."""
 
     def construct_mapping(self, node: Any, deep: bool = False) -> dict:
-        place, keys = range(node.start_mark.index, node.end_mark.index), set()
+        span, keys = range(node.start_mark.index, node.end_mark.index), set()
         for key, _ in node.value if isinstance(node, yaml.MappingNode) else ():
-            if isinstance(key, yaml.ScalarNode) and key.start_mark.index in place:  # another one is merged, by <<
+            if isinstance(key, yaml.ScalarNode) and key.start_mark.index in span:  # another one is merged, by <<
                 if (key.tag, key.value) in keys:
                     problem = f"the key {key.value!r} stands twice"
                     raise yaml.MarkedYAMLError(problem=problem, problem_mark=key.start_mark)

@@ -5,7 +5,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 from annotated_types import Len
 from pydantic import AfterValidator, ConfigDict, Field, ValidationInfo, model_validator
 
-from agglearn_workflow.config.forms import Model, check_known, class_of, form, key, known, refusal
+from agglearn_workflow.config.forms import Model, check_known, class_of, form, key, member_of, refusal
 from agglearn_workflow.config.scales import SCALES
 
 
@@ -28,8 +28,8 @@ NonNegative = Annotated[float, Field(ge=0)]
 Positive = Annotated[float, Field(gt=0)]
 Part = Annotated[float, Field(gt=0, lt=1)]
 Params = dict[str, Any]
-Measure = Annotated[str, known("measure")]
-Fields = Unique[Annotated[str, known("field")]]
+Measure = Annotated[str, member_of("measure")]
+Fields = Unique[Annotated[str, member_of("field")]]
 Word = Annotated[str, form("^[a-z0-9_]+$", "small letters, digits and _")]
 DOI = Annotated[str, form(r"^10\.[0-9]{4,9}/\S+$", "a DOI without https://doi.org/")]
 Homepage = Annotated[str, form(r'^https?://[^\s"<>]+$', "a page on the web: it starts with https:// or http://")]
@@ -43,7 +43,7 @@ FOLDER_WORDS = "folder in each mirror, a relative path with no hidden or parent 
 Folder = Annotated[str, form(r"^(\.|[^./\\][^/\\]*(/[^./\\][^/\\]*)*)$", FOLDER_WORDS)]
 BATCH_WORDS = "one of dataset, observation, method, seed, params.<name>"
 BATCH = r"^(dataset|observation|method|seed|params\.[a-z0-9_]+)$"
-BatchField = Annotated[str, form(BATCH, BATCH_WORDS), known("field")]
+BatchField = Annotated[str, form(BATCH, BATCH_WORDS), member_of("field")]
 RUN_WORDS = f"{BATCH_WORDS}, observation_params.<name>, dataset_params.<name>"
 RUN = r"^(dataset|observation|method|seed|(dataset_params|observation_params|params)(\.[A-Za-z0-9_]+)+)$"
 RunField = Annotated[str, form(RUN, RUN_WORDS)]
@@ -127,15 +127,15 @@ class Claim(Model):
         "ratio_at_least": ("reference bound", "x tolerance margin"),
         "slope_between": ("x bound", "reference tolerance margin replicates"),
     }
-    source: Annotated[str, known("source")]
+    source: Annotated[str, member_of("source")]
     claim: str = Field(description="what the source says, in our words")
     place: str
-    experiment: Annotated[str, known("experiment")]
+    experiment: Annotated[str, member_of("experiment")]
     predicate: Literal["less", "greater", "within", "at_least", "at_most", "ratio_at_least", "slope_between", "earlier"]
     value: Selector
     reference: Selector = key()
     each: Fields = key("fields: the claim is judged for each of their values")
-    x: Annotated[str, known("field")] = key("slope_between: field on the abscissa (log-log)")
+    x: Annotated[str, member_of("field")] = key("slope_between: field on the abscissa (log-log)")
     cases: Literal["all", "most", "average"] = key("with each: which cases must agree; average is judged as one")
     tolerance: NonNegative = key("what the claim may miss by; of within, what counts as equal")
     margin: Positive = key("less, greater: the smallest difference that matters in practice")
@@ -146,7 +146,9 @@ class Claim(Model):
     bound: float | Annotated[list[float], Len(2, 2)] = key("number; of slope_between, [low, high]")
     note: str = key()
     why: Reason = key("the reason for a failure, which pages show where the verdict is `fails`")
-    tested_by: Annotated[str, known("test")] = key("experiment or ablation whose table shows that the reason is true")
+    tested_by: Annotated[str, member_of("test")] = key(
+        "experiment or ablation whose table shows that the reason is true"
+    )
 
     @model_validator(mode="after")
     def check_together(self) -> Self:
@@ -312,7 +314,7 @@ class Dataset(Model):
     label: Label = key()
     features: Features = key()
     split: Part | Split = key("random share for the test, or a mapping")
-    split_like: Annotated[str, known("dataset")] = key("data set whose random parts are taken, for the same rows")
+    split_like: Annotated[str, member_of("dataset")] = key("data set whose random parts are taken, for the same rows")
     unit: str = key("column that tells whose a record is, no feature; a random split keeps its records together")
     encoding: Annotated[dict[Literal["target", "vocabulary"], Encoding], Len(0, 1)] = key(ENCODING)
     binning: Literal["deciles", "width"] = key("default for numeric columns")
@@ -334,7 +336,7 @@ def check_no_scale(name: str) -> str:
 
 
 NoScale = Annotated[Word, AfterValidator(check_no_scale)]
-Varied = Annotated[NoScale, known("dataset")]
+Varied = Annotated[NoScale, member_of("dataset")]
 Excluded = Annotated[dict[RunField, Any], Len(1), AfterValidator(check_selection)]
 
 
@@ -385,11 +387,11 @@ class Ablation(Model):
     changes: Annotated[dict[Change, Some[Any]], Len(1)] = key("what is changed → values to try, each alone", ...)
 
 
-ShownMeasure = Annotated[str, known("measure or difference")]
+ShownMeasure = Annotated[str, member_of("measure or difference")]
 
 
 class Table(Model):
-    each: Annotated[str, known("field")] = key("field: a table for each of its values, one below the other")
+    each: Annotated[str, member_of("field")] = key("field: a table for each of its values, one below the other")
     rows: Fields
     columns: Fields
     none: str = key("how a column without its parameter is headed")
@@ -432,19 +434,19 @@ class Figure(Model):
     def check_abscissa(self, info: ValidationInfo) -> Self:
         names = info.context or {}
         if self.x is not None and "measure" in names:
-            more = {"line": names["field"], "scatter": names["method"]}.get(self.kind, set())
-            check_known(self.x, {"seconds"} if self.kind == "curve" else names["measure"] | more, "x")
+            abscissae = {"line": names["field"], "scatter": names["method"]}.get(self.kind, set()) | names["measure"]
+            check_known(self.x, {"seconds"} if self.kind == "curve" else abscissae, "x")
         return self
 
 
 class Reported(Model):
-    dataset: Annotated[str, known("dataset")]
-    method: Annotated[str, known("method")]
+    dataset: Annotated[str, member_of("dataset")]
+    method: Annotated[str, member_of("method")]
     measure: Measure
-    params: dict[Annotated[str, known("params.")], Any] = key("parameters that the run must have")
-    observation_params: dict[Annotated[str, known("observation_params.")], Any] = key()
-    dataset_params: dict[Annotated[str, known("dataset_params.")], Any] = key()
-    keys: dict[Annotated[str, known("keys.")], Any] = key("keys that the measurement must have")
+    params: dict[Annotated[str, member_of("params.")], Any] = key("parameters that the run must have")
+    observation_params: dict[Annotated[str, member_of("observation_params.")], Any] = key()
+    dataset_params: dict[Annotated[str, member_of("dataset_params.")], Any] = key()
+    keys: dict[Annotated[str, member_of("keys.")], Any] = key("keys that the measurement must have")
     value: float
     printed: str = key("as printed in the source, where digits would be lost (0.420)")
     place: str
@@ -468,7 +470,7 @@ class Experiment(Model):
     methods: Annotated[dict[NoScale, Method], Len(1)]
     ablate: Ablation = key("one change at a time against a method; it and its variants take the place of all methods")
     measures: Annotated[Unique[Measure], Len(1)]
-    baseline: Annotated[str, known("method")] = key("method that the others are compared with on the same split")
+    baseline: Annotated[str, member_of("method")] = key("method that the others are compared with on the same split")
     exclude: Some[Excluded] = key("a run that has all values of an entry is not planned")
     batch_by: Unique[BatchField] | dict[Literal[SCALES], Unique[BatchField]] = key(  # type: ignore[valid-type]
         "runs that share these make one job; default: one job", []
