@@ -229,10 +229,12 @@ def names_in(*experiments: dict) -> dict[str, Collection[str]]:
         ("dataset_params.", [varied for e in experiments for varied in e["datasets"].values()]),
     ):
         paths[kind] = {path for mapping in mappings for path in _paths(mapping)}
+    fields = FIELDS | {f"{kind}{path}" for kind, inner in paths.items() for path in inner}
     baselines = [e["baseline"] for e in experiments if "baseline" in e]
     return {
         **paths,
-        "field": FIELDS | {f"{kind}{path}" for kind, inner in paths.items() for path in inner},
+        "field": fields,
+        "run field": {field for field in fields if field.partition(".")[0] not in ("measure", "keys")},
         "measure": measures,
         "measure or difference": measures | {f"{m}_minus_{baseline}" for baseline in baselines for m in measures},
         "method": {m for e in experiments for m in e["methods"]},

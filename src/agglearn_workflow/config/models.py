@@ -43,10 +43,10 @@ FOLDER_WORDS = "folder in each mirror, a relative path with no hidden or parent 
 Folder = Annotated[str, form(r"^(\.|[^./\\][^/\\]*(/[^./\\][^/\\]*)*)$", FOLDER_WORDS)]
 BATCH_WORDS = "one of dataset, observation, method, seed, params.<name>"
 BATCH = r"^(dataset|observation|method|seed|params\.[a-z0-9_]+)$"
-BatchField = Annotated[str, form(BATCH, BATCH_WORDS), member_of("field")]
+BatchField = Annotated[str, form(BATCH, BATCH_WORDS), member_of("run field")]
 RUN_WORDS = f"{BATCH_WORDS}, observation_params.<name>, dataset_params.<name>"
 RUN = r"^(dataset|observation|method|seed|(dataset_params|observation_params|params)(\.[A-Za-z0-9_]+)+)$"
-RunField = Annotated[str, form(RUN, RUN_WORDS)]
+RunField = Annotated[str, form(RUN, RUN_WORDS), member_of("run field")]
 
 
 def check_selection(selection: dict, info: ValidationInfo) -> dict:
