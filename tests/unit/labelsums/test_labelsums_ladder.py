@@ -122,9 +122,7 @@ def test_every_method_on_drawn_records(experiment):
         if run.dataset != "adult":
             continue
         if run.slot not in seen:
-            seen[run.slot] = task.observe(
-                source, resolve(run.settings["type"]), json.loads(run.observation_params), 0
-            )
+            seen[run.slot] = task.observe(source, resolve(run.settings["type"]), json.loads(run.observation_params), 0)
         observation, truth = seen[run.slot]
         model = build({"class": run.settings["class"], "params": json.loads(run.params)}, random_state=1).fit(
             observation
