@@ -9,7 +9,6 @@
 #   make mutants     planted bugs that no test notices  (SAMPLE=200; ARGS=--quick runs quick tests only, ARGS=--kinds plants those that people make; needs `make coverage` once)
 #   make ui          MLflow's pages on the runs  (PORT=5001 picks the port)
 #   make retry       what was not available or failed, once more
-#   make prune       lists runs, observations, kernels that config/ no longer names; ARGS=--yes deletes them
 #   make clean       deletes everything generated; downloads stay
 #   make bench       speed beside named peers; the site shows the last one
 #   make spark       PySpark into .venv, for agglearn.spark and its tests (needs Java 17 or newer)
@@ -35,7 +34,7 @@ BIN = $(VENV)/bin
 READY = $(VENV)/.ready
 EXTRAS = workflow networks privacy generic docs dev
 
-.PHONY: quick reproduce archive check-archive test coverage mutants ui retry prune clean bench spark peers docs public web lint lowest image lock
+.PHONY: quick reproduce archive check-archive test coverage mutants ui retry clean bench spark peers docs public web lint lowest image lock
 .DEFAULT_GOAL := reproduce
 
 $(READY): requirements.lock pyproject.toml workflow/scripts/setup.sh workflow/scripts/install.py
@@ -79,8 +78,8 @@ mutants: .mutants/.ready .mutants/coverage
 ui: $(READY)
 	@exec $(BIN)/python -m agglearn_workflow.tracking.ui $(PORT)
 
-prune clean: $(READY)
-	@$(BIN)/python -m agglearn_workflow.pruning $@ $(ARGS)
+clean: $(READY)
+	@$(BIN)/python -m agglearn_workflow.cleaning $(ARGS)
 
 bench: $(READY)
 	@mkdir -p $(RESULTS)/bench; for file in benchmarks/[a-z]*.py; do echo "== $$file"; \

@@ -12,8 +12,8 @@ from agglearn.errors import ConfigError
 from agglearn.local_files import local_candidates
 from agglearn.storage import file_digest
 from agglearn_workflow import memory
-from agglearn_workflow.config.entries import has_records
-from agglearn_workflow.config.loading import essence, load, parse_scalars, stack
+from agglearn_workflow.config.entries import essence, has_records
+from agglearn_workflow.config.loading import load, parse_scalars, stack
 from agglearn_workflow.config.scales import FROM_ARCHIVE, scale_folder
 from agglearn_workflow.digests import code_digest
 from agglearn_workflow.plan import Plan
@@ -23,9 +23,9 @@ from agglearn_workflow.runs import results_lock
 from agglearn_workflow.site.inventory import stated_bytes
 from agglearn_workflow.tracking.receipts import attempts
 
-OVERLAY = stack(config, parse_scalars(dict(workflow.config_settings.config)))  # of --configfile and --config
 try:
-    config.update(load(project_files(), OVERLAY, Path.cwd(), targets=()))
+    overlay = stack(config, parse_scalars(dict(workflow.config_settings.config)))  # of --configfile and --config
+    config.update(load(project_files(), overlay, Path.cwd(), targets=()))
     LEFT_OUT = config.pop("left_out")
     FROM_THE_ARCHIVE = config["from"] == FROM_ARCHIVE  # nothing is computed, hence nothing is tracked
     if FROM_THE_ARCHIVE:
@@ -35,7 +35,7 @@ try:
 except ConfigError as error:
     sys.exit(f"agglearn: {error}")
 
-for line in LEFT_OUT:
+for line, _ in LEFT_OUT:
     print(f"agglearn: left out: {line}", file=sys.stderr)
 
 R = config["results"]  # of all scales: records, finished runs
@@ -110,10 +110,8 @@ def outcome(target):
 
 def everything(wildcards):
     """The outcome of all. What was left out is an error here, where it belongs to all."""
-    try:
-        load(project_files(), OVERLAY, Path.cwd(), targets=["all"]) if LEFT_OUT else None
-    except ConfigError as error:
-        sys.exit(f"agglearn: {error}")
+    for line in (line for line, is_of_all in LEFT_OUT if is_of_all):
+        sys.exit(f"agglearn: {line}")
     return outcome("all")
 
 

@@ -7,40 +7,32 @@ import functools
 import hashlib
 import importlib.util
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from importlib import metadata
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from agglearn import kernel_cache, storage
 
-HOME, OURS = (
-    Path(__file__).resolve().parents[1],
-    {"agglearn", "agglearn_workflow"},
-)  # in the folder of all packages, if installed
+HOME = Path(__file__).resolve().parents[1]  # the folder of all packages, if installed
+OURS = {"agglearn", "agglearn_workflow"}
 ROOTS = [HOME]
 DISTRIBUTIONS = {"sklearn": "scikit-learn", "yaml": "pyyaml"}  # of packages that are imported under another name
 PARTNERS = {"jax": "jaxlib", "numba": "llvmlite", "cvxpy": "clarabel"}  # packages that do another one's work
 OPTIONAL = {"pyspark"}  # its numbers are those of one machine, so its installation must make nothing anew
-CACHED: list = []  # functions whose results hold for these roots
-Result = TypeVar("Result")
-
-
-def cache_by_roots(function: Callable[..., Result]) -> Callable[..., Result]:
-    cache = functools.cache(function)
-    CACHED.append(cache)
-    return cache
 
 
 def add_root(folder: Path | str) -> None:
+    """Follow and import the modules in a folder."""
     folder = Path(folder).resolve()
+    sys.path[:0] = {str(folder)} - {*sys.path}
     if folder not in ROOTS:
         ROOTS.append(folder)
         for function in CACHED:
             function.cache_clear()
 
 
-@cache_by_roots
+@functools.cache
 def find_file(module: str) -> Path | None:
     is_ours = module.partition(".")[0] in OURS
     paths = [root.joinpath(*module.split(".")) for root in ROOTS if is_ours or root != HOME]
@@ -60,16 +52,15 @@ class Module(NamedTuple):
     imports: Sequence[Import] = ()
 
 
-@cache_by_roots
+@functools.cache
 def read(module: str) -> Module:
     """A followed module, from its text or from what a process kept of this text. To parse all takes seconds."""
     path = find_file(module)
     if path is None:
         return Module()
     text = path.read_bytes()
-    key = hashlib.sha256(
-        b"\0".join([sys.version.encode(), Path(__file__).read_bytes(), path.name.encode(), text])
-    ).hexdigest()
+    texts = sys.version.encode(), Path(__file__).read_bytes(), path.name.encode(), text
+    key = hashlib.sha256(b"\0".join(texts)).hexdigest()
     cache = kernel_cache.default_base() / "modules" / f"{module}.json"
     with contextlib.suppress(OSError, LookupError, TypeError, ValueError):
         return Module(*storage.read_json(cache)[key])
@@ -97,7 +88,7 @@ def _imports(tree: ast.Module, package: str) -> Iterator[Import]:
             yield from ((name, None, name) for name in constants if isinstance(name, str))
 
 
-@cache_by_roots
+@functools.cache
 def origin_of(module: str, name: str | None) -> str:
     """Module that defines a name of a module, followed through re-exports and `as`. A module is its own origin."""
     if name and find_file(f"{module}.{name}"):
@@ -108,7 +99,7 @@ def origin_of(module: str, name: str | None) -> str:
     return module
 
 
-@cache_by_roots
+@functools.cache
 def modules_behind(dotted: str) -> tuple[str, ...]:
     """Followed modules that the class or module `dotted` reaches through imports, sorted."""
     todo, visited = [dotted if find_file(dotted) else origin_of(*dotted.rpartition(".")[::2])], set()
@@ -120,7 +111,7 @@ def modules_behind(dotted: str) -> tuple[str, ...]:
     return tuple(sorted(visited))
 
 
-@cache_by_roots
+@functools.cache
 def code_digest(*dotted: str) -> str:
     """12 hex digits over the code behind these names and the versions of the packages that it imports."""
     behind = sorted({module for name in dotted for module in modules_behind(name)})
@@ -128,7 +119,7 @@ def code_digest(*dotted: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
-@cache_by_roots
+@functools.cache
 def versions(*dotted: str) -> dict[str, str]:
     """Distribution → version of every installed package that the code behind these names imports."""
     behind = {module for name in dotted for module in modules_behind(name)}
@@ -139,9 +130,12 @@ def versions(*dotted: str) -> dict[str, str]:
     return {DISTRIBUTIONS.get(name, name): version for name, version in installed.items() if version}
 
 
-@cache_by_roots
+@functools.cache
 def _version(package: str) -> str | None:
     try:
         return metadata.version(DISTRIBUTIONS.get(package, package))
     except metadata.PackageNotFoundError:
         return None
+
+
+CACHED = (find_file, read, origin_of, modules_behind, code_digest, versions, _version)  # by the roots of the time

@@ -23,29 +23,19 @@ def job_log(job: Any, threads: int = 1) -> Iterator[TextIO]:
     os.environ |= {f"{name}_NUM_THREADS": str(threads) for name in ("OMP", "OPENBLAS", "MKL", "NUMBA")}
     for folder in job.config["code"]:
         digests.add_root(folder)
-        sys.path.insert(0, os.path.abspath(folder))
     kernel_cache.choose(job.config["code"])
-    terminal, start = sys.stderr, time.perf_counter()
+    terminal, start, logger = sys.stderr, time.perf_counter(), logging.getLogger("agglearn")
+    logger.setLevel(logging.INFO)
     with open(job.log[0], "w") as log:
+        logger.addHandler(messages := logging.StreamHandler(log))
         try:
-            with contextlib.redirect_stdout(log), contextlib.redirect_stderr(log), _messages_to(log):
+            with contextlib.redirect_stdout(log), contextlib.redirect_stderr(log):
                 yield terminal
             log.write(_cost(time.perf_counter() - start) + "\n")
         except Exception as error:
             sys.exit(f"agglearn: {error_line(job, error, log)}")
-
-
-@contextlib.contextmanager
-def _messages_to(log: TextIO) -> Iterator[None]:
-    logger, handler = logging.getLogger("agglearn"), logging.StreamHandler(log)
-    level = logger.level
-    logger.addHandler(handler)
-    logger.setLevel(logging.INFO)
-    try:
-        yield
-    finally:
-        logger.setLevel(level)
-        logger.removeHandler(handler)
+        finally:
+            logger.removeHandler(messages)
 
 
 def error_line(job: Any, error: Exception, log: TextIO) -> str:

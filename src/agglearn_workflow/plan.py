@@ -27,32 +27,8 @@ def cell_key(fields: Mapping[str, str]) -> str:
 
 
 @dataclass(frozen=True)
-class Settings:
-    """How a run is computed, besides its identity. Classes are dotted names."""
-
-    method_class: str
-    task: str
-    observation_class: str
-    measures: tuple[str, ...]
-    keep_model: str = "none"
-    ignore_noise: bool = False
-
-    @property
-    def spec(self) -> dict[str, object]:
-        """The settings under the keys that recipes and `run.json` have for them."""
-        return {
-            "class": self.method_class,
-            "task": self.task,
-            "type": self.observation_class,
-            "measures": list(self.measures),
-            "keep_model": self.keep_model,
-            "ignore_noise": self.ignore_noise,
-        }
-
-
-@dataclass(frozen=True)
 class Run:
-    """One cell of a comparison under one seed, before its data are there. Parameters are canonical JSON."""
+    """One cell of a comparison under one seed, before its data are there. Parameters and `spec` are canonical JSON."""
 
     experiment: str
     dataset: str
@@ -62,7 +38,7 @@ class Run:
     method: str
     params: str
     seed: int
-    settings: Settings
+    spec: str  # how it is computed besides its identity, see `Plan._expand`
 
     @cached_property
     def slot(self) -> str:
@@ -81,17 +57,21 @@ class Run:
     @cached_property
     def recipe(self) -> str:
         """Digest of all that the run would be computed with, but for its data."""
-        return digest([self.key, canonical(self.settings.spec), code_digest(*self.code)])
+        return digest([self.key, self.spec, code_digest(*self.code)])
+
+    @cached_property
+    def settings(self) -> dict[str, Any]:
+        return json.loads(self.spec)
 
     @property
     def keeps_model(self) -> bool:
-        return self.settings.keep_model == "all" or (self.settings.keep_model == "first_seed" and self.seed == 0)
+        keep_model = self.settings["keep_model"]
+        return keep_model == "all" or (keep_model == "first_seed" and self.seed == 0)
 
     @property
     def code(self) -> list[str]:
-        """Dotted names of the classes that compute the run."""
-        settings = self.settings
-        return [settings.method_class, settings.task, settings.observation_class, *classes_in(json.loads(self.params))]
+        """Dotted names of the classes that compute the run: method, task, observation, then those in its parameters."""
+        return [*(self.settings[key] for key in ("class", "task", "type")), *classes_in(json.loads(self.params))]
 
 
 def select_scale(value: object, scale: str) -> Any:
@@ -171,13 +151,14 @@ class Plan:
             for dataset_params in expand_grid(varied or {}):
                 for method, m in e["methods"].items():
                     observed = dict(e["observe"][m["observe"]])
-                    classes, measures = (m["class"], e["task"], observed.pop("type")), tuple(e["measures"])
-                    settings = Settings(*classes, measures, e["keep_model"], m.get("ignore_noise", False))
+                    settings = {key: e[key] for key in ("task", "measures", "keep_model")}
+                    settings |= {"class": m["class"], "type": observed.pop("type")}
+                    spec = canonical(settings | {"ignore_noise": m.get("ignore_noise", False)})
                     params_of_all = expand_grid(observed), expand_grid(m.get("params", {}))
                     for observation_params, params in itertools.product(*params_of_all):
                         observation = m["observe"], canonical(observation_params)
                         cell = name, dataset, canonical(dataset_params), *observation, method, canonical(params)
-                        runs += [Run(*cell, seed, settings) for seed in e["seeds"]]
+                        runs += [Run(*cell, seed, spec) for seed in e["seeds"]]
         keys = [r.key for r in runs]
         if len(set(keys)) < len(keys):
             twice = next(r for r in runs if keys.count(r.key) > 1)

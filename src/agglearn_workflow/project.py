@@ -35,6 +35,6 @@ def project_config(configfile: str | None, overrides: dict | None = None, target
 
     laid_over = read_mapping(Path(configfile)) if configfile else {}
     config = load(project_base(), stack(laid_over, overrides or {}), Path.cwd(), targets)
-    for line in config.pop("left_out"):
+    for line, _ in config.pop("left_out"):
         warnings.warn(f"left out: {line}", stacklevel=2)
     return config

@@ -129,7 +129,6 @@ def test_there_are_commands_of_every_kind():
     assert {
         "src/agglearn/cli/__init__.py",
         "src/agglearn_workflow/tracking/ui.py",
-        "src/agglearn_workflow/pruning.py",
     } <= places
     for command in (
         "make reproduce ARGS=maxent_table4",  # under every table

@@ -1,7 +1,7 @@
-"""Validate the docstrings of all public names with numpydoc: `docstrings.py [PACKAGE ...]`, or all packages.
+"""Validate the docstrings of all public names with numpydoc.
 
-A name in the `__all__` of a module is public. A class is validated with the methods that it defines itself. A method
-without a docstring inherits that of the nearest base.
+A name in the `__all__` of a module is public. A class is validated with the methods that it defines itself, but for
+those that inherit their docstring.
 """
 
 import importlib
@@ -24,30 +24,24 @@ CHECKS = {
 }
 
 
-def public_names(packages: list[str]) -> Iterator[str]:
+def public_names() -> Iterator[str]:
     """Dotted names of public classes, their own public methods, and public functions."""
     for info in pkgutil.walk_packages(agglearn.__path__, "agglearn."):
-        if packages and not info.name.removeprefix("agglearn.").startswith(tuple(packages)):
-            continue
         module = importlib.import_module(info.name) if "__main__" not in info.name else None
         for name in getattr(module, "__all__", ()):
             yield f"{info.name}.{name}"
-            if inspect.isclass(cls := getattr(module, name)):
-                own = (n for n, value in vars(cls).items() if not n.startswith("_") and inspect.isfunction(value))
-                yield from (f"{info.name}.{name}.{method}" for method in own if not _inherits(cls, method))
-
-
-def _inherits(cls: type, method: str) -> bool:
-    """Whether a method has its docstring from a base of the class."""
-    definitions = [vars(base)[method] for base in cls.__mro__ if method in vars(base)]
-    return not definitions[0].__doc__ and any(definition.__doc__ for definition in definitions[1:])
+            kind = getattr(module, name)
+            for method, value in vars(kind).items() if inspect.isclass(kind) else ():
+                inherits = not value.__doc__ and inspect.getdoc(getattr(kind, method))
+                if inspect.isfunction(value) and not method.startswith("_") and not inherits:
+                    yield f"{info.name}.{name}.{method}"
 
 
 def main() -> int:
     """Print what is wrong, and return the exit status."""
     faults = [
         f"{result['file']}:{result['file_line']}: {name.removeprefix('agglearn.')}: {code} {text}"
-        for name in public_names(sys.argv[1:])
+        for name in public_names()
         for result in [validate(name)]
         for code, text in result["errors"]
         if code in CHECKS

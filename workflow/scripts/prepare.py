@@ -31,7 +31,7 @@ with job_log(snakemake) as terminal:
         parse,
         on_missing=config["on_missing"],
         on_failure=report if config["on_failure"] == "report" else None,
-        recipe=storage.digest([snakemake.params.entry, snakemake.params.code]),
         terminal=terminal,
-        facts={"bytes": stated_bytes(entry)},
+        recipe=storage.digest([snakemake.params.entry, snakemake.params.code]),
+        bytes=stated_bytes(entry),
     )

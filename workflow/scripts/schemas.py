@@ -12,8 +12,8 @@ HEAD = "# Written by workflow/scripts/schemas.py from src/agglearn_workflow/conf
 DIALECT = {"$schema": GenerateJsonSchema.schema_dialect}
 
 
-class Conditional(GenerateJsonSchema):
-    """Schemas without titles, with what each kind makes use of."""
+class Plain(GenerateJsonSchema):
+    """Schemas without titles of keys."""
 
     def field_title_should_be_set(self, schema):
         """No titles: they repeat the keys."""
@@ -31,18 +31,10 @@ class Conditional(GenerateJsonSchema):
             content |= {"propertyNames": content["propertyNames"] | {"pattern": pattern}, "additionalProperties": value}
         return content
 
-    def model_schema(self, schema):
-        """A model with a condition for each kind."""
-        content, kind = super().model_schema(schema), schema["cls"].KIND
-        for value, (needed, unused) in schema["cls"].USES.items():
-            then = {"required": needed.split(), "properties": dict.fromkeys(unused.split(), False)}
-            content.setdefault("allOf", []).append({"if": {"properties": {kind: {"const": value}}}, "then": then})
-        return {k: v for k, v in content.items() if k != "title"}
-
 
 def text_of(name: str) -> str:
     """The schema of a file of the configuration, as YAML."""
-    content = DIALECT | FILES[name].model_json_schema(schema_generator=Conditional)
+    content = DIALECT | FILES[name].model_json_schema(schema_generator=Plain)
     return HEAD + yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=120)
 
 

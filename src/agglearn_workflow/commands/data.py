@@ -44,7 +44,7 @@ def run(args: argparse.Namespace) -> None:
     if (args.action == "list") != (args.name is None):
         raise ConfigError("data: `show` and `get` take the name of one data set, `list` takes none")
     config = project_config(args.configfile, targets=[args.name] if args.name else [])
-    from agglearn_workflow.config.loading import check_name
+    from agglearn_workflow.config.forms import check_name
     from agglearn_workflow.site.inventory import inventory
 
     rows = inventory(config, config["experiments"], Path.cwd())

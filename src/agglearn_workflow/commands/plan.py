@@ -34,7 +34,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     config = project_config(args.configfile, {"scale": args.scale})
     from agglearn_workflow.archive import prices
-    from agglearn_workflow.config.loading import check_name
+    from agglearn_workflow.config.forms import check_name
     from agglearn_workflow.plan import Plan
 
     plan = Plan(config)

@@ -1,7 +1,6 @@
 """Archived runs, computed again and compared with the archive."""
 
 import random
-import sys
 import tempfile
 from pathlib import Path
 
@@ -61,7 +60,6 @@ def check(plan: Plan, folder: Path, n: int, seconds: float, seed: int | None) ->
     sample = draw_sample(plan, folder, n, seconds, seed)
     if not sample:
         raise DataError(f"{folder}: no run of today's code whose data are here takes at most {seconds:g} s")
-    sys.path[:0] = [str(Path(code).resolve()) for code in plan.config["code"]]
     wrong = 0
     for run, archived in sample:
         differences = compare(archived, *recompute(run, plan))

@@ -9,7 +9,7 @@ import yaml
 
 from agglearn.errors import ConfigError
 from agglearn.settings import meant
-from agglearn_workflow.config.checks import check_name
+from agglearn_workflow.config.forms import check_name
 from agglearn_workflow.config.scales import SCALES
 
 # Keys of the experiment on how its own methods are shown. They mean nothing for the changes of one of them.
@@ -18,8 +18,6 @@ SHOWN = ("table", "figure", "reported", "agreement", "ablate")
 
 def expand_ablation(experiment: dict, file: str) -> dict:
     """The experiment with a method for the base and one for each change, in place of its own methods."""
-    if not isinstance(experiment, dict) or "ablate" not in experiment:
-        return experiment
     base, changes = experiment["ablate"]["base"], experiment["ablate"]["changes"]
     methods, observe = experiment["methods"], experiment["observe"]
     check_name(base, methods, file, "ablate.base")

@@ -2,7 +2,6 @@
 The classes that an entry names are imported, and no others."""
 
 import inspect
-import reprlib
 import sys
 import typing
 from collections.abc import Collection, Iterator, Mapping
@@ -12,18 +11,12 @@ from agglearn import settings
 from agglearn.errors import ConfigError
 from agglearn.settings import Fault, Parameter, keys_at_fault, meant
 from agglearn_workflow import classes, digests
-from agglearn_workflow.config import models
-from agglearn_workflow.config.entries import SIMULATED
+from agglearn_workflow.config.entries import FOR_READERS, SIMULATED
+from agglearn_workflow.config.forms import class_fault, describe_unknown, validate
+from agglearn_workflow.config.models import DEFAULTS, Claim, Dataset, Experiment
 from agglearn_workflow.config.scales import SCALES
-from agglearn_workflow.config.validation import validate
 
-DATASET = "agglearn.datasets.base.Dataset"
-ESTIMATOR = "agglearn.estimator.Estimator"
-OBSERVATION = "agglearn.observations.base.Observation"
-TASK = "agglearn.tasks.base.Task"
 RULES = "agglearn.datasets.builds"
-UNIVERSAL_MEASURES = {"seconds"}
-FOR_READERS = ("title", "licence", "citation", "doi", "homepage", "note")  # in a data set's entry
 FIELDS = {"dataset", "observation", "method", "measure", "keys", "seed"}  # that a row of results has, beside parameters
 
 
@@ -83,56 +76,9 @@ def parameters(dotted: str) -> dict[str, Parameter] | None:
     return declared if is_ours else declared and {k: Parameter(default=p.default) for k, p in declared.items()}
 
 
-def class_fault(dotted: object, base: str | None = None) -> str | None:
-    """What is wrong with the name of a class, or of a subclass of `base`. It is None where nothing is."""
-    kind = f"a subclass of {base}" if base else "a class"
-    if not isinstance(dotted, str):
-        return f"{reprlib.repr(dotted)} is not allowed; give the dotted path of {kind}"
-    try:
-        target = classes.find(dotted) if digests.is_followed(dotted) or not base else None
-    except Exception as error:
-        return f"{dotted!r} cannot be imported: {type(error).__name__}: {error}; mend its module"
-    if not inspect.isclass(target):
-        return f"there is no class {dotted!r}{_describe_place(dotted)}; give the dotted path of {kind}"
-    if base and not classes.is_subclass(dotted, base):
-        return f"{dotted!r} is not a subclass of {base.rpartition('.')[2]} ({base})"
-    return None
-
-
-def _describe_place(dotted: str) -> str:
-    """Where a class that is not found should be: code of one's own lies in a folder under `code:`."""
-    if dotted.startswith("agglearn."):
-        return ""
-    module = dotted.rpartition(".")[0]
-    file = digests.find_file(module)
-    return f" in {file}" if file else f": no folder under code: (config/config.yaml) has a module {module!r}"
-
-
-def _misplaced(dotted: object, base: str, path: str) -> Iterator[Fault]:
-    if wrong := class_fault(dotted, base):
-        yield path, wrong
-
-
 def _keys(name: str, declared: dict[str, Parameter] | None, value: Any, path: str) -> Iterator[Fault]:
     for item_path, item in READING.variants(value, path):
         yield from keys_at_fault(name, declared, item, item_path, READING)
-
-
-def _items(value: Any, path: str) -> Iterator[tuple[str, Any]]:
-    if isinstance(value, list):
-        return ((f"{path}.{i}", item) for i, item in enumerate(value))
-    return iter([(path, value)])
-
-
-def _unknown(value: Any, allowed: Collection, path: str) -> Iterator[Fault]:
-    for name_path, name in _items(value, path):
-        if name not in allowed:
-            choices = f"there are {', '.join(sorted(allowed))}"
-            yield name_path, f"{name!r} is not known{meant(name, allowed)}; {choices}"
-
-
-def check_name(name: object, allowed: Collection, file: str, path: str) -> None:
-    refuse(_unknown(name, allowed, path), file)
 
 
 def refuse(faults: Iterator[Fault], file: str) -> None:
@@ -142,23 +88,19 @@ def refuse(faults: Iterator[Fault], file: str) -> None:
 
 def check_dataset(entry: dict, name: str, datasets: dict) -> dict:
     file = f"config/datasets/{name}.yaml"
-    validate(entry, "dataset", file)
-    refuse(_dataset(entry, datasets), file)
+    validate(entry, Dataset, file, context={"dataset": datasets})
+    refuse(_dataset(entry), file)
     return entry
 
 
-def _dataset(entry: dict, datasets: dict) -> Iterator[Fault]:
+def _dataset(entry: dict) -> Iterator[Fault]:
     dotted = entry["class"]
-    yield from _misplaced(dotted, DATASET, "class")
     yield from keys_at_fault(dotted, parameters(dotted), entry.get("params", {}), "params")
     yield from _unread(entry, classes.find(dotted).KEYS)
-    if {"positive", "above"} <= set(entry.get("label", {})):
-        yield "label.positive", "is not used beside above; give one of them"
-    yield from _unknown(entry.get("split_like", []), datasets, "split_like")
     for member, origin in entry.get("files", {}).items():
-        for path, route in _items(origin.get("routes", []), f"files.{member}.routes"):
+        for i, route in enumerate(origin.get("routes", [])):
             if route["kind"] == "build":
-                yield from _build(route, path)
+                yield from _build(route, f"files.{member}.routes.{i}")
 
 
 def _unread(entry: dict, keys: tuple[str, ...]) -> Iterator[Fault]:
@@ -186,41 +128,25 @@ def _build(route: dict, path: str) -> Iterator[Fault]:
         needed = {name: Parameter() for name in settings.parameters(inputs) or ()}
         yield from keys_at_fault(dotted, needed, route["inputs"], f"{path}.inputs")
     yield from keys_at_fault(dotted, declared, route.get("params", {}), f"{path}.params")
-    for name, fetched in route["inputs"].items():
-        routes = fetched.get("routes", ())
-        is_plain = all(r["kind"] not in ("package", "build") and not {"member", "sha256"} & {*r} for r in routes)
-        if fetched.get("stream") and not (is_plain and fetched["sha256"] == "unknown"):
-            takes = "it takes `sha256: unknown`, and routes without member and sha256"
-            yield f"{path}.inputs.{name}", f"a stream comes from a mirror or URL as it is; {takes}"
 
 
 def check_experiment(e: dict, name: str, datasets: dict, shipped: dict | None = None) -> dict:
     """The experiment with its defaults, checked. `shipped` is the experiment before something was laid over it."""
-    file = f"config/experiments/{name}.yaml"
-    validate(e, "experiment", file)
-    e = {**models.DEFAULTS, **e}
-    refuse(_experiment(e, datasets, shipped or e), file)
+    file, context = f"config/experiments/{name}.yaml", {"dataset": datasets}
+    validate(e, Experiment, file, context=context)
+    e = {**DEFAULTS, **e}
+    refuse(_experiment(e, datasets), file)
+    validate(e, Experiment, file, context=context | names_in(e, shipped or e))
     return e
 
 
-def _experiment(e: dict, datasets: dict, shipped: dict) -> Iterator[Fault]:
-    yield from _misplaced(e["task"], TASK, "task")
-    for key in ("datasets", "observe", "methods"):
-        for name in e[key]:
-            if name in SCALES:  # a mapping with no other keys would stand for one value per scale
-                scales = f"it is a scale's ({', '.join(SCALES)})"
-                yield key, f"{name!r} is not allowed as a name: {scales}; choose another"
+def _experiment(e: dict, datasets: dict) -> Iterator[Fault]:
     yield from _axes(e, "")
-    for name in e["datasets"]:
-        yield from _unknown(name, datasets, "datasets")
-    for name, spec in e["observe"].items():
-        yield from _misplaced(spec["type"], OBSERVATION, f"observe.{name}.type")
     for name, m in e["methods"].items():
         yield from _method(m, e["observe"], f"methods.{name}")
     for dataset, varied in e["datasets"].items():
         for name, spec in e["observe"].items():
             yield from _observation(e["task"], datasets[dataset]["class"], dataset, varied or {}, name, spec)
-    yield from _shown(e, Named(e, shipped), datasets)
 
 
 def _axes(value: Any, path: str) -> Iterator[Fault]:
@@ -235,14 +161,13 @@ def _axes(value: Any, path: str) -> Iterator[Fault]:
 
 
 def _method(m: dict, observe: dict, path: str) -> Iterator[Fault]:
-    yield from _misplaced(m["class"], ESTIMATOR, f"{path}.class")
-    yield from _unknown(m["observe"], observe, f"{path}.observe")
     declared = parameters(m["class"])
     declared = declared and {k: p for k, p in declared.items() if k != "random_state"}  # comes from `seeds`
     yield from _keys(m["class"], declared, m.get("params", {}), f"{path}.params")
     tried = {*(declared or ()), *(name.rpartition(".")[2] for name in _paths(m.get("params", {})))}
     for key in m.get("tune", {}):
-        yield from _unknown(key, {*tried, "by", "place"}, f"{path}.tune")
+        if wrong := describe_unknown(key, {*tried, "by", "place"}):
+            yield f"{path}.tune", wrong
     kind, learns = observe[m["observe"]]["type"], classes.constant(m["class"], "observes")
     if inspect.isclass(learns) and not classes.is_subclass(kind, classes.name_of(learns)):
         yield f"{path}.observe", f"{m['class']} learns from {classes.name_of(learns)}, not from {kind}"
@@ -293,30 +218,28 @@ def _source_keys(task: str, dataset_class: str, keys: type, varied: Any, path: s
     return _keys(dataset_class, declared and {k: Parameter(p.hint, None) for k, p in declared.items()}, varied, path)
 
 
-class Named:
-    """The names in the rows of an experiment's results."""
-
-    def __init__(self, *experiments: dict):
-        tasks = [classes.find(e["task"]) for e in experiments]
-        self.measures = UNIVERSAL_MEASURES.union(*(task.MEASURES for task in tasks))
-        self.methods = {m for e in experiments for m in e["methods"]}
-        self.observations = {o for e in experiments for o in e["observe"]}
-        self.differences = {f"{m}_minus_{e['baseline']}" for e in experiments if "baseline" in e for m in self.measures}
-        self.paths: dict[str, set[str]] = {"keys": set().union(*(task.KEYS for task in tasks))}
-        for kind, mappings in (
-            ("params", [m.get("params") for e in experiments for m in e["methods"].values()]),
-            ("observation_params", [without_type(o) for e in experiments for o in e["observe"].values()]),
-            ("dataset_params", [varied for e in experiments for varied in e["datasets"].values()]),
-        ):
-            self.paths[kind] = {path for mapping in mappings for path in _paths(mapping)}
-
-    @property
-    def fields(self) -> set[str]:
-        """Columns of results, and `params.<name>` and `keys.<name>` for each parameter and key of the measurements."""
-        return FIELDS | {f"{kind}.{path}" for kind, paths in self.paths.items() for path in paths}
-
-    def allowed(self, datasets: Collection) -> dict[str, Collection]:
-        return {"measure": self.measures, "dataset": datasets, "method": self.methods, "observation": self.observations}
+def names_in(*experiments: dict) -> dict[str, Collection[str]]:
+    """The names in the rows of an experiment's results, by the kinds that models have for them."""
+    tasks = [classes.find(e["task"]) for e in experiments]
+    measures = {"seconds"}.union(*(task.MEASURES for task in tasks))
+    paths: dict[str, set[str]] = {"keys.": set().union(*(task.KEYS for task in tasks))}
+    for kind, mappings in (
+        ("params.", [m.get("params") for e in experiments for m in e["methods"].values()]),
+        ("observation_params.", [without_type(o) for e in experiments for o in e["observe"].values()]),
+        ("dataset_params.", [varied for e in experiments for varied in e["datasets"].values()]),
+    ):
+        paths[kind] = {path for mapping in mappings for path in _paths(mapping)}
+    fields = FIELDS | {f"{kind}{path}" for kind, inner in paths.items() for path in inner}
+    baselines = [e["baseline"] for e in experiments if "baseline" in e]
+    return {
+        **paths,
+        "field": fields,
+        "run field": {field for field in fields if field.partition(".")[0] not in ("measure", "keys")},
+        "measure": measures,
+        "measure or difference": measures | {f"{m}_minus_{baseline}" for baseline in baselines for m in measures},
+        "method": {m for e in experiments for m in e["methods"]},
+        "observation": {o for e in experiments for o in e["observe"]},
+    }
 
 
 def _paths(value: Any) -> Iterator[str]:
@@ -327,66 +250,10 @@ def _paths(value: Any) -> Iterator[str]:
             yield from (f"{key}.{below}" for below in _paths(inner))
 
 
-def _shown(e: dict, names: Named, datasets: dict) -> Iterator[Fault]:
-    """Faults of the names in measures, baseline, batches, table, figures and printed numbers."""
-    allowed = names.allowed(datasets)
-    of_runs = {f for f in names.fields if f.partition(".")[0] not in ("measure", "keys")}
-    yield from _unknown(e["measures"], names.measures, "measures")
-    for path, fields in READING.variants(e["batch_by"], "batch_by"):
-        yield from _unknown(fields, of_runs, path)
-    for path, entry in _items(e.get("exclude", []), "exclude"):
-        for field, value in entry.items():
-            yield from _unknown(field, of_runs, path)
-            if field in allowed:
-                yield from _unknown(value, allowed[field], f"{path}.{field}")
-    yield from _unknown(e.get("baseline", []), names.methods, "baseline")
-    table = e.get("table", {})
-    for key in ("each", "rows", "columns"):
-        yield from _unknown(table.get(key, []), names.fields, f"table.{key}")
-    yield from _unknown(table.get("measure", []), names.measures | names.differences, "table.measure")
-    if "beside" in table:
-        measures = [measure for _, measure in _items(table["measure"], "")]
-        if not {f"{table['beside']}_{measure}" for measure in measures} & set(e["measures"]):
-            yield "table.beside", f"there is no measure {table['beside']}_{measures[0]} to stand beside {measures[0]}"
-    for path, figure in _items(e.get("figure", []), "figure"):
-        yield from _figure(figure, names, path)
-    for path, row in _items(e["reported"], "reported"):
-        for key in ("dataset", "method", "measure"):  # an ablation may leave a data set out
-            yield from _unknown(row[key], allowed[key], f"{path}.{key}")
-        for kind, paths in names.paths.items():
-            for key in row.get(kind, {}):
-                yield from _unknown(key, paths, f"{path}.{kind}")
-    if e["reported"] and "agreement" not in e:
-        yield "agreement", "is missing; printed numbers need margins, with a reason"
-    for measure in e.get("agreement", {"margins": {}})["margins"]:
-        yield from _unknown(measure, names.measures, "agreement.margins")
-
-
-def _figure(figure: dict, names: Named, path: str) -> Iterator[Fault]:
-    yield from _unknown(figure["y"], names.measures, f"{path}.y")
-    for key in ("series", "panel"):
-        yield from _unknown(figure.get(key, []), names.fields, f"{path}.{key}")
-    abscissae = {"line": names.fields | names.measures, "scatter": names.methods | names.measures, "curve": {"seconds"}}
-    yield from _unknown(figure.get("x", []), abscissae.get(figure["kind"], names.measures), f"{path}.x")
-
-
-def check_claim(claim: Any, name: str, config: dict, names: Mapping[str, Named], tests: Collection) -> None:
+def check_claim(claim: Any, name: str, config: dict, names: Mapping[str, dict], tests: Collection) -> None:
     """Check a claim, and that its rows can be there. `names` has the names in each experiment's results, `tests` those of
     experiments and ablations."""
-    validate(claim, "claim", "config/claims.yaml", name)
-    refuse(_claim(claim, name, config, names, tests), "config/claims.yaml")
-
-
-def _claim(claim: dict, path: str, config: dict, names: Mapping[str, Named], tests: Collection) -> Iterator[Fault]:
-    experiment = claim["experiment"]
-    yield from _unknown(experiment, config["experiments"], f"{path}.experiment")
-    yield from _unknown(claim["source"], {config["experiments"][experiment]["source"]}, f"{path}.source")
-    yield from _unknown(claim.get("tested_by", []), tests, f"{path}.tested_by")
-    fields, allowed = names[experiment].fields, names[experiment].allowed(config["datasets"])
-    for key in ("each", "x"):
-        yield from _unknown(claim.get(key, []), fields, f"{path}.{key}")
-    for side in ("value", "reference"):
-        for field, value in claim.get(side, {}).items():
-            yield from _unknown(field, fields, f"{path}.{side}")
-            if field in allowed:
-                yield from _unknown(value, allowed[field], f"{path}.{side}.{field}")
+    experiments = config["experiments"]
+    validate(claim, Claim, "config/claims.yaml", name, context={"experiment": experiments})
+    context = {"source": {experiments[claim["experiment"]]["source"]}, "dataset": config["datasets"], "test": tests}
+    validate(claim, Claim, "config/claims.yaml", name, context=context | names[claim["experiment"]])

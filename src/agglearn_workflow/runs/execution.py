@@ -45,18 +45,18 @@ class Outcome(NamedTuple):
 def execute_run(run: Run, observed: Path, folder: Path) -> Outcome:
     """Fit and measure. An error of a method is a result, not the end of the table."""
     settings = run.settings
-    task = resolve(settings.task)()
+    task = resolve(settings["task"])()
     started = time.perf_counter()
     try:
         slot = observed / run.slot
-        observation = resolve(settings.observation_class).load(slot / "observation")
+        observation = resolve(settings["type"]).load(slot / "observation")
         random_state = fit_seed(run)
         seed_globals(random_state)
-        recipe = {"class": settings.method_class, "params": json.loads(run.params)}
+        recipe = {"class": settings["class"], "params": json.loads(run.params)}
         estimator = build(recipe, random_state=random_state)
         if hasattr(estimator, "warm_up"):
             estimator.warm_up()  # compilation is no part of the time of a fit
-        _check_noise(estimator, observation, settings.ignore_noise)
+        _check_noise(estimator, observation, settings["ignore_noise"])
         fit_started = time.perf_counter()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", NoiseIgnored)  # it was asked for
@@ -67,7 +67,7 @@ def execute_run(run: Run, observed: Path, folder: Path) -> Outcome:
         rows = [
             {"measure": m.measure, "keys": _keys_text(m, task), "step": m.step, "value": m.value,
              "unit": units.get(m.measure, "") if m.unit is None else m.unit}
-            for m in task.measure(estimator, truth, settings.measures)
+            for m in task.measure(estimator, truth, settings["measures"])
         ]  # fmt: skip
         reason, trace = None, ""
         if run.keeps_model:

@@ -10,8 +10,9 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator
 from multiprocessing.connection import Connection
-from pathlib import Path
 from typing import TypeVar
+
+import psutil
 
 Item = TypeVar("Item")
 STEP = b"."  # a child's message before each item, and after the last one
@@ -83,19 +84,8 @@ def die_with_parent(by: int = signal.SIGKILL) -> None:
 
 
 def end_tree(number: int) -> None:
-    parents = _parents()
-    tree = [number]
-    for parent in tree:  # which grows
-        tree += [child for child, its in parents.items() if its == parent]
-    for process in reversed(tree):
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(process, signal.SIGKILL)
-
-
-def _parents() -> dict[int, int]:
-    """Process → its parent. It is empty where the kernel does not list them."""
-    parents = {}
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        with contextlib.suppress(OSError):  # it has ended meanwhile
-            parents[int(path.parent.name)] = int(path.read_text().rpartition(")")[2].split()[1])
-    return parents
+    with contextlib.suppress(psutil.NoSuchProcess):
+        process = psutil.Process(number)
+        for child in [*process.children(recursive=True), process]:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                child.kill()

@@ -11,8 +11,7 @@ from agglearn.registry import resolve
 from agglearn.seeds import derive_seed
 from agglearn.storage import digest
 from agglearn.tasks import TaskInput
-from agglearn_workflow.config.entries import has_records
-from agglearn_workflow.config.loading import essence
+from agglearn_workflow.config.entries import essence, has_records
 from agglearn_workflow.digests import code_digest
 from agglearn_workflow.plan import Run
 from agglearn_workflow.runs import products
@@ -51,29 +50,30 @@ def observe_runs(
     sources: Mapping[str, Source],
     out: Path,
     report: Callable[[str, Exception], None],
-) -> dict[str, Path]:
-    """Write a product per data set, in a child that alone reads records. An error is its status, and is reported."""
+) -> dict[str, dict]:
+    """Write a product for each data set that is here, in a child that alone reads records. Returns data set → manifest.
+    An error is a status, and is reported."""
     slots: dict[str, dict[str, Run]] = {}  # of each data set: name → one of the runs that learn from it
     for run in runs:
         slots.setdefault(run.dataset, {})[run.slot] = run
 
-    def write(dataset: str, build: Callable[[Path], dict]) -> None:
-        upstream = [records] if (records := sources[dataset].records) else []
-        products.build_product(out / dataset, build, upstream, on_failure=lambda error: report(dataset, error))
-
     def observe(dataset: str) -> None:
-        context = experiment, entries[dataset], sources[dataset].records
-        write(
-            dataset, lambda folder: {"data": {n: observe_slot(r, *context, folder) for n, r in slots[dataset].items()}}
-        )
+        def build(folder: Path) -> dict:
+            context = experiment, entries[dataset], sources[dataset].records
+            return {"data": {name: observe_slot(run, *context, folder) for name, run in slots[dataset].items()}}
 
-    def fail(reason: str) -> dict:
-        raise AgglearnError(reason)
+        products.build_product(out / dataset, build, on_failure=lambda error: report(dataset, error))
 
     out.mkdir(parents=True, exist_ok=True)
-    for dataset, reason in run_isolated(observe, list(slots)):
-        write(dataset, lambda folder, reason=reason: fail(reason))  # type: ignore[misc]
-    return {dataset: out / dataset for dataset in slots}
+    here = [dataset for dataset in slots if sources[dataset].status == "ok"]
+    states = {dataset: (sources[dataset].status, sources[dataset].reason) for dataset in slots}
+    for dataset, reason in run_isolated(observe, here):
+        report(dataset, AgglearnError(reason))
+        states[dataset] = "failed", reason
+    without: dict[str, dict] = {
+        d: {"status": status, "reason": reason, "content": {}} for d, (status, reason) in states.items()
+    }
+    return without | {d: products.manifest(out / d) for d, (status, _) in states.items() if status == "ok"}
 
 
 def observe_slot(run: Run, experiment: dict, entry: dict, records: Path | None, out: Path) -> dict:

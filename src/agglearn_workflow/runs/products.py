@@ -1,28 +1,19 @@
 """Products of the workflow: folders, there whole or not at all, with payload and `manifest.json`: status (`ok`,
 `unavailable` or `failed`), reason, recipe, digests of the payload. Data that cannot be had do not stop the DAG."""
 
-import contextlib
-import os
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from typing import TextIO
 
-from agglearn.errors import AgglearnError, NotAvailable, describe
-from agglearn.storage import atomic_dir, atomic_file, digest, file_digest, read_json, write_json
+from agglearn.errors import NotAvailable, describe
+from agglearn.storage import atomic_dir, digest, file_digest, read_json, write_json
 
 MANIFEST = "manifest.json"
 
 
 def manifest(product: Path | str) -> dict:
     return read_json(Path(product) / MANIFEST)
-
-
-def require_product(product: Path | str) -> dict:
-    content = manifest(product)
-    if content["status"] != "ok":
-        raise (NotAvailable if content["status"] == "unavailable" else AgglearnError)(content["reason"])
-    return content
 
 
 def content_digests(folder: Path | str) -> dict[str, str]:
@@ -37,39 +28,23 @@ def content_digest(digests: dict[str, str], folder: str) -> str:
     return digest({name: value for name, value in digests.items() if name.startswith(f"{folder}/")})
 
 
-def share_copies(folder: Path, digests: dict[str, str]) -> None:
-    """Let files of equal content share their bytes, by hard links, where the file system has them."""
-    first: dict[str, Path] = {}
-    for name, value in digests.items():
-        path = folder / name
-        original = first.setdefault(value, path)
-        if original is not path:
-            with contextlib.suppress(OSError), atomic_file(path) as link:
-                os.link(original, link)
-
-
 def build_product(
     out: Path | str,
     build: Callable[[Path], dict | None],
-    upstream: Iterable[Path | str] = (),
     on_missing: str = "report",
     on_failure: Callable[[Exception], object] | None = None,
-    recipe: str | None = None,
     terminal: TextIO | None = None,
-    facts: dict | None = None,
+    **stated: object,
 ) -> dict:
     """Build a product by `build(folder)`, which returns further fields of the manifest, and return the manifest.
     NotAvailable is the status of the product, or raised with `on_missing="fail"`. Other errors leave no product, unless
-    `on_failure` is given. An `ok` product of the same recipe stays when data are gone, with a line on `terminal`."""
-    before, has_begun = _before(out), False
-    stated = {**(facts or {}), "recipe": recipe}
+    `on_failure` is given. The manifest has the `stated` fields as well. An `ok` product of the same `recipe` stays when
+    data are gone, with a line on `terminal`."""
+    before = _before(out)
     try:
-        for product in upstream:
-            require_product(product)
-        has_begun = True
         return _write(out, lambda work: {"status": "ok", **(build(work) or {})}, stated)
     except NotAvailable as error:
-        if recipe is not None and before.get("recipe") == recipe:
+        if "recipe" in stated and before.get("recipe") == stated["recipe"]:
             print(f"agglearn: {out} stays as it is: {error}", file=terminal or sys.stderr)
             return before
         if on_missing == "fail":
@@ -79,8 +54,7 @@ def build_product(
     except Exception as error:
         if on_failure is None:
             raise
-        if has_begun:
-            on_failure(error)
+        on_failure(error)
         outcome = {"status": "failed", "reason": describe(error)}
     return _write(out, lambda work: outcome, stated)
 
@@ -89,7 +63,6 @@ def _write(out: Path | str, build: Callable[[Path], dict], stated: dict) -> dict
     with atomic_dir(out) as work:
         fields = build(work) | stated
         fields["content"] = content_digests(work)
-        share_copies(work, fields["content"])
         write_json(work / MANIFEST, fields)
     return fields
 

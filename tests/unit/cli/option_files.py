@@ -125,7 +125,7 @@ def write_recorded(folder: Path) -> None:
     for planned in plan.runs("trial"):
         outcome, observed = recomputing.recompute(planned, plan)
         facts = dict.fromkeys(store.FACTS.names) | planned.identity | {
-            "recipe": planned.recipe, "observed": observed, "data": {}, "spec": planned.settings.spec, "versions": {}, "status": "ok",
+            "recipe": planned.recipe, "observed": observed, "data": {}, "spec": planned.settings, "versions": {}, "status": "ok",
             "ended": 2.0, "cpu_seconds": 20.0 if planned.seed else 2.0,
         }  # fmt: skip
         rows = table_of([{"run": planned.key, **planned.identity, "status": "ok"} | row for row in outcome.rows])

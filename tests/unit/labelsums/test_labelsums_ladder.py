@@ -122,11 +122,9 @@ def test_every_method_on_drawn_records(experiment):
         if run.dataset != "adult":
             continue
         if run.slot not in seen:
-            seen[run.slot] = task.observe(
-                source, resolve(run.settings.observation_class), json.loads(run.observation_params), 0
-            )
+            seen[run.slot] = task.observe(source, resolve(run.settings["type"]), json.loads(run.observation_params), 0)
         observation, truth = seen[run.slot]
-        model = build({"class": run.settings.method_class, "params": json.loads(run.params)}, random_state=1).fit(
+        model = build({"class": run.settings["class"], "params": json.loads(run.params)}, random_state=1).fit(
             observation
         )
         found = {m.measure: m.value for m in task.measure(model, truth, ["nllh", "auc"])}

@@ -24,7 +24,7 @@ from agglearn.observations import (
 )
 from agglearn.tasks import Classification, Measurement
 from agglearn.vocabulary import OptimalQuantizer, Quantizer
-from agglearn_workflow.plan import Run, Settings
+from agglearn_workflow.plan import Run, canonical
 from agglearn_workflow.runs import execution
 
 TABLES = ContingencyTables.from_records(FRAME[["job", "home", "y"]], "y")
@@ -308,9 +308,11 @@ def test_chains_and_sweeps_have_streams_of_their_own():
 def run(
     method="a", params="{}", seed=0, dataset="d", dataset_params="{}", observation_params="{}", experiment="e"
 ) -> Run:
-    classes = ("labelsums.BaseRateClassifier", "tasks.Classification", "observations.ContingencyTables")
-    settings = Settings(*(f"agglearn.{name}" for name in classes), ("brier",))
-    return Run(experiment, dataset, dataset_params, "tables", observation_params, method, params, seed, settings)
+    spec = {
+        "class": "agglearn.labelsums.BaseRateClassifier", "task": "agglearn.tasks.Classification",
+        "type": "agglearn.observations.ContingencyTables", "measures": ["brier"], "keep_model": "none", "ignore_noise": False,
+    }  # fmt: skip
+    return Run(experiment, dataset, dataset_params, "tables", observation_params, method, params, seed, canonical(spec))
 
 
 RUNS = [

@@ -148,7 +148,7 @@ def test_stating_it_changes_no_seed():
         config = configuration.load(ROOT, {"experiments": {"trial": experiment(methods)}, "run": ["trial"]})
         plans.append(Plan(config).runs("trial")[0])
     assert plans[0].key == plans[1].key  # which seeds are made from, and results are kept under
-    assert plans[1].settings.ignore_noise
+    assert plans[1].settings["ignore_noise"]
 
 
 NOISE = ("epsilon", "gaussian_noise", "noise_share")
@@ -159,8 +159,8 @@ def noisy_methods() -> list:
     plan, found = Plan(shipped_config() | {"scale": "paper"}), {}
     for run in (run for name in plan.experiments for run in plan.runs(name)):
         if any(json.loads(run.observation_params).get(k) for k in NOISE) and run.experiment[:10] != "collective":
-            recipe = {"class": run.settings.method_class, "params": json.loads(run.params)}
-            found[run.experiment, run.method] = build(recipe, random_state=0), run.settings.ignore_noise
+            recipe = {"class": run.settings["class"], "params": json.loads(run.params)}
+            found[run.experiment, run.method] = build(recipe, random_state=0), run.settings["ignore_noise"]
     return [(*names, *what) for names, what in found.items()]
 
 

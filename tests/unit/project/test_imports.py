@@ -81,7 +81,7 @@ def test_the_optional_packages_here_are_those_of_the_extras():
         for extra in ("workflow", "networks", "privacy", "generic", "spark")
         for line in extras[extra]
     }
-    assert named <= set(OPTIONAL)
+    assert named - {"psutil"} <= set(OPTIONAL)  # which joblib imports where it is installed
 
 
 UNDOCUMENTED = {"sklearn.ensemble._hist_gradient_boosting.predictor", "trees._bin_mapper", "trees._predictors"}

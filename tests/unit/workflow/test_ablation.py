@@ -120,7 +120,7 @@ def test_axes_of_the_data_are_columns_in_the_order_of_their_names():
 
 def test_without_an_ablation_nothing_changes():
     given = {"methods": {"a": {}}}
-    assert expand_ablation(given, "x.yaml") is given
+    assert configuration._ablate(given, "x") is given
 
 
 @pytest.mark.parametrize(
@@ -138,7 +138,12 @@ def test_without_an_ablation_nothing_changes():
     ],
 )
 def test_what_is_no_change_of_a_method_is_refused(base, changes, wrong):
-    given = experiment(base=base, changes=changes) | {"source": "x", "title": "x", "task": "t", "seeds": [0]}
+    given = experiment(base=base, changes=changes) | {"source": "x", "title": "x", "seeds": [0]}
+    given["task"] = "agglearn.tasks.Classification"
+    for method in given["methods"].values():
+        method["class"] = "agglearn.maxent.LogisticSkyline"
+    for observed in given["observe"].values():
+        observed["type"] = "agglearn.observations.Records"
     del given["reported"], given["agreement"]
     with pytest.raises(ConfigError, match=f"x.yaml: ablate.*{wrong}"):
         configuration._ablate(given, "x")

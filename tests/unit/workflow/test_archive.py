@@ -39,7 +39,7 @@ def measured(run: Run, shift: float = 0.0) -> list[dict]:
 def archived(run: Run, shift: float = 0.0, **changes) -> ArchivedRun:
     facts = dict.fromkeys(store.FACTS.names) | {
         **run.identity, "recipe": run.recipe, "code": "c" * 12, "fingerprint": "f", "observed": "o", "machine": "a machine",
-        "data": {"digest": "d"}, "spec": run.settings.spec, "versions": {"numpy": "2.0"}, "commit": "abcdef",
+        "data": {"digest": "d"}, "spec": run.settings, "versions": {"numpy": "2.0"}, "commit": "abcdef",
         "began": DAY - 2, "ended": DAY, "cpu_seconds": 2.0, "peak_memory": 4e8,
     }  # fmt: skip
     return ArchivedRun(facts | changes, table_of(measured(run, shift)))

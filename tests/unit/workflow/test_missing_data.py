@@ -14,7 +14,7 @@ from agglearn import kernel_cache, storage
 from agglearn.text import bytes_text
 from agglearn_workflow import run_summary
 from agglearn_workflow.plan import SCALES, Plan
-from agglearn_workflow.runs import batches, observing, products, store
+from agglearn_workflow.runs import batches, observing, products
 from agglearn_workflow.runs.execution import Outcome
 from agglearn_workflow.site import inventory
 
@@ -49,7 +49,7 @@ def measured(run, observed, folder):
     rng = np.random.default_rng(int(run.key, 16))
     rows = [
         {"measure": m, "keys": keys, "step": step, "value": rng.random(), "unit": ""}
-        for m in [*run.settings.measures, "seconds"]
+        for m in [*run.settings["measures"], "seconds"]
         for keys in (None, '{"from": [0, 0], "to": [1, 1]}')
         for step in (None, 0.0, 1.0)
     ]
@@ -81,7 +81,7 @@ def script(tmp_path, monkeypatch):
 @pytest.fixture
 def way(script, tmp_path, monkeypatch):
     """A function that goes the whole way without a data set; returns its plan."""
-    monkeypatch.setattr(store, "execute_run", measured)
+    monkeypatch.setattr(batches, "execute_run", measured)
     monkeypatch.setattr(batches, "observe_runs", observe)
 
     def go(missing: str) -> Plan:
@@ -108,8 +108,7 @@ def observe(runs, experiment, entries, sources, out, report) -> dict:
     lacking = [run for run in runs if sources[run.dataset].status != "ok"]
     observed = observing.observe_runs(lacking, experiment, entries, sources, out, report)
     for dataset in {run.dataset for run in runs} - observed.keys():
-        products.build_product(out / dataset, lambda folder: None)
-        observed[dataset] = out / dataset
+        observed[dataset] = products.build_product(out / dataset, lambda folder: None)
     return observed
 
 

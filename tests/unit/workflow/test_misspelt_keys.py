@@ -12,10 +12,10 @@ import pytest
 from samples import ROOT
 
 from agglearn.errors import ConfigError
-from agglearn_workflow.config import checks
+from agglearn_workflow.config import checks, models
 from agglearn_workflow.config.entries import expand_entry
+from agglearn_workflow.config.forms import validate
 from agglearn_workflow.config.loading import load, read_yaml, resolve_extends
-from agglearn_workflow.config.validation import validate
 
 CONFIG = ROOT / "config"
 TESTS = {path.stem for folder in ("ablations", "experiments") for path in (CONFIG / folder).glob("*.yaml")}
@@ -132,7 +132,7 @@ def test_datasets(name, shipped):
 @pytest.mark.slow
 def test_claims(shipped):
     claims = read_yaml(CONFIG / "claims.yaml")
-    named = {n: checks.Named(e) for n, e in shipped["experiments"].items()}
+    named = {n: checks.names_in(e) for n, e in shipped["experiments"].items()}
     for name, claim in claims.items():
         assert (
             accepted(
@@ -145,7 +145,10 @@ def test_claims(shipped):
 def test_the_configuration_and_the_references():
     for file, free in (("config", lambda p: False), ("references", lambda p: len(p) == 2)):
         content = read_yaml(CONFIG / f"{file}.yaml")
-        assert accepted(content, lambda c, f=file: validate(c, f, f"config/{f}.yaml"), free, f"{file}.yaml") == []
+        assert (
+            accepted(content, lambda c, f=file: validate(c, models.FILES[f], f"config/{f}.yaml"), free, f"{file}.yaml")
+            == []
+        )
 
 
 @pytest.mark.slow

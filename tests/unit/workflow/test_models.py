@@ -8,8 +8,8 @@ import yaml
 from samples import ROOT, shipped_config
 
 from agglearn_workflow.config import models
+from agglearn_workflow.config.forms import validate
 from agglearn_workflow.config.loading import read_yaml
-from agglearn_workflow.config.validation import validate
 
 TEXT_OF = runpy.run_path(str(ROOT / "workflow/scripts/schemas.py"))["text_of"]
 
@@ -43,7 +43,7 @@ def test_what_is_shipped_agrees_with_its_schema(name):
         if name == "experiment":
             content = {k: v for k, v in content.items() if v != []}  # a default that no file may write
         assert [error.message for error in validator.iter_errors(content)] == []
-        validate(content, name, "file")
+        validate(content, models.FILES[name], "file")
 
 
 def test_schemas_have_the_conditions_of_the_models():

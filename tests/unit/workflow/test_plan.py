@@ -61,7 +61,7 @@ def test_runs_of_the_trial(project):
     first = runs[0]
     assert first.slot == digest(["fair", "{}", first.observation, first.observation_params, first.seed])
     assert first.observation_params == '{"binning": "width"}'
-    assert first.settings.spec["class"] == first.code[0]
+    assert first.settings["class"] == first.code[0]
     assert plan.sources() == ["maxent"]
 
 

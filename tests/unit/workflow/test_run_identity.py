@@ -6,15 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from agglearn_workflow.plan import IDENTITY, Run, Settings, canonical, classes_in
-from agglearn_workflow.runs import store
+from agglearn_workflow.plan import IDENTITY, Run, canonical, classes_in
+from agglearn_workflow.runs import batches
 from agglearn_workflow.runs.observing import Source
 
 QUANTIZER = {"class": "agglearn.vocabulary.BucketingQuantizer", "params": {"budget": 0.3}}
 SPEC = {"class": "agglearn.maxent.NaiveBayesClassifier", "task": "agglearn.tasks.Classification",
         "type": "agglearn.observations.ContingencyTables", "measures": ["nllh"], "keep_model": "none", "ignore_noise": False}  # fmt: skip
-SETTINGS = Settings(SPEC["class"], SPEC["task"], SPEC["type"], ("nllh",))
-RUN = Run("e", "d", "{}", "tables", "{}", "m", "{}", 0, SETTINGS)
+RUN = Run("e", "d", "{}", "tables", "{}", "m", "{}", 0, canonical(SPEC))
 
 
 def with_other(name: str) -> Run:
@@ -36,10 +35,8 @@ def test_every_part_of_the_identity_makes_another_run():
     ("measures", ["nllh", "auc"]), ("keep_model", "all"), ("ignore_noise", True),
 ])  # fmt: skip
 def test_every_part_of_what_computes_a_run_changes_its_recipe(key, value):
-    assert SETTINGS.spec == SPEC
-    field = {"class": "method_class", "type": "observation_class"}.get(key, key)
-    value = tuple(value) if key == "measures" else value
-    other = dataclasses.replace(RUN, settings=dataclasses.replace(SETTINGS, **{field: value}))
+    assert RUN.settings == SPEC
+    other = dataclasses.replace(RUN, spec=canonical(SPEC | {key: value}))
     assert other.key == RUN.key
     assert other.recipe != RUN.recipe
 
@@ -53,10 +50,10 @@ def test_code_behind_a_run_is_that_of_its_classes():
 def test_a_fingerprint_is_of_the_recipe_and_of_what_is_observed():
     """Neither where records lie nor a reason is part of it."""
     source = Source("ok", None, "recipe", "content", None)
-    mine = store.fingerprint(RUN, source)
-    assert mine == store.fingerprint(RUN, source._replace(records=Path("elsewhere"), reason="none"))
-    others = [store.fingerprint(RUN, source._replace(**{key: "other"})) for key in ("recipe", "content")]
-    others += [store.fingerprint(with_other(name), source) for name in IDENTITY]
+    mine = batches.fingerprint(RUN, source)
+    assert mine == batches.fingerprint(RUN, source._replace(records=Path("elsewhere"), reason="none"))
+    others = [batches.fingerprint(RUN, source._replace(**{key: "other"})) for key in ("recipe", "content")]
+    others += [batches.fingerprint(with_other(name), source) for name in IDENTITY]
     assert len({mine, *others}) == len(others) + 1
 
 

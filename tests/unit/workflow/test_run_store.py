@@ -8,14 +8,13 @@ import pandas as pd
 import pytest
 
 from agglearn import storage
-from agglearn.errors import NotAvailable
 from agglearn_workflow import digests
 from agglearn_workflow.archive import store
 from agglearn_workflow.measurements import write_batch
-from agglearn_workflow.plan import Run, Settings, canonical
+from agglearn_workflow.plan import Run, canonical
 from agglearn_workflow.runs import products
+from agglearn_workflow.runs.batches import Store
 from agglearn_workflow.runs.observing import Source
-from agglearn_workflow.runs.store import Store
 
 METHODS = """
 import os
@@ -125,9 +124,10 @@ def code(tmp_path, monkeypatch):
 
 
 def planned(seeds, method="Drawing", measures=("numpy", "python", "runs"), keep_model="none") -> list[Run]:
-    classes = (f"planted_methods.{name}" for name in (method, "Reading", "Nothing"))
-    settings = Settings(*classes, tuple(measures), keep_model)
-    return [Run("trial", "none", "{}", "n", "{}", method, "{}", s, settings) for s in seeds]
+    classes = {"class": method, "task": "Reading", "type": "Nothing"}
+    spec = {key: f"planted_methods.{name}" for key, name in classes.items()}
+    spec |= {"measures": list(measures), "keep_model": keep_model, "ignore_noise": False}
+    return [Run("trial", "none", "{}", "n", "{}", method, "{}", s, canonical(spec)) for s in seeds]
 
 
 def observed(slot) -> None:
@@ -143,7 +143,7 @@ def fit_batch(runs, source, observe, folder, reuse=True, archived=None) -> None:
     """As `batches.fit` does, with `observe` in the place of `observe_runs`."""
     store = Store(folder / "results", {"none": source}, {})
     missing = store.recall(runs, archived or {}) if reuse else runs
-    store.compute(missing, observe(missing), 60)
+    store.compute(missing, folder, observe(missing), 60)
     write_batch({run: store.rows(run) for run in runs}, folder / "batch.parquet")
 
 
@@ -152,9 +152,8 @@ def compute(folder, runs, source=SOURCE, **more) -> pd.DataFrame:
 
     def observe(missing):
         keys = {run.slot for run in missing}
-        if missing:
-            products.build_product(folder / "none", lambda out: [observed(out / key) for key in keys] and None)
-        return {"none": folder / "none"} if missing else {}
+        build = lambda out: [observed(out / key) for key in keys] and None  # noqa: E731
+        return {"none": products.build_product(folder / "none", build)} if missing else {}
 
     fit_batch(runs, source, observe, folder, **more)
     return pd.read_parquet(folder / "batch.parquet")
@@ -277,15 +276,9 @@ def test_without_data_finished_runs_stay_and_others_are_not_there(code):
     first = written(code)
     gone = Source("unavailable", "no mirror has it", SOURCE.recipe, None, None)
 
-    def missing(out):
-        raise NotAvailable(gone.reason)
-
     def batch(source) -> list[tuple]:
-        def observe(runs):
-            products.build_product(code / "gone", missing)
-            return {"none": code / "gone"}
-
-        fit_batch(planned([0, 1]), source, observe, code)
+        manifest = {"status": source.status, "reason": source.reason, "content": {}}
+        fit_batch(planned([0, 1]), source, lambda runs: {"none": manifest}, code)
         rows = pd.read_parquet(code / "batch.parquet").drop_duplicates("run")
         return [(r.status, r.reason) for r in rows.itertuples()]
 
