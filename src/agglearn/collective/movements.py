@@ -4,24 +4,23 @@ import itertools
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from scipy.special import logsumexp
 
-from agglearn.collective.inference import MAP_METHODS, Inference, infer
-from agglearn.collective.learning import InstanceTables, ParametricModel, learn
+from agglearn.collective.inference import Inference, infer
 from agglearn.collective.model import ChainModel
-from agglearn.collective.noise import Poisson, noise_model
+from agglearn.collective.noise import NoiseModel, Poisson, noise_model
 from agglearn.collective.population import population_size as estimate_population
-from agglearn.collective.spread import flow_spread
-from agglearn.errors import ConfigError, DataError, PoorFit
+from agglearn.collective.problem import Problem
+from agglearn.errors import ConfigError, DataError, NotAvailable, PoorFit
 from agglearn.observations import FlowCounts
-from agglearn.settings import check_choice
 
-N_ITER = 200  # of learning the initial distribution
+N_ITER, TOLERANCE = 500, 1e-6  # of learning the initial distribution, and the change of shares at which it ends
 ALARM = 4  # standard deviations of the mean square z-value above 1
+LARGEST = 5e7  # entries of the covariance between counts and flows
+TINY = 1e-9
 
 
 @dataclass
@@ -42,17 +41,17 @@ class Movements(Inference):
     """
 
     spread: np.ndarray | None = None
-    node_z: np.ndarray = None  # type: ignore[assignment]
+    node_z: np.ndarray = None  # type: ignore[assignment]  # as the next ones: after fields with a default
     edge_z: np.ndarray = None  # type: ignore[assignment]
     initial: np.ndarray = None  # type: ignore[assignment]
     population_size: float = np.nan
-    places: list[str] = None  # type: ignore[assignment]
-    times: list[str] = None  # type: ignore[assignment]
+    places: Sequence[str] = ()
+    times: Sequence[str] = ()
 
     def to_frame(self) -> pd.DataFrame:
         """A row per flow: time of its start, origin, destination, flow, and spread if it was computed."""
         flows = np.array(self.edge_tables)
-        names = [self.times[: len(flows)], self.places, self.places]
+        names = self.times[: len(flows)], self.places, self.places
         frame = pd.DataFrame(itertools.product(*names), columns=["time", "origin", "destination"])
         frame["flow"] = flows.ravel()
         return frame if self.spread is None else frame.assign(spread=self.spread.ravel())
@@ -65,12 +64,12 @@ def reconstruct(
     initial: str | np.ndarray | Sequence[float] = "learned",
     population_size: float | None = None,
     spread: bool = True,
-    method: Annotated[str, MAP_METHODS] = "dual-newton",
 ) -> Movements:
     """Most probable movements of a population behind counts, for known probabilities of a step.
 
     A warning (`PoorFit`) tells that the model explains the counts worse than chance does. DataError for probabilities
     that do not add up to 1, of another shape than the counts or outside their graph, and counts that cannot be.
+    NotAvailable for the spread of very many flows.
 
     Parameters
     ----------
@@ -80,77 +79,60 @@ def reconstruct(
     initial, population_size : str or ndarray of shape (L,), float or None
         `learned` from the counts, or the shares of the places at the first step. M: by default that of the counts, or
         else estimated from their totals.
-    spread, method : bool, str
-        Whether to compute the spread of each flow, and a method of `infer` that minimises eq. 2.7.
+    spread : bool
+        Whether to compute the spread of each flow.
     """
-    check_choice("method", method, MAP_METHODS)
     steps = _check_transitions(counts, transitions)
-    size = estimate_population(counts) if population_size is None else float(population_size)
+    n_steps, size, _ = steps.shape
     known = population_size is not None or counts.population_size is not None
-    if isinstance(initial, str):
+    m = estimate_population(counts) if population_size is None else float(population_size)
+    learned = isinstance(initial, str)
+    shares = np.full(size, 1 / size) if learned else _check_initial(initial, size)
+    model = _chain(steps, shares)
+    inference = infer(model, counts, m)
+    if learned:
         if initial != "learned":
-            raise ConfigError(f"initial: {initial!r} is not known; use learned, or shares of the {steps.shape[1]} places")
-        start = np.log(np.full(steps.shape[1], 1 / steps.shape[1]))
-        family = _FreeInitial(steps)
-        shares = np.exp(learn(family, [counts], [size], start, n_iter=N_ITER, method=method, trace_every=N_ITER).theta)
-        learned, shares = True, shares / shares.sum()
-    else:
-        learned, shares = False, _check_initial(initial, steps.shape[1])
-    inference = infer(_chain(steps, shares), counts, size, method=method)
-    node_z, edge_z, expected = _misfit(counts, inference, steps, shares, size)
-    places = [str(p) for p in counts.context.get("places", range(steps.shape[1]))]
-    times = [str(t) for t in counts.context.get("times", range(len(steps) + 1))]
-    _warn_of_misfit(counts, (node_z, edge_z), expected, places, times)
-    sd = flow_spread(counts, np.array(inference.edge_tables), size, learned, known) if spread else None
-    results = {"spread": sd, "node_z": node_z, "edge_z": edge_z, "initial": shares, "population_size": size}
-    return Movements(**vars(inference), **results, places=places, times=times)
-
-
-@dataclass
-class _FreeInitial(ParametricModel):
-    """Chain of known steps (T−1, L, L) whose initial distribution is the softmax of θ (L,)."""
-
-    steps: np.ndarray
-
-    @property
-    def n_parameters(self) -> int:
-        return self.steps.shape[1]
-
-    def model(self, theta: np.ndarray, instance: int) -> ChainModel:
-        return _chain(self.steps, np.exp(theta - logsumexp(theta)))
-
-    def gradient(self, theta: np.ndarray, tables: InstanceTables) -> tuple[np.ndarray, np.ndarray]:
-        first, shares = tables[0][0].sum(axis=1), np.exp(theta - logsumexp(theta))
-        return first.sum() * shares - first, np.maximum(first.sum() * shares, 1e-12)
+            raise ConfigError(f"initial: {initial!r} is not known; use learned, or shares of the {size} places")
+        for _ in range(N_ITER):  # EM, whose M step takes the shares of the fitted first step
+            shares, last = inference.node_tables[0] / m, shares
+            model = _chain(steps, shares)
+            inference = infer(model, counts, m, start=inference.details["dual"])
+            if abs(shares - last).sum() < TOLERANCE:
+                break
+    places = [str(place) for place in counts.context.get("places", range(size))]
+    times = [str(time) for time in counts.context.get("times", range(n_steps + 1))]
+    expected = _expect(counts, np.array(inference.node_tables), steps, m * shares)
+    _warn_of_misfit(counts, expected, places, times)
+    return Movements(
+        **vars(inference), spread=_spread(Problem(model, counts, m), inference, learned, known) if spread else None,
+        node_z=expected[0].z, edge_z=expected[1].z, initial=shares, population_size=m, places=places, times=times,
+    )  # fmt: skip
 
 
 def _chain(steps: np.ndarray, shares: np.ndarray) -> ChainModel:
     with np.errstate(divide="ignore"):
-        tables = np.log(steps)
-        return ChainModel([tables[0] + np.log(shares)[:, None], *tables[1:]])
+        first, *later = np.log(steps)
+        return ChainModel([first + np.log(shares)[:, None], *later])
 
 
 def _check_transitions(counts: FlowCounts, transitions: Any) -> np.ndarray:
     """(T−1, L, L) probabilities."""
     nodes, edges = counts.repeats("node"), counts.repeats("edge")
-    n_steps, size = (nodes.shape[1] - 1, nodes.shape[2]) if nodes.size else (edges.shape[1], edges.shape[2])
+    n_steps, size = (nodes.shape[1] - 1, nodes.shape[2]) if nodes.size else edges.shape[1:3]
     steps = np.asarray(transitions, float)
-    if steps.ndim == 2:
-        steps = np.repeat(steps[None], n_steps, axis=0)
+    steps = np.repeat(steps[None], n_steps, axis=0) if steps.ndim == 2 else steps
     if n_steps < 1 or steps.shape != (n_steps, size, size):
-        raise DataError(
-            f"transitions: have shape {np.shape(transitions)}, the counts have {n_steps} steps of {size} places; give "
-            f"({size}, {size}) probabilities, or one such table per step"
-        )
-    sums = steps.sum(axis=2)
-    if not (steps >= 0).all() or not np.allclose(sums, 1):
-        advice = "give the probabilities of the destinations from each origin, not their logarithms"
-        step, place = np.unravel_index(np.argmax(np.where((steps < 0).any(2), np.inf, abs(sums - 1))), sums.shape)
-        raise DataError(f"transitions: row {place} of step {step} adds up to {sums[step, place]:.4g}, not to 1; {advice}")
+        stated = f"have shape {np.shape(transitions)}, the counts have {n_steps} steps of {size} places"
+        raise DataError(f"transitions: {stated}; give ({size}, {size}) probabilities, or one such table per step")
+    wrong = (steps < 0).any(axis=2) | ~np.isclose(steps.sum(axis=2), 1)
+    if wrong.any():
+        step, place = np.argwhere(wrong)[0]
+        advice = "probabilities of the destinations from each origin add up to 1; give these, not their logarithms"
+        raise DataError(f"transitions: step {step}, row {place} is {steps[step, place].round(4).tolist()}; {advice}")
     allowed = counts.context.get("allowed")
-    if allowed is not None and ((steps > 0) & ~allowed).any():
-        _, i, j = np.argwhere((steps > 0) & ~allowed)[0]
-        raise DataError(f"transitions: from place {i} to {j} is possible here, and not in the graph of the counts")
+    if allowed is not None and (outside := np.argwhere((steps > 0) & ~allowed)).size:
+        _, i, j = outside[0]
+        raise DataError(f"transitions: place {i} to place {j} is no step of the counts' graph; add it, or take 0")
     return steps
 
 
@@ -158,55 +140,90 @@ def _check_initial(initial: Any, size: int) -> np.ndarray:
     shares = np.asarray(initial, float)
     if shares.shape != (size,) or not (shares >= 0).all() or not np.isclose(shares.sum(), 1):
         advice = "give the share of each place at the first step, or 'learned'"
-        raise DataError(f"initial: must be {size} shares from 0 on that add up to 1, got {list(shares.flat)}; {advice}")
+        raise DataError(f"initial: must be {size} shares from 0 on that add up to 1, got {shares.tolist()}; {advice}")
     return shares
 
 
-Expected = list[tuple[np.ndarray, np.ndarray]]
+class _Expected(NamedTuple):
+    mean: np.ndarray  # of a count, by cell
+    variance: np.ndarray
+    z: np.ndarray  # (R, …) of counts
 
 
-def _misfit(
-    counts: FlowCounts, inference: Inference, steps: np.ndarray, shares: np.ndarray, size: float
-) -> tuple[np.ndarray, np.ndarray, Expected]:
-    """z-values of node and edge counts, and what was expected, with its variance, of each.
+def _expect(counts: FlowCounts, nodes: np.ndarray, steps: np.ndarray, first: np.ndarray) -> list[_Expected]:
+    """Mean and variance of each node count and each edge count, from the fitted node table before, and z-values.
 
-    If the model holds, the variance of a z-value is at most 1: a smoothed disturbance varies less than the disturbance.
+    If the model holds, a z-value has a variance of at most 1: an estimated disturbance varies less than the true one.
     """
     noise = noise_model(counts.noise, counts.rate, counts.scale)
-    nodes = np.array(inference.node_tables)
-    flows, split = nodes[:-1, :, None] * steps, nodes[:-1, :, None] * steps * (1 - steps)
-    means = np.vstack([size * shares, flows.sum(axis=1)]), flows
-    variances = np.vstack([size * shares * (1 - shares), split.sum(axis=1)]), split
-    expected, z_values = [], []
-    for kind, mean, variance in zip(("node", "edge"), means, variances, strict=True):
-        added = noise.rate * mean if isinstance(noise, Poisson) else noise.variance(mean)
-        mean, variance = noise.rate * mean, noise.rate**2 * variance + added
-        excess, deviation = counts.repeats(kind).reshape(-1, *mean.shape) - mean, np.sqrt(variance)
-        z_values.append(np.divide(excess, deviation, out=np.where(np.isnan(excess), excess, 0.0), where=deviation > 1e-9))
-        expected.append((mean, variance))
-    return z_values[0], z_values[1], expected
+    flows = nodes[:-1, :, None] * steps
+    split = flows * (1 - steps)
+    start = first * (1 - first / first.sum())
+    moments = (np.vstack([first, flows.sum(axis=1)]), np.vstack([start, split.sum(axis=1)])), (flows, split)
+    expected = []
+    for kind, (z, v) in zip(("node", "edge"), moments, strict=True):
+        mean, variance = noise.rate * z, noise.rate**2 * (v + _noise_variance(noise, z))
+        excess = counts.repeats(kind).reshape(-1, *mean.shape) - mean
+        unlikely = np.where(np.isnan(excess), np.nan, 0.0)
+        z_values = np.divide(excess, np.sqrt(variance), out=unlikely, where=variance > TINY)
+        expected.append(_Expected(mean, variance, z_values))
+    return expected
 
 
-def _warn_of_misfit(
-    counts: FlowCounts, z_values: tuple[np.ndarray, np.ndarray], expected: Expected, places: list[str], times: list[str]
-) -> None:
+def _noise_variance(noise: NoiseModel, z: np.ndarray) -> np.ndarray:
+    """Variance of y / rate given the true counts z."""
+    return z / noise.rate if isinstance(noise, Poisson) else np.full(z.shape, noise.variance(z))
+
+
+def _warn_of_misfit(counts: FlowCounts, expected: list[_Expected], places: list[str], times: list[str]) -> None:
     """Warn where the mean square of the z-values is further above 1 than chance brings it."""
-    squares, fourth = [], []
-    for z, (_, variance) in zip(z_values, expected, strict=True):
-        seen = ~np.isnan(z) & (variance > 1e-9)
-        squares.append(z[seen] ** 2)
-        fourth.append((5 + 1 / np.broadcast_to(variance, z.shape))[seen])  # at most, of Laplace and of Poisson noise
-    square, chance = np.concatenate(squares), np.concatenate(fourth)
-    if not len(square) or square.mean() <= 1 + ALARM * np.sqrt(chance.sum()) / len(chance):
+    squares = np.concatenate([e.z[~np.isnan(e.z)] ** 2 for e in expected])
+    # at most the variance of a squared z-value, for Laplace and for Poisson noise
+    chance = np.concatenate([(5 + 1 / np.maximum(e.variance + 0 * e.z, TINY))[~np.isnan(e.z)] for e in expected])
+    chance[squares == 0] = 0
+    if squares.sum() <= len(squares) + ALARM * np.sqrt(chance.sum()):
         return
-    k = int(np.argmax([np.nanmax(abs(z), initial=0) for z in z_values]))
-    worst = tuple(np.unravel_index(np.nanargmax(abs(z_values[k])), z_values[k].shape))
-    count, mean = counts.repeats(("node", "edge")[k])[worst], expected[k][0][worst[1:]]
-    cell = f"time {times[worst[1]]}, {' to '.join(places[i] for i in worst[2:])}"
+    kind = int(np.nanmax(abs(expected[0].z), initial=0) < np.nanmax(abs(expected[1].z), initial=0))
+    e = expected[kind]
+    repeat, time, *cell = np.unravel_index(np.nanargmax(abs(e.z)), e.z.shape)
+    count = counts.repeats(("node", "edge")[kind])[(repeat, time, *cell)]
+    where = f"{times[time]}, {' to '.join(places[i] for i in cell)}"
     warnings.warn(
-        f"the model explains the counts worse than chance: their z-values have a root mean square of "
-        f"{np.sqrt(square.mean()):.2g}, the largest at {cell} ({count:.4g} counted, {mean:.4g} expected); check transitions, "
-        "initial, noise and population_size",
+        f"the model explains the counts worse than chance: z-values have a root mean square of {squares.mean() ** 0.5:.2g}, "
+        f"the largest at {where} ({count:.4g} counted, {e.mean[(time, *cell)]:.4g} expected); check transitions, initial, "
+        "noise and population_size",
         PoorFit,
         stacklevel=3,
     )
+
+
+def _spread(problem: Problem, inference: Inference, initial_learned: bool, size_known: bool) -> np.ndarray:
+    """(T−1, L, L) standard deviations of the flows, for M individuals who move as the most probable tables say.
+
+    Var(n | y) = C − C_o (C_oo + W)⁻¹ C_oᵀ, with C the covariance of the tables, o the observed cells and W the variances
+    of their noise. A learned initial distribution widens C: before the counts, all are equally probable.
+    """
+    m, (n, size) = problem.M, problem.base.shape
+    beliefs = problem.beliefs(inference.details["dual"])
+    p = np.concatenate([beliefs.marginals, beliefs.pairs()], axis=None)
+    observed = problem.list_observed()
+    cells = np.concatenate([c for _, c, _ in observed])
+    noise = np.concatenate([_noise_variance(model, m * p[c]) for model, c, _ in observed])
+    if len(cells) * len(p) > LARGEST:
+        raise NotAvailable(f"spread: {len(cells)} counts of {len(p)} flows are too many; call with spread=False")
+    covariance = np.zeros((len(cells) + size, len(p)))  # of the observed cells, then of the first step, with all
+    for row, cell in zip(covariance, [*cells, *range(size)], strict=True):
+        row[cell] = 1
+        nodes, edges = row[: n * size].reshape(n, size), row[n * size :].reshape(n, size, size)
+        row[:] = m * np.concatenate(beliefs.covariance_product(nodes, edges), axis=None)
+    c, first = covariance[: len(cells)], covariance[len(cells) :] / np.sqrt(np.maximum(m * p[:size], TINY))[:, None]
+    variance = m * p * (1 - p)
+    if initial_learned:
+        wider = (m - 1) / (1 + size)
+        c, variance = c + wider * first[:, cells].T @ first, variance + wider * (first**2).sum(axis=0)
+    gain = np.linalg.pinv((c[:, cells] + c[:, cells].T) / 2 + np.diag(noise), hermitian=True)
+    variance -= ((gain @ c) * c).sum(axis=0)
+    if not size_known:  # M is the mean of the totals
+        tables = np.where(cells < n * size, cells // size, n + (cells - n * size) // size**2)
+        variance += p**2 * noise.sum() / len(np.unique(tables)) ** 2
+    return np.sqrt(np.maximum(variance[n * size :].reshape(n, size, size)[1:], 0.0))

@@ -1,8 +1,7 @@
 """Flow counts in a data frame: a row counts those at a place and a time, or those who move between two places."""
 
-import itertools
 import math
-from collections.abc import Collection, Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -12,7 +11,7 @@ from agglearn.encoding.columns import as_frame, present
 from agglearn.errors import ConfigError, DataError
 from agglearn.text import list_some
 
-Graph: TypeAlias = Iterable[tuple[Hashable, Hashable]] | None
+Graph: TypeAlias = Iterable[tuple[Hashable, Hashable]]
 NOISES = {"exact": "", "poisson": "rate", "gaussian": "scale", "laplace": "scale"}  # and what their number is
 
 
@@ -23,47 +22,44 @@ def parse_flow_noise(text: str) -> dict[str, str | float]:
         value = float(number) if colon else 1.0
     except ValueError:
         value = math.nan
-    needs_number = NOISES.get(noise) == "scale"
-    if noise not in NOISES or not 0 < value < math.inf or (colon and noise == "exact") or needs_number > bool(colon):
-        raise ConfigError(
-            f"noise: {text!r:.40} is not known; write exact, poisson, poisson:0.3 (the share that is seen), gaussian:20 (σ) "
-            "or laplace:5 (scale)"
-        )
-    return {"noise": noise, **({NOISES[noise]: value} if colon else {})}
+    stated = NOISES.get(noise)
+    numbers = {"": (False,), "rate": (False, True), "scale": (True,)}  # whether a number may follow
+    if stated is None or bool(colon) not in numbers[stated] or not 0 < value < math.inf:
+        forms = "exact, poisson, poisson:0.3 (the share that is seen), gaussian:20 (σ) or laplace:5 (scale)"
+        raise ConfigError(f"noise: {text!r:.40} is not known; write {forms}")
+    return {"noise": noise, **({stated: value} if colon else {})}
 
 
 def read_flows(
-    frame: pd.DataFrame, count: str, ends: Sequence[str], time: str | None, places: Collection[Hashable] | None,
-    times: Collection[Hashable] | None, absent: float,
+    frame: pd.DataFrame, count: str, ends: Sequence[str], time: str | None, places: Sequence | None,
+    times: Sequence | None, absent: float,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
     """Counts (T, L) of one column of places or (E, L, L) of two, and the names of the places and of the times."""
     frame = as_frame(frame)
     present([count, *ends, *([time] if time else [])], frame.columns)
     if frame.empty:
         raise DataError("the frame has no rows; give one row per count")
-    if not (np.isnan(absent) or absent == 0):
-        raise ConfigError(f"absent: must be nan (not observed) or 0, got {absent}")
     values = pd.to_numeric(frame[count], errors="coerce").to_numpy(float, na_value=np.nan)
     if (wrong := np.isinf(values) | (np.isnan(values) & frame[count].notna().to_numpy())).any():
         row = int(np.argmax(wrong))
         raise DataError(f"column {count!r}: row {row + 1} holds {frame[count].iloc[row]!r}, which is no number")
-    nodes = sorted({*itertools.chain(*(frame[end].dropna() for end in ends))}, key=str) if places is None else places
-    steps = [0] if time is None else _order(frame[time]) if times is None else times
-    axes = [(time, steps)] * (time is not None) + [(end, nodes) for end in ends]
-    codes = [_positions(frame[name], listed, name) for name, listed in axes]
-    shape = tuple(len(listed) for _, listed in axes)
-    flat = np.ravel_multi_index(codes, shape)
-    distinct, first, times_there = np.unique(flat, return_index=True, return_counts=True)
-    if (times_there > 1).any():
-        cell = frame.iloc[first[np.argmax(times_there > 1)]][[name for name, _ in axes]].tolist()
-        raise DataError(f"{', '.join(map(str, cell))}: {times_there.max()} rows count this; add them up, or leave one")
-    counts = np.full(shape, float(absent))
+    if places is None:
+        places = sorted({place for end in ends for place in frame[end].dropna()}, key=str)
+    if times is None:
+        times = [0] if time is None else _order(frame[time])
+    axes = [(time, times)] * (time is not None) + [(end, places) for end in ends]
+    flat = np.ravel_multi_index(
+        [_positions(frame[name], listed, name) for name, listed in axes], [len(listed) for _, listed in axes]
+    )
+    if (again := pd.Series(flat).duplicated().to_numpy()).any():
+        cell = frame.iloc[int(np.argmax(again))][[name for name, _ in axes]].tolist()
+        raise DataError(f"{', '.join(map(str, cell))}: two rows count this; add them up, or leave one out")
+    counts = np.full((len(times), *[len(places)] * len(ends)), float(absent))
     counts.flat[flat] = values
-    counts = counts if time is not None else counts[None]
-    return counts, np.array([str(node) for node in nodes]), np.array([str(step) for step in steps])
+    return counts, np.array([str(place) for place in places]), np.array([str(step) for step in times])
 
 
-def _positions(column: pd.Series, listed: Collection[Hashable], name: str | None) -> np.ndarray:
+def _positions(column: pd.Series, listed: Sequence, name: str | None) -> np.ndarray:
     if len(set(listed)) < len(listed):
         raise DataError(f"{name}: a value is listed twice among {list_some(listed)}")
     positions = pd.Index(list(listed)).get_indexer(column)
@@ -73,7 +69,7 @@ def _positions(column: pd.Series, listed: Collection[Hashable], name: str | None
     return positions
 
 
-def _order(column: pd.Series) -> list:
+def _order(column: pd.Series) -> Sequence:
     """The times in order. A time that is absent between evenly spaced ones is a step without counts."""
     if column.isna().any():
         raise DataError(f"column {column.name!r}: row {int(np.argmax(column.isna())) + 1} has no time")
@@ -85,16 +81,13 @@ def _order(column: pd.Series) -> list:
         return list(steps)
     n_steps = int((steps[-1] - steps[0]) / gaps.min()) + 1
     if n_steps > 2 * len(steps):
-        raise DataError(
-            f"column {column.name!r}: only {len(steps)} of {n_steps} evenly spaced times have counts; list all as times=[…]"
-        )
+        advice = "have counts; list all as times=[…]"
+        raise DataError(f"column {column.name!r}: only {len(steps)} of {n_steps} evenly spaced times {advice}")
     return [steps[0] + k * gaps.min() for k in range(n_steps)]
 
 
-def read_graph(graph: Graph, places: np.ndarray, counts: np.ndarray, proves: bool) -> np.ndarray | None:
+def read_graph(graph: Graph, places: np.ndarray, counts: np.ndarray, proves: bool) -> np.ndarray:
     """(L, L) which steps are possible. Everybody may stay. `proves`: a count above zero proves that somebody moved."""
-    if graph is None:
-        return None
     allowed = np.eye(len(places), dtype=bool)
     for pair in graph:
         ends = [np.flatnonzero(places == str(end)) for end in pair]
@@ -103,6 +96,6 @@ def read_graph(graph: Graph, places: np.ndarray, counts: np.ndarray, proves: boo
         allowed[ends[0], ends[1]] = True
     if counts.ndim == 3 and proves and (outside := np.argwhere((counts > 0) & ~allowed)).size:
         step, i, j = outside[0]
-        number = counts[step, i, j]
-        raise DataError(f"graph: has no step from {places[i]} to {places[j]}, where {number:g} are counted; add the pair")
+        missing = f"from {places[i]} to {places[j]}, where {counts[step, i, j]:g} are counted"
+        raise DataError(f"graph: has no step {missing}; add the pair")
     return allowed

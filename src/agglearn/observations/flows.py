@@ -59,7 +59,7 @@ class FlowCounts(Observation):
         cls, frame: pd.DataFrame, *, count: str = "count", place: str | None = None, origin: str | None = None,
         destination: str | None = None, time: str | None = None, noise: str = "poisson",
         population_size: float | None = None, places: Sequence | None = None, times: Sequence | None = None,
-        graph: Graph = None, absent: float = np.nan,
+        graph: Graph | None = None, absent: float = np.nan,
     ) -> Self:  # fmt: skip
         """Counts of a data frame. Places and times keep their names: `context["places"]`, `context["times"]`.
 
@@ -88,8 +88,9 @@ class FlowCounts(Observation):
             raise ConfigError("from_frame: counts at places need time=, the column of their times")
         fields = parse_flow_noise(noise)
         counts, nodes, steps = read_flows(frame, count, ends, time, places, times, absent)
-        allowed = read_graph(graph, nodes, counts, fields["noise"] in ("exact", "poisson"))
-        context = {"places": nodes, "times": steps, **({} if allowed is None else {"allowed": allowed})}
+        context = {"places": nodes, "times": steps}
+        if graph is not None:
+            context["allowed"] = read_graph(graph, nodes, counts, fields["noise"] in ("exact", "poisson"))
         kind = {"node_counts" if place is not None else "edge_counts": counts}
         return cls(**kind, **fields, population_size=population_size, context=context)  # type: ignore[arg-type]
 
