@@ -99,7 +99,7 @@ def completion_script() -> str:
         module.add_options(command := Parser(prog=name))
         if name in COMMANDS:
             _add_output(command, module)
-        options = re.findall(r"(?<=\[| )--?[a-z][a-z-]*", command.format_usage())
+        options = re.findall(r"(?<=[\[( ])--?[a-z][a-z-]*", command.format_usage())
         cases.append(f'    {name}) words="{" ".join(options)}" ;;')
     return COMPLETION.format(commands=" ".join(commands()), cases="\n".join(cases))
 

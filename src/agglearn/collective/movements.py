@@ -84,35 +84,35 @@ def reconstruct(
     """
     steps = _check_transitions(counts, transitions)
     n_steps, size, _ = steps.shape
-    known = population_size is not None or counts.population_size is not None
+    size_known = population_size is not None or counts.population_size is not None
     m = estimate_population(counts) if population_size is None else float(population_size)
     learned = isinstance(initial, str)
-    shares = np.full(size, 1 / size) if learned else _check_initial(initial, size)
-    model = _chain(steps, shares)
+    start = np.full(size, 1 / size) if learned else _check_initial(initial, size)
+    model = _chain(steps, start)
     inference = infer(model, counts, m)
     if learned:
         if initial != "learned":
             raise ConfigError(f"initial: {initial!r} is not known; use learned, or shares of the {size} places")
         for _ in range(N_ITER):  # EM, whose M step takes the shares of the fitted first step
-            shares, last = inference.node_tables[0] / m, shares
-            model = _chain(steps, shares)
+            start, last = inference.node_tables[0] / m, start
+            model = _chain(steps, start)
             inference = infer(model, counts, m, start=inference.details["dual"])
-            if abs(shares - last).sum() < TOLERANCE:
+            if abs(start - last).sum() < TOLERANCE:
                 break
-    places = [str(place) for place in counts.context.get("places", range(size))]
+    nodes = [str(name) for name in counts.context.get("places", range(size))]
     times = [str(time) for time in counts.context.get("times", range(n_steps + 1))]
-    expected = _expect(counts, np.array(inference.node_tables), steps, m * shares)
-    _warn_of_misfit(counts, expected, places, times)
+    expected = _expect(counts, np.array(inference.node_tables), steps, m * start)
+    _warn_of_misfit(counts, expected, nodes, times)
     return Movements(
-        **vars(inference), spread=_spread(Problem(model, counts, m), inference, learned, known) if spread else None,
-        node_z=expected[0].z, edge_z=expected[1].z, initial=shares, population_size=m, places=places, times=times,
+        **vars(inference), spread=_spread(Problem(model, counts, m), inference, learned, size_known) if spread else None,
+        node_z=expected[0].z, edge_z=expected[1].z, initial=start, population_size=m, places=nodes, times=times,
     )  # fmt: skip
 
 
-def _chain(steps: np.ndarray, shares: np.ndarray) -> ChainModel:
+def _chain(steps: np.ndarray, start: np.ndarray) -> ChainModel:
     with np.errstate(divide="ignore"):
         first, *later = np.log(steps)
-        return ChainModel([first + np.log(shares)[:, None], *later])
+        return ChainModel([first + np.log(start)[:, None], *later])
 
 
 def _check_transitions(counts: FlowCounts, transitions: Any) -> np.ndarray:
@@ -126,9 +126,9 @@ def _check_transitions(counts: FlowCounts, transitions: Any) -> np.ndarray:
         raise DataError(f"transitions: {stated}; give ({size}, {size}) probabilities, or one such table per step")
     wrong = (steps < 0).any(axis=2) | ~np.isclose(steps.sum(axis=2), 1)
     if wrong.any():
-        step, place = np.argwhere(wrong)[0]
+        step, row = np.argwhere(wrong)[0]
         advice = "probabilities of the destinations from each origin add up to 1; give these, not their logarithms"
-        raise DataError(f"transitions: step {step}, row {place} is {steps[step, place].round(4).tolist()}; {advice}")
+        raise DataError(f"transitions: step {step}, row {row} is {steps[step, row].round(4).tolist()}; {advice}")
     allowed = counts.context.get("allowed")
     if allowed is not None and (outside := np.argwhere((steps > 0) & ~allowed)).size:
         _, i, j = outside[0]
@@ -137,11 +137,11 @@ def _check_transitions(counts: FlowCounts, transitions: Any) -> np.ndarray:
 
 
 def _check_initial(initial: Any, size: int) -> np.ndarray:
-    shares = np.asarray(initial, float)
-    if shares.shape != (size,) or not (shares >= 0).all() or not np.isclose(shares.sum(), 1):
+    start = np.asarray(initial, float)
+    if start.shape != (size,) or not (start >= 0).all() or not np.isclose(start.sum(), 1):
         advice = "give the share of each place at the first step, or 'learned'"
-        raise DataError(f"initial: must be {size} shares from 0 on that add up to 1, got {shares.tolist()}; {advice}")
-    return shares
+        raise DataError(f"initial: must be {size} shares from 0 on that add up to 1, got {start.tolist()}; {advice}")
+    return start
 
 
 class _Expected(NamedTuple):
@@ -175,7 +175,7 @@ def _noise_variance(noise: NoiseModel, z: np.ndarray) -> np.ndarray:
     return z / noise.rate if isinstance(noise, Poisson) else np.full(z.shape, noise.variance(z))
 
 
-def _warn_of_misfit(counts: FlowCounts, expected: list[_Expected], places: list[str], times: list[str]) -> None:
+def _warn_of_misfit(counts: FlowCounts, expected: list[_Expected], nodes: list[str], times: list[str]) -> None:
     """Warn where the mean square of the z-values is further above 1 than chance brings it."""
     squares = np.concatenate([e.z[~np.isnan(e.z)] ** 2 for e in expected])
     # at most the variance of a squared z-value, for Laplace and for Poisson noise
@@ -187,10 +187,10 @@ def _warn_of_misfit(counts: FlowCounts, expected: list[_Expected], places: list[
     e = expected[kind]
     repeat, time, *cell = np.unravel_index(np.nanargmax(abs(e.z)), e.z.shape)
     count = counts.repeats(("node", "edge")[kind])[(repeat, time, *cell)]
-    where = f"{times[time]}, {' to '.join(places[i] for i in cell)}"
+    worst = f"{times[time]}, {' to '.join(nodes[i] for i in cell)}"
     warnings.warn(
         f"the model explains the counts worse than chance: z-values have a root mean square of {squares.mean() ** 0.5:.2g}, "
-        f"the largest at {where} ({count:.4g} counted, {e.mean[(time, *cell)]:.4g} expected); check transitions, initial, "
+        f"the largest at {worst} ({count:.4g} counted, {e.mean[(time, *cell)]:.4g} expected); check transitions, initial, "
         "noise and population_size",
         PoorFit,
         stacklevel=3,

@@ -45,15 +45,17 @@ class ShrunkenTables(Estimator):
             raise DataError("ShrunkenTables compares periods; give two instances or more")
         noises = [noise_model(c.noise, c.rate, c.scale) for c in counts]
         y = np.array([t / n.rate for t, n in zip(first_tables(observation, type(self).__name__), noises, strict=True)])
-        seen, sizes = ~np.isnan(y), np.array([population_size(c) for c in counts])[:, None, None, None]
-        shares = np.maximum(np.where(seen, y, 0).sum(axis=0), 0) / np.maximum((seen * sizes).sum(axis=0), 1)
-        m = sizes * shares
-        noise = np.array([x / n.rate if isinstance(n, Poisson) else 0 * x + n.variance(x) for n, x in zip(noises, m, strict=True)])
-        excess = np.where(seen, (y - m) ** 2 - noise, 0).sum(axis=0) * len(y) / (len(y) - 1)
-        self.dispersion_ = self._ratio(excess, np.where(seen, m, 0).sum(axis=0))
+        observed, sizes = ~np.isnan(y), np.array([population_size(c) for c in counts])[:, None, None, None]
+        fractions = np.maximum(np.where(observed, y, 0).sum(axis=0), 0) / np.maximum((observed * sizes).sum(axis=0), 1)
+        m = sizes * fractions
+        noise = np.array(
+            [x / n.rate if isinstance(n, Poisson) else 0 * x + n.variance(x) for n, x in zip(noises, m, strict=True)]
+        )
+        excess = np.where(observed, (y - m) ** 2 - noise, 0).sum(axis=0) * len(y) / (len(y) - 1)
+        self.dispersion_ = self._ratio(excess, np.where(observed, m, 0).sum(axis=0))
         v = self.dispersion_ * m
-        weight = np.divide(v, v + noise, out=np.zeros_like(v), where=v > 0) * seen
-        self.edge_tables_ = list(np.maximum(m + weight * np.where(seen, y - m, 0), 0.0))
+        weight = np.divide(v, v + noise, out=np.zeros_like(v), where=v > 0) * observed
+        self.edge_tables_ = list(np.maximum(m + weight * np.where(observed, y - m, 0), 0.0))
         of_share = (v + noise) / len(y)
         self.spread_ = list(np.sqrt((1 - weight) * v + (1 - weight) ** 2 * of_share))
 

@@ -31,7 +31,7 @@ def parse_flow_noise(text: str) -> dict[str, str | float]:
 
 
 def read_flows(
-    frame: pd.DataFrame, count: str, ends: Sequence[str], time: str | None, places: Sequence | None,
+    frame: pd.DataFrame, count: str, ends: Sequence[str], time: str | None, nodes: Sequence | None,
     times: Sequence | None, absent: float,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
     """Counts (T, L) of one column of places or (E, L, L) of two, and the names of the places and of the times."""
@@ -43,20 +43,20 @@ def read_flows(
     if (wrong := np.isinf(values) | (np.isnan(values) & frame[count].notna().to_numpy())).any():
         row = int(np.argmax(wrong))
         raise DataError(f"column {count!r}: row {row + 1} holds {frame[count].iloc[row]!r}, which is no number")
-    if places is None:
-        places = sorted({place for end in ends for place in frame[end].dropna()}, key=str)
+    if nodes is None:
+        nodes = sorted({node for end in ends for node in frame[end].dropna()}, key=str)
     if times is None:
         times = [0] if time is None else _order(frame[time])
-    axes = [(time, times)] * (time is not None) + [(end, places) for end in ends]
+    axes = [(time, times)] * (time is not None) + [(end, nodes) for end in ends]
     flat = np.ravel_multi_index(
         [_positions(frame[name], listed, name) for name, listed in axes], [len(listed) for _, listed in axes]
     )
     if (again := pd.Series(flat).duplicated().to_numpy()).any():
         cell = frame.iloc[int(np.argmax(again))][[name for name, _ in axes]].tolist()
         raise DataError(f"{', '.join(map(str, cell))}: two rows count this; add them up, or leave one out")
-    counts = np.full((len(times), *[len(places)] * len(ends)), float(absent))
+    counts = np.full((len(times), *[len(nodes)] * len(ends)), float(absent))
     counts.flat[flat] = values
-    return counts, np.array([str(place) for place in places]), np.array([str(step) for step in times])
+    return counts, np.array([str(node) for node in nodes]), np.array([str(step) for step in times])
 
 
 def _positions(column: pd.Series, listed: Sequence, name: str | None) -> np.ndarray:
@@ -86,16 +86,16 @@ def _order(column: pd.Series) -> Sequence:
     return [steps[0] + k * gaps.min() for k in range(n_steps)]
 
 
-def read_graph(graph: Graph, places: np.ndarray, counts: np.ndarray, proves: bool) -> np.ndarray:
+def read_graph(graph: Graph, nodes: np.ndarray, counts: np.ndarray, proves: bool) -> np.ndarray:
     """(L, L) which steps are possible. Everybody may stay. `proves`: a count above zero proves that somebody moved."""
-    allowed = np.eye(len(places), dtype=bool)
+    allowed = np.eye(len(nodes), dtype=bool)
     for pair in graph:
-        ends = [np.flatnonzero(places == str(end)) for end in pair]
+        ends = [np.flatnonzero(nodes == str(end)) for end in pair]
         if len(ends) != 2 or not all(len(end) for end in ends):
-            raise DataError(f"graph: {pair!r} is no pair of places; these are {list_some(places)}")
+            raise DataError(f"graph: {pair!r} is no pair of places; these are {list_some(nodes)}")
         allowed[ends[0], ends[1]] = True
     if counts.ndim == 3 and proves and (outside := np.argwhere((counts > 0) & ~allowed)).size:
         step, i, j = outside[0]
-        missing = f"from {places[i]} to {places[j]}, where {counts[step, i, j]:g} are counted"
+        missing = f"from {nodes[i]} to {nodes[j]}, where {counts[step, i, j]:g} are counted"
         raise DataError(f"graph: has no step {missing}; add the pair")
     return allowed

@@ -42,7 +42,7 @@ def run(args: argparse.Namespace) -> None:
     from agglearn.storage import atomic_file
 
     if not re.fullmatch(r"[a-z][a-z0-9_]*", args.name):
-        raise ConfigError(f"new: {args.name!r} is no name of a {args.kind}; use small letters, digits and _")
+        raise ConfigError(f"new: {args.name!r} is no name; use small letters, digits and _")
     title = args.name.title().replace("_", "")
     if args.kind == "experiment":
         path, template = Path(f"config/experiments/{args.name}.yaml"), "config/experiments/_template.yaml"
