@@ -23,6 +23,13 @@ LARGEST = 5e7  # entries of the covariance between counts and flows
 TINY = 1e-9
 
 
+class Misfit(NamedTuple):
+    y: np.ndarray  # mean of repeated counts, NaN without one
+    mean: np.ndarray  # expected counts
+    variance: np.ndarray
+    z: np.ndarray
+
+
 @dataclass
 class Movements(Inference):
     """Movements of a population, as `reconstruct` returns them.
@@ -31,9 +38,9 @@ class Movements(Inference):
     ----------
     spread : ndarray of shape (T−1, L, L), or None
         Standard deviation of each flow under the posterior, by the Laplace approximation.
-    node_z, edge_z : ndarray of shape (R, T, L), ndarray of shape (R, T−1, L, L)
-        The misfit: how far each count is from what the step before it leads to, in standard deviations. NaN without a
-        count.
+    node_z, edge_z : ndarray of shape (T, L), ndarray of shape (T−1, L, L)
+        The misfit: how far each count (or the mean of repeated ones) is from what the step before it leads to, in
+        standard deviations. NaN without a count.
     initial, population_size : ndarray of shape (L,), float
         Distribution of the first step, learned or stated, and M, known or estimated.
     places, times : list of str
@@ -101,11 +108,12 @@ def reconstruct(
                 break
     nodes = [str(name) for name in counts.context.get("places", range(size))]
     times = [str(time) for time in counts.context.get("times", range(n_steps + 1))]
-    expected = _expect(counts, np.array(inference.node_tables), steps, m * start)
-    _warn_of_misfit(counts, expected, nodes, times)
+    misfit, n_cells = _misfit(counts, np.array(inference.node_tables), steps, m * start), (n_steps + 1) * size
+    _warn_of_misfit(misfit, nodes, times)
     return Movements(
         **vars(inference), spread=_spread(Problem(model, counts, m), inference, learned, size_known) if spread else None,
-        node_z=expected[0].z, edge_z=expected[1].z, initial=start, population_size=m, places=nodes, times=times,
+        node_z=misfit.z[:n_cells].reshape(-1, size), edge_z=misfit.z[n_cells:].reshape(steps.shape), initial=start, population_size=m,
+        places=nodes, times=times,
     )  # fmt: skip
 
 
@@ -144,30 +152,21 @@ def _check_initial(initial: Any, size: int) -> np.ndarray:
     return start
 
 
-class _Expected(NamedTuple):
-    mean: np.ndarray  # of a count, by cell
-    variance: np.ndarray
-    z: np.ndarray  # (R, …) of counts
-
-
-def _expect(counts: FlowCounts, nodes: np.ndarray, steps: np.ndarray, first: np.ndarray) -> list[_Expected]:
-    """Mean and variance of each node count and each edge count, from the fitted node table before, and z-values.
+def _misfit(counts: FlowCounts, nodes: np.ndarray, steps: np.ndarray, first: np.ndarray) -> Misfit:
+    """Each count, of nodes and then of edges, beside what the fitted step before it leads to.
 
     If the model holds, a z-value has a variance of at most 1: an estimated disturbance varies less than the true one.
     """
-    noise = noise_model(counts.noise, counts.rate, counts.scale)
-    flows = nodes[:-1, :, None] * steps
+    noise, flows = noise_model(counts.noise, counts.rate, counts.scale), nodes[:-1, :, None] * steps
     split = flows * (1 - steps)
-    start = first * (1 - first / first.sum())
-    moments = (np.vstack([first, flows.sum(axis=1)]), np.vstack([start, split.sum(axis=1)])), (flows, split)
-    expected = []
-    for kind, (z, v) in zip(("node", "edge"), moments, strict=True):
-        mean, variance = noise.rate * z, noise.rate**2 * (v + _noise_variance(noise, z))
-        excess = counts.repeats(kind).reshape(-1, *mean.shape) - mean
-        unlikely = np.where(np.isnan(excess), np.nan, 0.0)
-        z_values = np.divide(excess, np.sqrt(variance), out=unlikely, where=variance > TINY)
-        expected.append(_Expected(mean, variance, z_values))
-    return expected
+    true = np.concatenate([first, flows.sum(axis=1), flows], axis=None)
+    variance = np.concatenate([first * (1 - first / first.sum()), split.sum(axis=1), split], axis=None)
+    repeats = [counts.repeats("node").reshape(-1, nodes.size), counts.repeats("edge").reshape(-1, flows.size)]
+    times = np.concatenate([(~np.isnan(r)).sum(axis=0) for r in repeats])
+    sums = np.concatenate([np.nansum(r, axis=0) for r in repeats])
+    y, mean = np.where(times > 0, sums / np.maximum(times, 1), np.nan), noise.rate * true
+    variance = noise.rate**2 * (variance + _noise_variance(noise, true) / np.maximum(times, 1))
+    return Misfit(y, mean, variance, np.divide(y - mean, np.sqrt(variance), out=0 * y, where=variance > TINY))
 
 
 def _noise_variance(noise: NoiseModel, z: np.ndarray) -> np.ndarray:
@@ -175,23 +174,20 @@ def _noise_variance(noise: NoiseModel, z: np.ndarray) -> np.ndarray:
     return z / noise.rate if isinstance(noise, Poisson) else np.full(z.shape, noise.variance(z))
 
 
-def _warn_of_misfit(counts: FlowCounts, expected: list[_Expected], nodes: list[str], times: list[str]) -> None:
+def _warn_of_misfit(misfit: Misfit, nodes: list[str], times: list[str]) -> None:
     """Warn where the mean square of the z-values is further above 1 than chance brings it."""
-    squares = np.concatenate([e.z[~np.isnan(e.z)] ** 2 for e in expected])
-    # at most the variance of a squared z-value, for Laplace and for Poisson noise
-    chance = np.concatenate([(5 + 1 / np.maximum(e.variance + 0 * e.z, TINY))[~np.isnan(e.z)] for e in expected])
-    chance[squares == 0] = 0
-    if squares.sum() <= len(squares) + ALARM * np.sqrt(chance.sum()):
+    uncertain = ~np.isnan(misfit.z) & (misfit.variance > TINY)
+    square = misfit.z[uncertain] ** 2
+    chance = 5 + 1 / misfit.variance[uncertain]  # at most its variance, for Laplace and for Poisson noise
+    if square.sum() <= len(square) + ALARM * np.sqrt(chance.sum()):
         return
-    kind = int(np.nanmax(abs(expected[0].z), initial=0) < np.nanmax(abs(expected[1].z), initial=0))
-    e = expected[kind]
-    repeat, time, *cell = np.unravel_index(np.nanargmax(abs(e.z)), e.z.shape)
-    count = counts.repeats(("node", "edge")[kind])[(repeat, time, *cell)]
-    worst = f"{times[time]}, {' to '.join(nodes[i] for i in cell)}"
+    worst, size = int(np.nanargmax(abs(misfit.z))), len(nodes)
+    shape = (len(times), size) if worst < len(times) * size else (len(times), size, size)
+    time, *cell = np.unravel_index(worst - (len(times) * size) * (len(shape) > 2), shape)
     warnings.warn(
-        f"the model explains the counts worse than chance: z-values have a root mean square of {squares.mean() ** 0.5:.2g}, "
-        f"the largest at {worst} ({count:.4g} counted, {e.mean[(time, *cell)]:.4g} expected); check transitions, initial, "
-        "noise and population_size",
+        f"the model explains the counts worse than chance: z-values have a root mean square of {square.mean() ** 0.5:.2g}, "
+        f"the largest at {times[time]}, {' to '.join(nodes[i] for i in cell)} ({misfit.y[worst]:.4g} counted, "
+        f"{misfit.mean[worst]:.4g} expected); check transitions, initial, noise and population_size",
         PoorFit,
         stacklevel=3,
     )

@@ -1,6 +1,5 @@
 """Flow counts in a data frame: a row counts those at a place and a time, or those who move between two places."""
 
-import math
 from collections.abc import Hashable, Iterable, Sequence
 from typing import TypeAlias
 
@@ -8,26 +7,10 @@ import numpy as np
 import pandas as pd
 
 from agglearn.encoding.columns import as_frame, present
-from agglearn.errors import ConfigError, DataError
+from agglearn.errors import DataError
 from agglearn.text import list_some
 
 Graph: TypeAlias = Iterable[tuple[Hashable, Hashable]]
-NOISES = {"exact": "", "poisson": "rate", "gaussian": "scale", "laplace": "scale"}  # and what their number is
-
-
-def parse_flow_noise(text: str) -> dict[str, str | float]:
-    """Fields of `FlowCounts` for `exact`, `poisson`, `poisson:0.3` (detection rate), `gaussian:20` or `laplace:5`."""
-    noise, colon, number = text.partition(":")
-    try:
-        value = float(number) if colon else 1.0
-    except ValueError:
-        value = math.nan
-    stated = NOISES.get(noise)
-    numbers = {"": (False,), "rate": (False, True), "scale": (True,)}  # whether a number may follow
-    if stated is None or bool(colon) not in numbers[stated] or not 0 < value < math.inf:
-        forms = "exact, poisson, poisson:0.3 (the share that is seen), gaussian:20 (σ) or laplace:5 (scale)"
-        raise ConfigError(f"noise: {text!r:.40} is not known; write {forms}")
-    return {"noise": noise, **({stated: value} if colon else {})}
 
 
 def read_flows(
@@ -86,16 +69,12 @@ def _order(column: pd.Series) -> Sequence:
     return [steps[0] + k * gaps.min() for k in range(n_steps)]
 
 
-def read_graph(graph: Graph, nodes: np.ndarray, counts: np.ndarray, proves: bool) -> np.ndarray:
-    """(L, L) which steps are possible. Everybody may stay. `proves`: a count above zero proves that somebody moved."""
+def read_graph(graph: Graph, nodes: np.ndarray) -> np.ndarray:
+    """(L, L) which steps are possible. Everybody may stay."""
     allowed = np.eye(len(nodes), dtype=bool)
     for pair in graph:
         ends = [np.flatnonzero(nodes == str(end)) for end in pair]
         if len(ends) != 2 or not all(len(end) for end in ends):
             raise DataError(f"graph: {pair!r} is no pair of places; these are {list_some(nodes)}")
         allowed[ends[0], ends[1]] = True
-    if counts.ndim == 3 and proves and (outside := np.argwhere((counts > 0) & ~allowed)).size:
-        step, i, j = outside[0]
-        missing = f"from {nodes[i]} to {nodes[j]}, where {counts[step, i, j]:g} are counted"
-        raise DataError(f"graph: has no step {missing}; add the pair")
     return allowed

@@ -11,8 +11,9 @@ import pandas as pd
 from agglearn.encoding.columns import present
 from agglearn.errors import ConfigError, DataError
 from agglearn.observations.base import NoiseSpec, Observation
-from agglearn.observations.flow_cells import NOISES, Graph, parse_flow_noise, read_flows, read_graph
+from agglearn.observations.flow_cells import Graph, read_flows, read_graph
 
+NOISES = ("exact", "poisson", "gaussian", "laplace")
 KINDS: tuple[Literal["node", "edge"], ...] = ("node", "edge")
 
 
@@ -57,14 +58,13 @@ class FlowCounts(Observation):
     @classmethod
     def from_frame(
         cls, frame: pd.DataFrame, *, count: str = "count", place: str | None = None, origin: str | None = None,
-        destination: str | None = None, time: str | None = None, noise: str = "poisson",
-        population_size: float | None = None, places: Sequence | None = None, times: Sequence | None = None,
-        graph: Graph | None = None, absent: float = np.nan,
+        destination: str | None = None, time: str | None = None, places: Sequence | None = None,
+        times: Sequence | None = None, graph: Graph | None = None, absent: float = np.nan, **options: Any,
     ) -> Self:  # fmt: skip
         """Counts of a data frame. Places and times keep their names: `context["places"]`, `context["times"]`.
 
         DataError for an absent column, a count that is no number, a cell that two rows count, a place or a time that is
-        not listed, times of unknown order, and counted steps outside the graph. ConfigError for an unknown noise.
+        not listed, and times of unknown order. ConfigError where columns of places or of times are not stated.
 
         Parameters
         ----------
@@ -72,27 +72,22 @@ class FlowCounts(Observation):
             A row counts those at a place and a time, or those who move between two places. Column of the counts.
         place, origin, destination, time : str or None
             Column of the places, or the two columns of movements, and of the times (of movements: of their start).
-        noise, population_size : str, float or None
-            `exact`, `poisson`, `poisson:0.3` (the share that is seen), `gaussian:20` (σ) or `laplace:5` (scale). M, if
-            it is known: else it is estimated from the totals.
         places, times : sequence or None
             All of them, in order. By default those that occur. Between evenly spaced times, steps may be missing.
         graph, absent : iterable of pairs or None, float
             (from, to) of steps that are possible, beside staying: `context["allowed"]`. The count of a cell without a
             row: NaN, not observed, or 0.
+        **options
+            `noise`, `rate`, `scale`, `population_size`, `privacy`: fields of the class.
         """
         ends = [name for name in (place, origin, destination) if name is not None]
         if len(ends) != (2 if place is None else 1):
             raise ConfigError("from_frame: give place=, or origin= and destination=")
         if place is not None and time is None:
             raise ConfigError("from_frame: counts at places need time=, the column of their times")
-        fields = parse_flow_noise(noise)
         counts, nodes, steps = read_flows(frame, count, ends, time, places, times, absent)
-        context = {"places": nodes, "times": steps}
-        if graph is not None:
-            context["allowed"] = read_graph(graph, nodes, counts, fields["noise"] in ("exact", "poisson"))
-        kind = {"node_counts" if place is not None else "edge_counts": counts}
-        return cls(**kind, **fields, population_size=population_size, context=context)  # type: ignore[arg-type]
+        context = {"places": nodes, "times": steps} | ({} if graph is None else {"allowed": read_graph(graph, nodes)})
+        return cls(**{"node_counts" if place is not None else "edge_counts": counts}, context=context, **options)
 
     @property
     def exact_facts(self) -> str:

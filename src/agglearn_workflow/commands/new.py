@@ -38,6 +38,9 @@ def add_options(command: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
+    import pandas as pd
+
+    from agglearn.encoding.columns import present
     from agglearn.errors import ConfigError
     from agglearn.storage import atomic_file
 
@@ -49,8 +52,14 @@ def run(args: argparse.Namespace) -> None:
         text = (project_files() / template).read_text().replace("mine", args.name).replace("My comparison", title)
     elif args.kind == "dataset":
         path = Path(f"config/datasets/{args.name}.yaml")
-        words = {"NAME": args.name, "FILE": Path(args.csv).name, "PATH": args.csv}
-        words |= {"COLUMN": _column(Path(args.csv), args.label), "POSITIVE": args.positive}
+        present([args.label], pd.read_csv(args.csv, nrows=0).columns)
+        words = {
+            "NAME": args.name,
+            "FILE": Path(args.csv).name,
+            "PATH": args.csv,
+            "COLUMN": args.label,
+            "POSITIVE": args.positive,
+        }
         fill = {word: json.dumps(value) for word, value in words.items()}
         text = re.sub("|".join(fill), lambda word: fill[word[0]], (TEMPLATES / "new_dataset.yaml").read_text())
     else:
@@ -62,12 +71,3 @@ def run(args: argparse.Namespace) -> None:
     with atomic_file(path) as draft:
         draft.write_text(text)
     print(f"{path}\n{NEXT[args.kind].format(name=args.name, title=title)}")
-
-
-def _column(csv: Path, name: str) -> str:
-    """The name of a column that the file has. DataError where it has not."""
-    import pandas as pd
-
-    from agglearn.encoding.columns import present
-
-    return present([name], pd.read_csv(csv, nrows=0).columns)[0]
