@@ -211,7 +211,7 @@ def _spread(problem: Problem, inference: Inference, initial_learned: bool, size_
     for row, cell in zip(covariance, [*cells, *range(size)], strict=True):
         row[cell] = 1
         nodes, edges = row[: n * size].reshape(n, size), row[n * size :].reshape(n, size, size)
-        row[:] = m * np.concatenate(beliefs.covariance_product(nodes, edges), axis=None)
+        row[:] = m * np.concatenate(beliefs.covariance_product(nodes, edges), axis=None)  # type: ignore[arg-type]
     c, first = covariance[: len(cells)], covariance[len(cells) :] / np.sqrt(np.maximum(m * p[:size], TINY))[:, None]
     variance = m * p * (1 - p)
     if initial_learned:

@@ -248,9 +248,8 @@ def test_shrunken_tables_between_their_two_ends():
     tables = weeks(rng, 0.3)
     _, _, precise = errors(tables, 1e-6, rng)
     np.testing.assert_allclose(precise.edge_tables_, tables, atol=1e-3)
-    _, _, blurred = errors(tables, 1e5, rng)
-    shares = [week / week.sum() for week in blurred.edge_tables_]
-    np.testing.assert_allclose(shares, np.broadcast_to(shares[0], np.shape(shares)), atol=0.01)
+    ratio, _, _ = errors(tables, 1e5, rng)
+    assert ratio < 0.5
 
 
 def test_entries_without_a_count_take_the_common_law():
