@@ -36,6 +36,7 @@ class Movements(Inference):
 
     Parameters
     ----------
+    edge_tables, node_tables, objective, trace, gap, converged, details : see `Inference`
     spread : ndarray of shape (T−1, L, L), or None
         Standard deviation of each flow under the posterior, by the Laplace approximation.
     node_z, edge_z : ndarray of shape (T, L), ndarray of shape (T−1, L, L)
