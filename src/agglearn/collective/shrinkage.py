@@ -17,9 +17,9 @@ from agglearn.settings import Count
 class ShrunkenTables(Estimator):
     """Tables of several periods, shrunken to their common law as far as the noise is larger than their differences.
 
-    z = max(0, m + v / (v + σ²) · (y − m)), the best linear predictor: m is the share of a cell in all periods times the
-    total of the period, v the variance of the true count and σ² that of the noise. `SharedTableEM` takes v = m, as if
-    the periods were draws from one law, and does harm where they are not.
+    z = max(0, m + v / (v + σ²) · (y − m)), the linear predictor of least square error: m is the share of a cell in all
+    periods times the total of the period, v the variance of the true count and σ² that of the noise. `SharedTableEM`
+    takes v = m, as if the periods were draws from one law, and does harm where they are not.
 
     Parameters
     ----------

@@ -189,6 +189,7 @@ CLOSED = {  # one formula or one kernel, or the solver is another library's
     "OrthogonalRandomEmbedding",
     "PublishedCounts",
     "RandomFourierEmbedding",
+    "ShrunkenTables",
     "SklearnLogistic",
 }
 
