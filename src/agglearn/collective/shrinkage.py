@@ -12,6 +12,8 @@ from agglearn.observations import FlowInstances
 from agglearn.seeds import RandomState
 from agglearn.settings import Count
 
+GROUP_FREEDOM = 8  # of the ratio of a group, beside that of a cell, which has one less than there are periods
+
 
 @dataclass(eq=False, repr=False)
 class ShrunkenTables(Estimator):
@@ -24,7 +26,8 @@ class ShrunkenTables(Estimator):
     Parameters
     ----------
     group, random_state : int, int or None
-        Number of cells of similar size, over which v / m is estimated together. The seed is unused.
+        Number of cells of similar size, whose common v / m counts for a cell as much as eight periods of its own. The
+        seed is unused.
 
     Attributes
     ----------
@@ -52,17 +55,18 @@ class ShrunkenTables(Estimator):
             [x / n.rate if isinstance(n, Poisson) else 0 * x + n.variance(x) for n, x in zip(noises, m, strict=True)]
         )
         excess = np.where(observed, (y - m) ** 2 - noise, 0).sum(axis=0) * len(y) / (len(y) - 1)
-        self.dispersion_ = self._ratio(excess, np.where(observed, m, 0).sum(axis=0))
+        self.dispersion_ = self._ratio(excess, np.where(observed, m, 0).sum(axis=0), len(y) - 1)
         v = self.dispersion_ * m
         weight = np.divide(v, v + noise, out=np.zeros_like(v), where=v > 0) * observed
         self.edge_tables_ = list(np.maximum(m + weight * np.where(observed, y - m, 0), 0.0))
         of_share = (v + noise) / len(y)
         self.spread_ = list(np.sqrt((1 - weight) * v + (1 - weight) ** 2 * of_share))
 
-    def _ratio(self, excess: np.ndarray, total: np.ndarray) -> np.ndarray:
-        """v / m of cells, the same within a group of cells of similar totals."""
-        ratio, order = np.ones(total.size), np.argsort(total, axis=None, kind="stable")
+    def _ratio(self, excess: np.ndarray, total: np.ndarray, freedom: int) -> np.ndarray:
+        """v / m of cells: a mean of the cell's and that of cells of similar totals, neither below 1."""
+        single = np.maximum(np.divide(excess, total, out=np.ones_like(total), where=total > 0), 1.0)
+        common, order = np.ones_like(total), np.argsort(total, axis=None, kind="stable")
         for cells in np.array_split(order, max(1, len(order) // self.group)):
             if (size := total.flat[cells].sum()) > 0:
-                ratio[cells] = max(1.0, excess.flat[cells].sum() / size)
-        return ratio.reshape(total.shape)
+                common.flat[cells] = max(1.0, excess.flat[cells].sum() / size)
+        return (freedom * single + GROUP_FREEDOM * common) / (freedom + GROUP_FREEDOM)
