@@ -29,7 +29,7 @@ NEXT = {
 def add_options(command: argparse.ArgumentParser) -> None:
     kinds = command.add_subparsers(dest="kind", required=True, metavar="KIND")
     for kind in NEXT:
-        options = kinds.add_parser(kind, help=f"write a {kind.replace('dataset', 'data set')}")
+        options = kinds.add_parser(kind, help=f"the file of a new {kind.replace('dataset', 'data set')}")
         options.add_argument("name", metavar="NAME", help="small letters, digits and _")
         if kind == "dataset":
             options.add_argument("--csv", required=True, metavar="FILE", help="your records")
