@@ -10,6 +10,7 @@ __all__ = [
     "LooksLikeCodes",
     "NoiseIgnored",
     "NotAvailable",
+    "PoorFit",
     "PrivacyWarning",
     "RecordsLeftOut",
     "Stopped",
@@ -58,6 +59,10 @@ class RecordsLeftOut(UserWarning):
 
 class TablesDisagree(UserWarning):
     """Tables of one population add up to different numbers of records, and were scaled to one total."""
+
+
+class PoorFit(UserWarning):
+    """A fitted model explains the counts worse than chance does."""
 
 
 class PrivacyWarning(UserWarning):

@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from agglearn.encoding import FrameEncoder
 from agglearn.errors import DataError, NoiseIgnored
 from agglearn.observations import ContingencyTables, NoiseSpec, Observation
+from agglearn.observations.labelled import observe_records
 from agglearn.progress import verbosity
 from agglearn.saving import Saved, check_classes, expect, is_learned
 from agglearn.seeds import RandomState
@@ -174,7 +175,8 @@ class Classifier(ClassifierMixin, Estimator):
 class RecordClassifier(Classifier):
     """Base of a learner that predicts the label of records from raw columns.
 
-    The label is 1 for the value that was the positive one when the records were aggregated, else 0. Subclasses set
+    After a fit to records with labels, `classes_` are these labels. Else the label is 1 for the value that was the
+    positive one when the records were aggregated, and 0 for the other. Subclasses set
     `classes_` and `encoder_` (`_set_encoder`), and write `_predict_positive(X)` or `predict_proba(X)`.
 
     Parameters
@@ -187,8 +189,28 @@ class RecordClassifier(Classifier):
     def _check_state(self) -> None:
         super()._check_state()
         check_classes(self, 2)
-        if self.classes_.tolist() != [0, 1]:
-            raise ValueError(f"{type(self).__name__}.classes_: must be 0 and 1")
+
+    def fit(self, observation: Observation | pd.DataFrame | np.ndarray, y: ArrayLike | None = None) -> Self:  # type: ignore[override]
+        """Learn from an observation, or from records with labels, which are aggregated first.
+
+        Numbers are then binned at their deciles, label sums have one coordinate per value, and nothing is private.
+        `cross_val_score`, `Pipeline` and `GridSearchCV` of scikit-learn call it so. DataError for an observation of
+        another type, labels that are missing or not of two classes, and noise as in `Estimator.fit`.
+
+        Parameters
+        ----------
+        observation, y : Observation, DataFrame or ndarray of shape (n, D), ndarray of shape (n,) or None
+            Instance of `observes`, which holds the labels, without `y`. Or raw columns, and their labels, of any type.
+        """
+        if y is None or isinstance(observation, Observation):
+            return super().fit(observation, y)  # type: ignore[arg-type]  # which refuses another type
+        learner: Any = self
+        while learner.observes is Observation and hasattr(learner, "base"):
+            learner = learner.base
+        aggregate, classes = observe_records(learner.observes, observation, y)
+        super().fit(aggregate)
+        self.classes_ = classes
+        return self
 
     def _set_encoder(self, encoder: FrameEncoder) -> None:
         self.classes_, self.encoder_ = np.array([0, 1]), encoder

@@ -44,6 +44,9 @@ class Range:
         bounded = [t for t, end in ((low, self.low), (high, self.high)) if math.isfinite(end)]
         return f" {' and '.join(bounded)}" if bounded else ""
 
+    def __repr__(self) -> str:  # in signatures, which have to fit a screen
+        return str(self).strip() or "finite"
+
 
 @dataclass(frozen=True)
 class OneOf:
@@ -51,6 +54,9 @@ class OneOf:
 
     def __contains__(self, value: object) -> bool:
         return isinstance(value, str) and value in self.names
+
+    def __repr__(self) -> str:
+        return f"one of {', '.join(map(str, self.names))}"
 
 
 @dataclass(frozen=True)
@@ -60,6 +66,9 @@ class OptionsOf:
     parameter: str
     functions: Mapping[str, Callable]
     without: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"options of {self.parameter}"
 
     def faults(self, options: Any, name: Any, path: str, reading: "Runtime") -> Iterator[Fault]:
         if isinstance(name, str) and name in self.functions:

@@ -4,6 +4,7 @@ A command has HELP, ABOUT, `add_options(command)` without --out and --force, and
 
 import argparse
 import os
+import re
 import sys
 import warnings
 from functools import cache, partial
@@ -46,6 +47,7 @@ def commands() -> dict[str, ModuleType]:
 def parser() -> Parser:
     top = Parser(prog="agglearn", description=ABOUT)
     top.add_argument("--version", action="version", version=f"agglearn {__version__}")
+    top.add_argument("--completion", action="store_true", help="print a script that completes words in bash and zsh")
     subparsers = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, module in commands().items():
         command = subparsers.add_parser(name, description=module.ABOUT, help=module.HELP)
@@ -62,8 +64,34 @@ def _add_output(command: argparse.ArgumentParser, module: ModuleType) -> None:
     command.add_argument("--force", action="store_true", help="replace OUT where it exists")
 
 
+COMPLETION = """[ -n "$ZSH_VERSION" ] && autoload -U +X bashcompinit && bashcompinit
+_agglearn() {{
+  local words="{commands}"
+  [ "$COMP_CWORD" -gt 1 ] && case "${{COMP_WORDS[1]}}" in
+{cases}
+  esac
+  COMPREPLY=($(compgen -W "$words" -- "${{COMP_WORDS[COMP_CWORD]}}"))
+}}
+complete -o default -F _agglearn agglearn"""
+
+
+def completion_script() -> str:
+    """Shell functions that complete the names of commands, their options, and files."""
+    cases = []
+    for name, module in commands().items():
+        module.add_options(command := Parser(prog=name))
+        if name in COMMANDS:
+            _add_output(command, module)
+        options = re.findall(r"(?<=[\[( ])--?[a-z][a-z-]*", command.format_usage())
+        cases.append(f'    {name}) words="{" ".join(options)}" ;;')
+    return COMPLETION.format(commands=" ".join(commands()), cases="\n".join(cases))
+
+
 def main(arguments: list[str] | None = None) -> int:
     words = sys.argv[1:] if arguments is None else list(arguments)
+    if words == ["--completion"]:
+        print(completion_script())
+        return 0
     end = words.index("--") if words[:1] == ["reproduce"] and "--" in words else len(words)
     args = parser().parse_args(words[:end])
     args.snakemake = words[end + 1 :]

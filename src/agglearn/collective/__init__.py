@@ -5,8 +5,10 @@ from agglearn.collective.em import MigrationEM, MobilityBaseline, MobilityEM, Sh
 from agglearn.collective.inference import METHODS, Inference, infer
 from agglearn.collective.learning import Learned, learn
 from agglearn.collective.model import ChainModel, TreeModel
+from agglearn.collective.movements import Movements, reconstruct
 from agglearn.collective.parametric_models import FreeTables, HomogeneousPotentials, LogLinearTransitions
 from agglearn.collective.reconstruction import FlowReconstruction, GibbsVersusMAP, PublishedCounts, TunedReconstruction
+from agglearn.collective.shrinkage import ShrunkenTables
 
 __all__ = [
     "METHODS",
@@ -21,11 +23,14 @@ __all__ = [
     "MigrationEM",
     "MobilityBaseline",
     "MobilityEM",
+    "Movements",
     "PublishedCounts",
     "SharedTableEM",
+    "ShrunkenTables",
     "TreeModel",
     "TunedReconstruction",
     "from_cliques",
     "infer",
     "learn",
+    "reconstruct",
 ]

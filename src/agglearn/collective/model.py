@@ -19,11 +19,15 @@ class TreeModel(PaddedTree):
     edges : sequence of pairs (i, j)
         Edges between nodes 0 … N−1, which form a tree (else DataError).
     log_potentials : sequence of ndarray
-        (L_i, L_j) log φ of each edge. −inf forbids a pair. An array given for several edges is stored once.
+        (L_i, L_j) log φ of each edge. −inf forbids a pair. An array given for several edges is stored once. DataError
+        for tables of probabilities.
     """
 
     def __init__(self, edges: Sequence[tuple[int, int]], log_potentials: Sequence[np.ndarray]) -> None:
         super().__init__(edges, log_potentials)
+        for (i, j), table in zip(self.edges, self.log_potentials, strict=True):
+            if table.shape[1] > 1 and (table >= 0).all() and np.allclose(table.sum(axis=1), 1):
+                raise DataError(f"edge {i}–{j}: rows add up to 1, as probabilities do; give their logarithms (np.log)")
         if not np.isfinite(self.log_partition):
             raise DataError("the potentials forbid every assignment: along some path each pair has potential zero")
 
@@ -190,7 +194,8 @@ class ChainModel(TreeModel):
     Parameters
     ----------
     log_potentials : sequence of ndarray, or ndarray of shape (T−1, L, L)
-        log φ_t(x_t, x_{t+1}).
+        log φ_t(x_t, x_{t+1}). The first one holds the initial distribution, too: without it, and with rows of
+        probabilities, the start is uniform. `reconstruct` learns it.
     """
 
     def __init__(self, log_potentials: Sequence[np.ndarray] | np.ndarray) -> None:

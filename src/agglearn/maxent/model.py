@@ -62,6 +62,7 @@ class MaxEntClassifier(PairwiseClassifier, StagedClassifier):
 
     π(x, y) ∝ exp(φ(x)·(μ + y·θ) + y·b), with one weight per cell of every table (single features and pairs) and b fixed
     at the log-odds of the label. P(Y=1|X=x) = σ(φ(x)·θ + b). Source: Gilotte, Ben Yahmed, Rohde 2022, Algorithm 1.
+    `fit(records, y)` counts the tables first.
 
     Parameters
     ----------

@@ -3,12 +3,15 @@
 import hashlib
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Literal
+from typing import Any, Literal, Self
 
 import numpy as np
+import pandas as pd
 
-from agglearn.errors import DataError
+from agglearn.encoding.columns import present
+from agglearn.errors import ConfigError, DataError
 from agglearn.observations.base import NoiseSpec, Observation
+from agglearn.observations.flow_cells import Graph, read_flows, read_graph
 
 NOISES = ("exact", "poisson", "gaussian", "laplace")
 KINDS: tuple[Literal["node", "edge"], ...] = ("node", "edge")
@@ -51,6 +54,40 @@ class FlowCounts(Observation):
             self._refuse_negative()
         if self.noise == "exact":
             self._check_totals()
+
+    @classmethod
+    def from_frame(
+        cls, frame: pd.DataFrame, *, count: str = "count", place: str | None = None, origin: str | None = None,
+        destination: str | None = None, time: str | None = None, places: Sequence | None = None,
+        times: Sequence | None = None, graph: Graph | None = None, absent: float = np.nan, **options: Any,
+    ) -> Self:  # fmt: skip
+        """Counts of a data frame. Places and times keep their names: `context["places"]`, `context["times"]`.
+
+        DataError for an absent column, a count that is no number, a cell that two rows count, a place or a time that is
+        not listed, and times of unknown order. ConfigError where columns of places or of times are not stated.
+
+        Parameters
+        ----------
+        frame, count : DataFrame, str
+            A row counts those at a place and a time, or those who move between two places. Column of the counts.
+        place, origin, destination, time : str or None
+            Column of the places, or the two columns of movements, and of the times (of movements: of their start).
+        places, times : sequence or None
+            All of them, in order. By default those that occur. Between evenly spaced times, steps may be missing.
+        graph, absent : iterable of pairs or None, float
+            (from, to) of steps that are possible, beside staying: `context["allowed"]`. The count of a cell without a
+            row: NaN, not observed, or 0.
+        **options
+            `noise`, `rate`, `scale`, `population_size`, `privacy`: fields of the class.
+        """
+        ends = [name for name in (place, origin, destination) if name is not None]
+        if len(ends) != (2 if place is None else 1):
+            raise ConfigError("from_frame: give place=, or origin= and destination=")
+        if place is not None and time is None:
+            raise ConfigError("from_frame: counts at places need time=, the column of their times")
+        counts, nodes, steps = read_flows(frame, count, ends, time, places, times, absent)
+        context = {"places": nodes, "times": steps} | ({} if graph is None else {"allowed": read_graph(graph, nodes)})
+        return cls(**{"node_counts" if place is not None else "edge_counts": counts}, context=context, **options)
 
     @property
     def exact_facts(self) -> str:
@@ -140,6 +177,22 @@ class FlowInstances(Observation):
     """
 
     instances: tuple[FlowCounts, ...]
+
+    @classmethod
+    def from_frame(cls, frame: pd.DataFrame, *, by: str, **options: Any) -> Self:
+        """Counts of a data frame, in which the column `by` names the population of a row.
+
+        Parameters
+        ----------
+        frame, by, **options
+            See `FlowCounts.from_frame`. By default the places are those of all populations.
+        """
+        present([by], frame.columns)
+        if options.get("places") is None:
+            ends = [options[name] for name in ("place", "origin", "destination") if options.get(name) is not None]
+            present(ends, frame.columns)
+            options["places"] = sorted(set(frame[ends].stack()), key=str)
+        return cls(tuple(FlowCounts.from_frame(rows, **options) for _, rows in frame.groupby(by)))
 
     @property
     def digest(self) -> str:

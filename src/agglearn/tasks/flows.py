@@ -232,14 +232,16 @@ class FlowLearning(_Flows):
     * `theta_error`: ‖θ − θ*‖₁ / ‖θ*‖₁. It has a curve over EM iterations. `count`, `true_count`: single cells.
     * `pairwise_mae`, `node_mae`: mean absolute errors of the marginal probabilities under the learned model.
     * `edge_error`: ‖n − n*‖₁ / ‖n*‖₁ of the reconstructed tables. `small_edge_error`: of cells with fewer than 1,000.
+      `sized_edge_error`: of the true cells from `size` to ten times as many.
+    * `coverage`: share of the true counts within 1.96 `spread_` of the reconstructed ones.
     """
 
     MEASURES: ClassVar = (
         lower("theta_error", "pairwise_mae", "node_mae")
-        | lower("edge_error", "small_edge_error")
-        | neither("count", "true_count", "flow", "true_flow")
+        | lower("edge_error", "small_edge_error", "sized_edge_error")
+        | neither("count", "true_count", "flow", "true_flow", "coverage")
     )
-    KEYS: ClassVar[tuple[str, ...]] = ("time", "from", "to")
+    KEYS: ClassVar[tuple[str, ...]] = ("time", "from", "to", "size")
 
     def measure(self, estimator: Estimator, truth: TrueFlows, measures: list[str]) -> Measurements:
         if "theta_error" in measures and truth.theta is not None:
@@ -248,6 +250,9 @@ class FlowLearning(_Flows):
             yield from _marginals(estimator, truth.log_potentials)
         if tables := getattr(estimator, "edge_tables_", None):
             yield from _reconstruction(np.array(tables), truth, measures)
+        if "coverage" in measures and (spread := getattr(estimator, "spread_", None)):
+            covered = abs(np.array(tables) - truth.edge_tables) <= 1.96 * np.array(spread)
+            yield Measurement("coverage", float(covered.mean()))
 
 
 def _parameters(estimator: Estimator, true: np.ndarray) -> Measurements:
@@ -275,6 +280,10 @@ def _reconstruction(tables: np.ndarray, truth: TrueFlows, measures: list[str]) -
     small = true < 1000
     if small.any() and true[small].sum():
         yield Measurement("small_edge_error", _l1_error(tables[small], true[small]))
+    if "sized_edge_error" in measures:
+        for size in (1, 10, 100, 1000, 10_000):
+            if (cells := (true >= size) & (true < 10 * size)).any():
+                yield Measurement("sized_edge_error", _l1_error(tables[cells], true[cells]), {"size": size})
     if "count" in measures:
         cells = np.linspace(0, true[0].size - 1, min(MAX_CELLS, true[0].size)).astype(int)
         for cell in cells:

@@ -50,6 +50,7 @@ SAMPLES = {  # what a class observes → samples of it; a learner takes one of t
         observations.FlowInstances((MOVES,)),
         observations.FlowInstances((NESTS,)),
         observations.FlowInstances((MOVE,)),
+        observations.FlowInstances((MOVE, MOVE)),
     ],
 }
 SAMPLES[agglearn.observations.Observation] = [TABLES, observations.Halves(TABLES, TABLES), BAGS]
@@ -188,6 +189,7 @@ CLOSED = {  # one formula or one kernel, or the solver is another library's
     "OrthogonalRandomEmbedding",
     "PublishedCounts",
     "RandomFourierEmbedding",
+    "ShrunkenTables",
     "SklearnLogistic",
 }
 

@@ -160,6 +160,8 @@ UNSEEDED = {  # learner → what it learns, whatever the seed
     collective.MigrationEM: lambda s: collective.MigrationEM(n_iter=1, random_state=s).fit(FlowInstances((NESTS,))).theta_,
     collective.MobilityBaseline: lambda s: collective.MobilityBaseline(5, random_state=s).fit(YEARS).theta_,
     collective.PublishedCounts: lambda s: collective.PublishedCounts(random_state=s).fit(YEARS).edge_tables_[0],
+    collective.ShrunkenTables: lambda s: collective.ShrunkenTables(random_state=s).fit(FlowInstances((MOVE, MOVE)))
+        .edge_tables_[0],
     collective.SharedTableEM: lambda s: collective.SharedTableEM(n_iter=1, random_state=s)
         .fit(FlowInstances((MOVE,))).theta_,
     collective.TunedReconstruction: lambda s: collective.TunedReconstruction(

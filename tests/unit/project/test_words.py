@@ -17,6 +17,9 @@ PUBLIC = {
     ("results.py", "gap"),
     ("subsets.py", "most"),
     ("models.py", "place"),
+    ("flows.py", "place"),
+    ("flows.py", "places"),
+    ("movements.py", "places"),
 }  # parameters and fields that users write
 INFORMATION = re.compile(r"I\([^()]*;[^()]*\)")  # mutual information
 

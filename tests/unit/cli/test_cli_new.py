@@ -1,0 +1,117 @@
+"""`agglearn new` writes files that run, and `agglearn --completion` a script that completes words."""
+
+import importlib.util
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+import yaml
+
+from agglearn import cli
+from agglearn_workflow.commands import new
+from agglearn_workflow.plan import Plan
+from agglearn_workflow.project import project_config
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(cli, "commands", lambda: {**cli.COMMANDS, "new": new})
+    rng = np.random.default_rng(0)
+    records = pd.DataFrame({"age": rng.integers(18, 80, 300), "job": rng.choice(["cook", "nurse"], 300)})
+    bought = rng.random(300) < np.where(records["job"] == "nurse", 0.8, 0.3)
+    records.assign(bought=np.where(bought, "yes", "no")).to_csv("survey.csv", index=False)
+    return tmp_path
+
+
+def write(*words):
+    assert cli.main(["new", *words]) == 0
+
+
+def test_a_method_runs_as_a_script_and_as_a_learner(folder, capsys):
+    write("method", "always_alike")
+    assert "python always_alike.py" in capsys.readouterr().out
+    finished = subprocess.run([sys.executable, "always_alike.py"], capture_output=True, text=True, check=True)
+    assert finished.stdout.startswith("accuracy 0.")
+    spec = importlib.util.spec_from_file_location("always_alike", folder / "always_alike.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    records = pd.read_csv("survey.csv")
+    model = module.AlwaysAlike(smoothing=0).fit(records[["age", "job"]], records["bought"])
+    np.testing.assert_allclose(model.predict_proba(records)[:, 1], (records["bought"] == "yes").mean())
+
+
+def test_an_experiment_and_a_data_set_are_planned(capsys):
+    write("dataset", "survey", "--csv", "survey.csv", "--label", "bought", "--positive", "yes")
+    write("experiment", "trial")
+    capsys.readouterr()
+    change = "trial.datasets={adult: null, survey: {}}"
+    config = project_config(None, {"scale": "smoke", "set": [change]}, ["trial"])
+    assert config["datasets"]["survey"]["label"] == {"column": "bought", "positive": "yes"}
+    assert config["experiments"]["trial"]["title"].startswith("Trial")
+    runs = Plan(config).runs("trial")
+    assert {(run.dataset, run.method) for run in runs} == {("survey", m) for m in ("maxent", "naive_bayes", "logistic")}
+
+
+@pytest.mark.slow
+def test_an_experiment_on_the_data_set_runs(folder):
+    write("dataset", "survey", "--csv", "survey.csv", "--label", "bought", "--positive", "yes")
+    write("experiment", "trial")
+    change = "trial.datasets={adult: null, survey: {}}"
+    words = ["reproduce", "trial", "--scale", "smoke", "--cores", "1", "--set", change]
+    subprocess.run([sys.executable, "-m", "agglearn", *words], capture_output=True, text=True, check=True, timeout=550)
+    [table] = (folder / "results").rglob("trial*.csv")
+    assert {"Maximum entropy", "Naive Bayes"} <= set(pd.read_csv(table).astype(str).to_numpy().ravel())
+
+
+def test_names_with_signs_of_yaml_are_quoted():
+    pd.DataFrame({"a: b": [1], "# label": [2]}).to_csv("odd: file.csv", index=False)
+    write("dataset", "odd", "--csv", "odd: file.csv", "--label", "# label")
+    with open("config/datasets/odd.yaml") as file:
+        entry = yaml.safe_load(file)
+    assert entry["label"] == {"column": "# label", "positive": "1"}
+    assert entry["files"] == {"odd: file.csv": {"path": "odd: file.csv", "sha256": "unknown"}}
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (["experiment", "Mine!"], "'Mine!' is no name; use small letters, digits and _"),
+        (["experiment", "../mine"], "is no name"),
+        (["dataset", "mine", "--csv", "absent.csv", "--label", "y"], "absent.csv: No such file or directory"),
+        (["dataset", "mine", "--csv", "survey.csv", "--label", "y"], "no column 'y'; the columns are age, job, bought"),
+    ],
+)
+def test_wrong_words_get_one_line(words, line, capsys, folder):
+    assert cli.main(["new", *words]) in (1, 2)
+    [printed] = capsys.readouterr().err.splitlines()
+    assert line in printed
+    assert sorted(path.name for path in folder.iterdir()) == ["survey.csv"]
+
+
+def test_a_file_that_is_there_stays():
+    write("method", "mine")
+    with open("mine.py", "a") as file:
+        file.write("# changed\n")
+    assert cli.main(["new", "method", "mine"]) == 2
+    with open("mine.py") as file:
+        assert file.read().endswith("# changed\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["agg"], ["aggregate"]),
+        (["compress", "--bud"], ["--budget", "--budgets"]),
+        (["fit", "--meth"], ["--method"]),
+        (["fit", "tabl"], []),  # then files
+    ],
+)
+def test_bash_completes_commands_and_options(words, expected, capsys):
+    assert cli.main(["--completion"]) == 0
+    script = capsys.readouterr().out
+    asked = f"COMP_WORDS=(agglearn {' '.join(words)}); COMP_CWORD={len(words)}; _agglearn; echo ${{COMPREPLY[@]}}"
+    finished = subprocess.run(["bash", "-c", f"{script}\n{asked}"], capture_output=True, text=True, check=True)
+    assert finished.stdout.split() == expected
