@@ -7,6 +7,7 @@
 released at several budgets, with all its records (48,000 at most) and with 6,000 of them.
 """
 
+import json
 import sys
 import warnings
 from collections.abc import Iterator
@@ -14,12 +15,16 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from scipy.optimize import minimize
 
-from agglearn.cost import measure_cost
+from agglearn.cost import law as law_module
+from agglearn.cost.law import auc_of_nllh, nllh_of_auc, noise_ratio
+from agglearn.cost.measuring import RECORDS, TESTED, measure_cost
 from agglearn.datasets import ClickLog, LogLinear, RecordStore
 from agglearn.encoding import FrameEncoder
 
 RUNS = Path(__file__).with_name("cost_runs.csv")
+LAW_FILE = Path(law_module.__file__).with_name("law.json")
 EPSILONS = (0.1, 0.3, 1.0, 3.0, 10.0)
 SIZES = (48_000, 6_000)
 LARGE = 100  # values above which a column of names is hashed
@@ -56,10 +61,12 @@ def data_sets(mirror: Path, records: Path) -> Iterator[tuple[str, pd.DataFrame, 
         yield name, drawn.frame, drawn.y, []
 
 
-def run(mirror: Path, records: Path) -> None:
+def run(mirror: Path, records: Path, *chosen: Path) -> None:
     warnings.simplefilter("ignore")
     results = []
     for name, frame, y, categorical in data_sets(mirror, records):
+        if chosen and Path(name) not in chosen:
+            continue
         order = np.random.default_rng(0).permutation(len(y))
         for n in sorted({min(size, len(y)) for size in SIZES}):
             x, labels = frame.iloc[order[:n]].reset_index(drop=True), np.asarray(y)[order[:n]]
@@ -73,5 +80,84 @@ def run(mirror: Path, records: Path) -> None:
             print(name, n, sizes.tolist(), flush=True)
 
 
+# Data sets of one source, which are left out together.
+SOURCES = {"bank_without_duration": "bank"} | {name: "acs" for name in (*CENSUS, "acs_disability", "acs_hearing")}
+GOAL = 0.015
+
+
+def read_runs() -> pd.DataFrame:
+    """The runs, with the records that were learned from and the AUC of all of them."""
+    runs = pd.read_csv(RUNS)
+    best = runs[runs["release"] == RECORDS].set_index(["dataset", "rows"])["auc"].rename("best_auc")
+    runs = runs[runs["release"] != RECORDS].join(best, on=["dataset", "rows"])
+    source = runs["dataset"].replace(SOURCES)
+    key = runs["release"] + ", " + runs["protected"]
+    return runs.assign(source=source, key=key, rows=((1 - TESTED) * runs["rows"]).round().astype(int))
+
+
+def explain(runs: pd.DataFrame, auc: float | None = None) -> pd.DataFrame:
+    """What the law needs of each run: `best`, the NLLH of all records, and the ratio of noise."""
+    best = [nllh_of_auc(auc or row.best_auc, row.base_rate) for row in runs.itertuples()]
+    ratio = [
+        noise_ratio(
+            row.release, row.protected, row.rows, row.features, row.values, row.base_rate, b, row.epsilon,
+            1 / (10 * row.rows),
+        )
+        for row, b in zip(runs.itertuples(), best, strict=True)
+    ]  # fmt: skip
+    return runs.assign(best=best, ratio=ratio)
+
+
+def predict(runs: pd.DataFrame, law: list[float]) -> pd.Series:
+    factor, c, a = law
+    return runs["best"] * factor / (1 + (c * runs["ratio"]) ** a)
+
+
+def fit_release(runs: pd.DataFrame) -> list[float]:
+    """(factor, c, a) of one release, of least mean absolute error. Every source counts alike."""
+    weights = 1 / runs["source"].map(runs["source"].value_counts())
+
+    def loss(logs: np.ndarray) -> float:
+        return float((weights * abs(predict(runs, np.exp(logs)) - runs["nllh"])).sum())
+
+    fits = [minimize(loss, np.log([1, c, 0.8]), method="Nelder-Mead", options={"xatol": 1e-6, "fatol": 1e-9, "maxiter": 5000}) for c in (0.1, 1, 10)]
+    return [round(float(x), 4) for x in np.exp(min(fits, key=lambda f: f.fun).x)]
+
+
+def left_out(runs: pd.DataFrame, auc: float | None) -> pd.DataFrame:
+    """Each run with the prediction of a law that was fitted without its source."""
+    parts = []
+    known, asked = explain(runs), explain(runs, auc)
+    for source in runs["source"].unique():
+        for key, others in known[known["source"] != source].groupby("key", sort=False):
+            part = asked[(asked["source"] == source) & (asked["key"] == key)]
+            parts.append(part.assign(predicted=predict(part, fit_release(others))))
+    table = pd.concat(parts)
+    area = [auc_of_nllh(p, r) for p, r in zip(table["predicted"], table["base_rate"], strict=True)]
+    return table.assign(nllh_error=abs(table["predicted"] - table["nllh"]), auc_error=abs(area - table["auc"]))
+
+
+def fit() -> dict:
+    """The law: coefficients, and errors that nine of ten predictions for another source keep."""
+    runs = read_runs()
+    middle = round(float(runs.groupby("source")["best_auc"].mean().median()), 3)
+    releases = {key: fit_release(part) for key, part in explain(runs).groupby("key", sort=False)}
+    errors: dict[str, dict] = {key: {} for key in releases}
+    for known, auc in (("auc stated", None), ("auc unknown", middle)):
+        table = left_out(runs, auc)
+        for key, part in table.groupby("key"):
+            errors[key][known] = [round(float(part[e].quantile(0.9)), 3) for e in ("nllh_error", "auc_error")]
+        print(f"\n{known}: share of predictions within {GOAL} of the NLLH, {len(table)} runs of {table.source.nunique()} sources")
+        within = table.assign(within=table["nllh_error"] <= GOAL)
+        print(f"all {within['within'].mean():.2f}")
+        print(within.pivot_table(index="key", columns="epsilon", values="within").round(2))
+        print(within.groupby("source")["within"].mean().round(2).to_dict())
+    return {"auc": middle, "releases": releases, "errors": errors}
+
+
 if __name__ == "__main__":
-    run(*map(Path, sys.argv[2:]))
+    if sys.argv[1] == "run":
+        run(*map(Path, sys.argv[2:]))
+    else:
+        law = fit()
+        LAW_FILE.write_text(json.dumps(law, indent=1) + "\n")

@@ -12,12 +12,12 @@ from types import ModuleType
 from typing import Any, NoReturn
 
 from agglearn import __version__
-from agglearn.cli import aggregate, compress, fit, import_tables, predict, private, schema
+from agglearn.cli import aggregate, compress, cost, fit, import_tables, predict, private, schema
 from agglearn.errors import AgglearnError, ConfigError
 from agglearn.text import visible
 
 COMMANDS = {
-    "aggregate": aggregate, "import": import_tables, "private": private, "fit": fit, "predict": predict,
+    "aggregate": aggregate, "import": import_tables, "cost": cost, "private": private, "fit": fit, "predict": predict,
     "compress": compress, "schema": schema,
 }  # fmt: skip
 GROUP = "agglearn.commands"  # entry points, by which the workflow adds its commands
@@ -26,6 +26,7 @@ ABOUT = """Learn a classifier from contingency tables instead of records.
 
   agglearn aggregate data.csv --label y --out tables/     count records per feature and per pair of features
   agglearn import cells.csv --threshold 50 --out tables/  read tables that somebody else made
+  agglearn cost twin.csv --label y --epsilon 0.3,1,3 --out cost/   what a release costs in accuracy, before it is made
   agglearn private tables/ --epsilon 1 --delta 1e-6 --out noisy/   add noise that protects single records
   agglearn fit tables/ --method maxent --out model/       learn from the counts alone
   agglearn predict model/ new.csv --out predictions.csv   probability of the label for new records
@@ -74,7 +75,7 @@ def parser() -> Parser:
 
 def _add_output(command: argparse.ArgumentParser, module: ModuleType) -> None:
     output = "file to write" if module in (predict, compress, schema) else "folder to write"
-    command.add_argument("--out", required=module not in (predict, schema), metavar="OUT", help=output)
+    command.add_argument("--out", required=module not in (cost, predict, schema), metavar="OUT", help=output)
     command.add_argument("--force", action="store_true", help="replace OUT where it exists")
 
 

@@ -1,5 +1,1 @@
-"""What a release would cost in accuracy: measured on a person's records."""
-
-from agglearn.cost.measuring import measure_cost
-
-__all__ = ["measure_cost"]
+"""What a release would cost in accuracy: measured on records, or predicted for records that nobody has seen."""

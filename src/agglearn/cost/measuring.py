@@ -20,6 +20,8 @@ from agglearn.observations.units import SINGLE
 from agglearn.privacy import draw_seeded
 from agglearn.seeds import derive_generator, derive_seed
 
+__all__ = ["measure_cost"]
+
 TESTED = 0.2  # share of the records that judge
 OVERLAP = TESTED / (1 - TESTED)  # of the splits, for `agglearn.evaluation.intervals`
 RECORDS = "all records"

@@ -10,8 +10,9 @@ import numpy as np
 from scipy.special import ndtr
 
 from agglearn.errors import DataError
+from agglearn.privacy.calibration import analytic_gaussian_scale
 
-__all__ = ["Spending", "add_up", "attacker_advantage", "describe_attacker", "zcdp_epsilon"]
+__all__ = ["Spending", "add_up", "attacker_advantage", "describe_attacker", "gaussian_rho", "zcdp_epsilon"]
 
 ORDERS = 1 + np.logspace(-6, 6, 2000)  # of Rényi divergences that are tried: each gives a valid ε
 
@@ -125,3 +126,13 @@ def describe_attacker(advantage: float, protected: str) -> str:
     question = "which of two labels a record has" if protected == "label" else f"whether a {protected} is among the data"
     guesses = f"{50 * (1 + min(advantage, 1.0)):.3g} of 100 guesses"
     return f"An attacker who knows everything else and guesses {question} is right in at most {guesses}, where chance gives 50."
+
+
+def gaussian_rho(epsilon: float, delta: float) -> float:
+    """ρ of Gaussian noise with the least σ that keeps (ε, δ).
+
+    Parameters
+    ----------
+    epsilon, delta : float
+    """
+    return 1 / (2 * analytic_gaussian_scale(1.0, epsilon, delta) ** 2)

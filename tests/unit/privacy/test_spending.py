@@ -1,0 +1,99 @@
+"""What an attacker gains, and what several releases have spent, against distances of distributions that are summed up here."""
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.integrate import quad
+from scipy.optimize import minimize_scalar
+from scipy.stats import norm
+
+from agglearn.errors import DataError
+from agglearn.privacy import analytic_gaussian_scale, approximate_epsilon, discrete_gaussian_delta, gaussian_epsilon
+from agglearn.privacy.mechanisms import Mechanism, discrete_gaussian
+from agglearn.privacy.spending import (
+    Spending,
+    add_up,
+    attacker_advantage,
+    describe_attacker,
+    gaussian_rho,
+    zcdp_epsilon,
+)
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(0.1, 1e-6), (1, 1e-5), (3, 1e-6), (10, 1e-9)])
+def test_the_gain_by_gaussian_noise_is_the_distance_of_two_normal_laws(epsilon, delta):
+    sigma = analytic_gaussian_scale(1, epsilon, delta)
+    distance = lambda x: abs(norm.pdf(x, 0, sigma) - norm.pdf(x, 1, sigma)) / 2  # noqa: E731
+    reach = 40 * sigma
+    truth = quad(distance, -reach, 0.5, limit=500)[0] + quad(distance, 0.5, reach, limit=500)[0]
+    assert attacker_advantage(epsilon, gaussian_rho(epsilon, delta)) == pytest.approx(truth, rel=1e-6)
+
+
+@pytest.mark.parametrize("sigma", [1.0, 3.0, 20.0])
+def test_the_gain_by_discrete_gaussian_noise(sigma):
+    support, p = discrete_gaussian(sigma)
+    distance = abs(np.append(p, 0) - np.append(0, p)).sum() / 2
+    assert attacker_advantage(0, 1 / (2 * sigma**2)) == pytest.approx(distance, rel=0.05)
+    assert discrete_gaussian_delta([sigma], [1], 0.0) == pytest.approx(distance, rel=1e-3)
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0])
+def test_randomised_answers_reach_the_gain_of_a_pure_epsilon_and_laplace_noise_stays_below(epsilon):
+    truth = math.exp(epsilon) / (1 + math.exp(epsilon))  # an answer is the true one with this probability
+    assert attacker_advantage(epsilon) == pytest.approx(2 * truth - 1)
+    noise = Mechanism("discrete_laplace", 1 / epsilon)
+    p = np.exp(-abs(np.arange(-300, 301)) / noise.scale)
+    p /= p.sum()
+    assert abs(np.append(p, 0) - np.append(0, p)).sum() / 2 <= attacker_advantage(epsilon) + 1e-12
+
+
+@pytest.mark.parametrize("rho", [1e-4, 0.03, 1.0, 20.0])
+@pytest.mark.parametrize("delta", [1e-9, 1e-5, 0.01])
+def test_epsilon_of_zcdp_holds_for_gaussian_noise_and_is_below_the_simple_bound(rho, delta):
+    exact = gaussian_epsilon(1 / math.sqrt(2 * rho), 1, delta)
+    assert exact <= zcdp_epsilon(rho, delta) <= approximate_epsilon(rho, delta) + 1e-9
+    if epsilon := zcdp_epsilon(rho, delta):
+        log_delta = lambda a: (a - 1) * (a * rho - epsilon) - math.log(a - 1) + a * math.log1p(-1 / a)  # noqa: E731
+        least = minimize_scalar(lambda t: log_delta(1 + math.exp(t)), bounds=(-12, 12), method="bounded", options={"xatol": 1e-9})
+        assert math.exp(least.fun) == pytest.approx(delta, rel=1e-3)
+
+
+def spending(epsilon, delta=0.0, mechanism="laplace", protected="record"):
+    rho = gaussian_rho(epsilon, delta) if delta else epsilon**2 / 2
+    return Spending("2026-01-01T00:00:00+00:00", "tables", protected, mechanism, epsilon, delta, rho)
+
+
+def test_one_release_has_its_own_epsilon_and_many_less_than_the_sum():
+    one = spending(1.0, 1e-6, "gaussian")
+    assert add_up([one])[1:] == (1.0, 1e-6)
+    rho, epsilon, delta = add_up([one] * 20)
+    assert rho == pytest.approx(20 * one.rho)
+    assert delta == pytest.approx(2e-5)
+    assert gaussian_epsilon(1 / math.sqrt(2 * rho), 1, delta) <= epsilon < 6
+    assert add_up([spending(0.5)] * 3)[1:] == (1.5, 0.0)  # without delta, zCDP has no epsilon
+
+
+def test_a_ledger_is_read_as_it_was_written(tmp_path):
+    path, rows = tmp_path / "spent.csv", [spending(1.0, 1e-6, "gaussian", 'unit "user, id"'), spending(0.3)]
+    assert Spending.read(path) == []
+    for row in rows:
+        row.append(path)
+    assert Spending.read(path) == rows
+    assert len(path.read_text().splitlines()) == 3
+
+
+@pytest.mark.parametrize("change", [("laplace,0.3", "laplace,much"), (",0.3,", ",-0.3,"), ("rho", "roe"), (",0.0,", ",")])
+def test_a_damaged_ledger_is_refused_by_its_line(tmp_path, change):
+    path = tmp_path / "spent.csv"
+    spending(0.3).append(path)
+    path.write_text(path.read_text().replace(*change))
+    with pytest.raises(DataError, match=r"spent.csv: line 2 is no release of `agglearn private --ledger`"):
+        Spending.read(Path(path))
+
+
+def test_the_gain_in_words():
+    said = describe_attacker(attacker_advantage(1.0), "record")
+    assert "whether a record is among the data is right in at most 73.1 of 100 guesses, where chance gives 50" in said
+    assert "which of two labels a record has" in describe_attacker(0.1, "label")
