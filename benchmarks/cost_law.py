@@ -10,7 +10,7 @@ released at several budgets, with all its records (48,000 at most) and with 6,00
 import json
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +18,7 @@ import pandas as pd
 from scipy.optimize import minimize
 
 from agglearn.cost import law as law_module
-from agglearn.cost.law import auc_of_nllh, nllh_of_auc, noise_ratio
+from agglearn.cost.law import auc_of_nllh, expect, nllh_of_auc, noise_ratio
 from agglearn.cost.measuring import RECORDS, TESTED, measure_cost
 from agglearn.datasets import ClickLog, LogLinear, RecordStore
 from agglearn.encoding import FrameEncoder
@@ -81,83 +81,83 @@ def run(mirror: Path, records: Path, *chosen: Path) -> None:
 
 
 # Data sets of one source, which are left out together.
-SOURCES = {"bank_without_duration": "bank"} | {name: "acs" for name in (*CENSUS, "acs_disability", "acs_hearing")}
+SOURCES = {"bank_without_duration": "bank"} | dict.fromkeys((*CENSUS, "acs_disability", "acs_hearing"), "acs")
 GOAL = 0.015
+UNLAWFUL = "single tables"  # whose worth depends on how features go together
 
 
 def read_runs() -> pd.DataFrame:
-    """The runs, with the records that were learned from and the AUC of all of them."""
+    """The runs of releases, with the records that were learned from, and what all of them are worth (`best`)."""
     runs = pd.read_csv(RUNS)
-    best = runs[runs["release"] == RECORDS].set_index(["dataset", "rows"])["auc"].rename("best_auc")
-    runs = runs[runs["release"] != RECORDS].join(best, on=["dataset", "rows"])
-    source = runs["dataset"].replace(SOURCES)
+    best = runs[runs["release"] == RECORDS].set_index(["dataset", "rows"])[["nllh", "auc"]].add_prefix("best_")
+    runs = runs[~runs["release"].isin([RECORDS, UNLAWFUL])].join(best, on=["dataset", "rows"])
     key = runs["release"] + ", " + runs["protected"]
-    return runs.assign(source=source, key=key, rows=((1 - TESTED) * runs["rows"]).round().astype(int))
+    rows = ((1 - TESTED) * runs["rows"]).round().astype(int)
+    return runs.assign(source=runs["dataset"].replace(SOURCES), key=key, rows=rows)
 
 
-def explain(runs: pd.DataFrame, auc: float | None = None) -> pd.DataFrame:
-    """What the law needs of each run: `best`, the NLLH of all records, and the ratio of noise."""
-    best = [nllh_of_auc(auc or row.best_auc, row.base_rate) for row in runs.itertuples()]
-    ratio = [
-        noise_ratio(
-            row.release, row.protected, row.rows, row.features, row.values, row.base_rate, b, row.epsilon,
-            1 / (10 * row.rows),
-        )
-        for row, b in zip(runs.itertuples(), best, strict=True)
-    ]  # fmt: skip
-    return runs.assign(best=best, ratio=ratio)
-
-
-def predict(runs: pd.DataFrame, law: list[float]) -> pd.Series:
-    factor, c, a = law
-    return runs["best"] * factor / (1 + (c * runs["ratio"]) ** a)
+def explain(runs: pd.DataFrame, best: Iterable[float]) -> pd.DataFrame:
+    """The runs with the ratio of noise, where all records are worth so much."""
+    runs = runs.assign(best=list(best))
+    names = ["release", "protected", "rows", "features", "values", "base_rate", "best", "epsilon"]
+    ratio = [noise_ratio(*row, 1 / (10 * row[2])) for row in runs[names].itertuples(index=False)]
+    return runs.assign(ratio=ratio)
 
 
 def fit_release(runs: pd.DataFrame) -> list[float]:
     """(factor, c, a) of one release, of least mean absolute error. Every source counts alike."""
-    weights = 1 / runs["source"].map(runs["source"].value_counts())
+    weights = 1 / runs.groupby("source")["source"].transform("size").to_numpy()
+    best, ratio, nllh = runs[["best", "ratio", "nllh"]].to_numpy().T
 
     def loss(logs: np.ndarray) -> float:
-        return float((weights * abs(predict(runs, np.exp(logs)) - runs["nllh"])).sum())
+        return float(weights @ abs(expect(best, ratio, *np.exp(logs)) - nllh))
 
-    fits = [minimize(loss, np.log([1, c, 0.8]), method="Nelder-Mead", options={"xatol": 1e-6, "fatol": 1e-9, "maxiter": 5000}) for c in (0.1, 1, 10)]
-    return [round(float(x), 4) for x in np.exp(min(fits, key=lambda f: f.fun).x)]
+    starts = [np.log([1, c, 0.8]) for c in (0.1, 1, 10)]
+    options = {"xatol": 1e-7, "fatol": 1e-10, "maxiter": 5000}
+    solutions = [minimize(loss, start, method="Nelder-Mead", options=options) for start in starts]
+    return [round(float(x), 4) for x in np.exp(min(solutions, key=lambda solution: solution.fun).x)]
 
 
-def left_out(runs: pd.DataFrame, auc: float | None) -> pd.DataFrame:
-    """Each run with the prediction of a law that was fitted without its source."""
+def leave_out(runs: pd.DataFrame, asked: pd.DataFrame) -> pd.DataFrame:
+    """Errors on each run of a law that was fitted without its source. `asked` has what is known of the run."""
     parts = []
-    known, asked = explain(runs), explain(runs, auc)
-    for source in runs["source"].unique():
-        for key, others in known[known["source"] != source].groupby("key", sort=False):
-            part = asked[(asked["source"] == source) & (asked["key"] == key)]
-            parts.append(part.assign(predicted=predict(part, fit_release(others))))
+    for (source, key), part in asked.groupby(["source", "key"], sort=False):
+        law = fit_release(runs[(runs["source"] != source) & (runs["key"] == key)])
+        parts.append(part.assign(predicted=expect(part["best"], part["ratio"], *law)))
     table = pd.concat(parts)
     area = [auc_of_nllh(p, r) for p, r in zip(table["predicted"], table["base_rate"], strict=True)]
     return table.assign(nllh_error=abs(table["predicted"] - table["nllh"]), auc_error=abs(area - table["auc"]))
 
 
-def fit() -> dict:
-    """The law: coefficients, and errors that nine of ten predictions for another source keep."""
+def fit() -> tuple[dict, pd.DataFrame]:
+    """The law: coefficients, and errors that nine of ten predictions for another source keep. Then all of these errors."""
     runs = read_runs()
     middle = round(float(runs.groupby("source")["best_auc"].mean().median()), 3)
-    releases = {key: fit_release(part) for key, part in explain(runs).groupby("key", sort=False)}
-    errors: dict[str, dict] = {key: {} for key in releases}
-    for known, auc in (("auc stated", None), ("auc unknown", middle)):
-        table = left_out(runs, auc)
-        for key, part in table.groupby("key"):
-            errors[key][known] = [round(float(part[e].quantile(0.9)), 3) for e in ("nllh_error", "auc_error")]
-        print(f"\n{known}: share of predictions within {GOAL} of the NLLH, {len(table)} runs of {table.source.nunique()} sources")
-        within = table.assign(within=table["nllh_error"] <= GOAL)
-        print(f"all {within['within'].mean():.2f}")
-        print(within.pivot_table(index="key", columns="epsilon", values="within").round(2))
-        print(within.groupby("source")["within"].mean().round(2).to_dict())
-    return {"auc": middle, "releases": releases, "errors": errors}
+    known = {
+        "nllh": runs["best_nllh"],
+        "auc": [nllh_of_auc(*row) for row in runs[["best_auc", "base_rate"]].itertuples(index=False)],
+        "nothing": [nllh_of_auc(middle, rate) for rate in runs["base_rate"]],
+    }
+    runs = explain(runs, known["nllh"])
+    releases = {key: fit_release(part) for key, part in runs.groupby("key", sort=False)}
+    table = pd.concat([leave_out(runs, explain(runs, best)).assign(known=name) for name, best in known.items()])
+    kept = table.groupby(["key", "known"])[["nllh_error", "auc_error"]].quantile(0.9).round(3)
+    errors = {key: {name: kept.loc[(key, name)].tolist() for name in known} for key in releases}
+    return {"auc": middle, "releases": releases, "errors": errors}, table
+
+
+def show_errors(table: pd.DataFrame) -> None:
+    table = table.assign(within=table["nllh_error"] <= GOAL)
+    print(f"{table.dataset.nunique()} data sets of {table.source.nunique()} sources: share of runs within {GOAL}")
+    table = table.assign(all="", size=np.where(table["rows"] < 10_000, "small", "large"))
+    for by in ("all", "key", "epsilon", "size", "dataset"):
+        print(table.pivot_table(index=by, columns="known", values="within").round(2).to_string())
 
 
 if __name__ == "__main__":
     if sys.argv[1] == "run":
         run(*map(Path, sys.argv[2:]))
     else:
-        law = fit()
+        law, table = fit()
+        show_errors(table)
         LAW_FILE.write_text(json.dumps(law, indent=1) + "\n")

@@ -12,7 +12,7 @@ import pandas as pd
 from statsmodels.datasets import fair
 
 from agglearn.cost.law import predict_cost
-from agglearn.cost.measuring import OVERLAP, RECORDS, measure_cost
+from agglearn.cost.measuring import OVERLAP, measure_cost
 from agglearn.evaluation import normalized_log_likelihood
 from agglearn.evaluation.intervals import mean_interval
 from agglearn.maxent import NoiseAwareMaxEntClassifier
@@ -65,7 +65,9 @@ for epsilon, right in guesses.items():
 # not in it show what the model has learned: about what the twin foretold.
 
 learned, judging = secret[: int(0.8 * len(secret))], secret[int(0.8 * len(secret)) :]
-tables = ContingencyTables.from_records(learned, "affairs").private(3.0, delta, postprocessing="project", draw=draw_seeded(0))
+tables = ContingencyTables.from_records(learned, "affairs").private(
+    3.0, delta, postprocessing="project", draw=draw_seeded(0)
+)
 model = NoiseAwareMaxEntClassifier(n_chains=1000, max_iter=80, random_state=0).fit(tables)
 released = normalized_log_likelihood(judging["affairs"].to_numpy(), model.predict_proba(judging)[:, 1])
 foretold = cost.query("release == 'tables of pairs' and protected == 'record' and epsilon == 3").iloc[0]
@@ -77,8 +79,12 @@ print(f"foretold {foretold.low:.3f} to {foretold.high:.3f}, reached {released:.3
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 4.5), width_ratios=[2, 1], layout="constrained")
 for (release, protected), part in cost[cost["epsilon"] < np.inf].groupby(["release", "protected"], sort=False):
     errors = part["nllh"] - part["low"], part["high"] - part["nllh"]
-    left.errorbar(range(len(budgets)), part["nllh"], errors, marker="o", capsize=3, label=f"{release}, {protected} protected")
-left.axhline(cost.query("release == @RECORDS")["nllh"].item(), color="black", linestyle="dashed", label="all records")
+    left.errorbar(
+        range(len(budgets)), part["nllh"], errors, marker="o", capsize=3, label=f"{release}, {protected} protected"
+    )
+left.axhline(
+    cost.query("release == 'all records'")["nllh"].item(), color="black", linestyle="dashed", label="all records"
+)
 left.plot(2, released, "*", color="black", markersize=14, label="the release itself")
 left.set(title="What a learner gains (NLLH)", ylim=(0, None))
 left.legend(loc="lower right", fontsize=8)

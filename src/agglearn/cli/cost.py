@@ -48,7 +48,9 @@ writes  the folder OUT: cost.csv (means with 95 % intervals over the splits), co
 def add_options(command: argparse.ArgumentParser) -> None:
     command.add_argument("data", nargs="?", help="CSV or Parquet file, one record per row")
     command.add_argument("--epsilon", type=budgets, required=True, metavar="A,B,…", help="privacy losses to compare")
-    command.add_argument("--delta", type=positive, help="probability of a larger loss (default: 1/(10 n) for n records)")
+    command.add_argument(
+        "--delta", type=positive, help="probability of a larger loss (default: 1/(10 n) for n records)"
+    )
     command.add_argument("--label", metavar="COLUMN", help="column to be predicted")
     command.add_argument("--positive", metavar="VALUE", help="value of the label that counts as 1, where it is not 0/1")
     command.add_argument("--schema", metavar="FILE", help="declared bins, categories and label values (YAML)")
@@ -95,7 +97,9 @@ def predict(args: argparse.Namespace) -> None:
         raise ConfigError(f"--features: {features!r:.40} is not a number of features; columns need DATA")
     shape = args.rows, int(features), args.values, args.base_rate
     predicted = predict_cost(*shape, args.epsilon, auc=args.auc, delta=args.delta)
-    cells = [f"{row.nllh:.3f} ± {row.nllh_error:.3f}, {row.auc:.3f} ± {row.auc_error:.3f}" for row in predicted.itertuples()]
+    cells = [
+        f"{row.nllh:.3f} ± {row.nllh_error:.3f}, {row.auc:.3f} ± {row.auc_error:.3f}" for row in predicted.itertuples()
+    ]
     print(listing(predicted.assign(cell=cells)).to_string(index=False))
     print("NLLH, AUC, and the error that nine of ten predictions for a data set without part in the law keep.")
     print(*attackers(args.epsilon, args.delta or 1 / (10 * args.rows)), sep="\n")

@@ -11,9 +11,7 @@ from agglearn.privacy.spending import attacker_advantage, describe_attacker, gau
 
 KEYS = ["release", "protected"]
 NAMES = {"nllh": "NLLH", "auc": "AUC"}
-STYLE = (
-    "body{font:16px/1.5 sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}img{max-width:100%}td,th{padding:.2rem .6rem;text-align:left}"
-)
+STYLE = "body{font:16px/1.5 sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}img{max-width:100%}td,th{padding:.2rem .6rem;text-align:left}"
 
 
 def summarise(scores: pd.DataFrame) -> pd.DataFrame:
@@ -55,7 +53,9 @@ def draw(summary: pd.DataFrame, path: Path) -> None:
                 continue
             errors = part[measure] - part[f"{measure}_low"], part[f"{measure}_high"] - part[measure]
             places = part["epsilon"].map(budgets.index) + 0.05 * k  # beside one another
-            axes.errorbar(places, part[measure], errors, marker="o", capsize=3, label=f"{release}, {protected} protected")
+            axes.errorbar(
+                places, part[measure], errors, marker="o", capsize=3, label=f"{release}, {protected} protected"
+            )
         axes.set_xticks(range(len(budgets)), map(_budget, budgets))
         axes.set_title(f"{NAMES[measure]}: more is better")
     figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=3)

@@ -30,7 +30,7 @@ LARGEST_AUC = 0.999
 
 def predict_cost(
     rows: int, features: int, values: float, base_rate: float, epsilons: Iterable[float], *,
-    auc: float | None = None, delta: float | None = None, law: dict[str, Any] | None = None,
+    auc: float | None = None, nllh: float | None = None, delta: float | None = None,
 ) -> pd.DataFrame:  # fmt: skip
     """NLLH and AUC of models that learn from each release at each budget, by the law.
 
@@ -40,34 +40,35 @@ def predict_cost(
     ----------
     rows, features, values, base_rate : int, int, float, float
         Records to learn from, features, values of each on average, and the share of label 1.
-    epsilons, auc, delta : Iterable[float], float or None, float or None
-        Budgets. The AUC of a logistic regression on all records: by default that of the middle data set of the law,
-        and the prediction is then much less certain. δ is by default 1/(10 n) for n records.
-    law : dict or None
-        Coefficients, by default those of the package.
+    epsilons, auc, nllh, delta : Iterable[float], float or None, float or None, float or None
+        Budgets. AUC or NLLH of a logistic regression on all records. Without either, the AUC is that of the middle data
+        set of the law, and the prediction far less certain. δ is by default 1/(10 n) for n records.
 
     Returns
     -------
     DataFrame
-        Columns release, protected, epsilon (infinite without noise), kept (share of the NLLH without noise), nllh, auc,
-        and the error of each that nine of ten predictions for a data set without part in the law keep (`…_error`).
+        Columns release, protected, epsilon (infinite without noise), nllh, auc, and the errors of both (`…_error`) that
+        nine of ten predictions for data sets without part in the law keep.
     """
-    law = LAW if law is None else law
-    _check(rows, features, values, base_rate, auc)
-    known, delta = "auc stated" if auc else "auc unknown", delta or 1 / (10 * rows)
+    _check(rows, features, values, base_rate, auc, nllh)
+    known = "nothing" if auc is nllh is None else "auc" if nllh is None else "nllh"
+    best, delta = nllh_of_auc(auc or LAW["auc"], base_rate) if nllh is None else nllh, delta or 1 / (10 * rows)
     check_delta(delta, rows)
-    best = nllh_of_auc(auc or law["auc"], base_rate)
     predicted = []
-    for key, (factor, c, a) in law["releases"].items():
+    for key, coefficients in LAW["releases"].items():
         release, protected = key.split(", ")
         for epsilon in [*epsilons, math.inf]:
             ratio = noise_ratio(release, protected, rows, features, values, base_rate, best, epsilon, delta)
-            kept = 1 / (1 + (c * ratio) ** a)
-            nllh = best * factor * kept
-            errors = law["errors"][key][known]
-            predicted.append([release, protected, epsilon, kept, nllh, auc_of_nllh(nllh, base_rate), *errors])
-    columns = ["release", "protected", "epsilon", "kept", "nllh", "auc", "nllh_error", "auc_error"]
+            expected = float(expect(best, ratio, *coefficients))
+            scores = expected, auc_of_nllh(expected, base_rate), *LAW["errors"][key][known]
+            predicted.append([release, protected, epsilon, *scores])
+    columns = ["release", "protected", "epsilon", "nllh", "auc", "nllh_error", "auc_error"]
     return pd.DataFrame(predicted, columns=columns)
+
+
+def expect(best: Any, ratio: Any, factor: float, c: float, a: float) -> Any:
+    """NLLH of a release by its coefficients, of numbers or arrays of the same shape."""
+    return best * factor / (1 + (c * ratio) ** a)
 
 
 def noise_ratio(
@@ -106,17 +107,19 @@ def auc_of_nllh(nllh: float, base_rate: float) -> float:
     """The inverse of `nllh_of_auc`, .5 for an NLLH of 0 or less."""
     if nllh <= 0:
         return 0.5
+    if nllh >= nllh_of_auc(LARGEST_AUC, base_rate):
+        return LARGEST_AUC
     return brentq(lambda auc: nllh_of_auc(auc, base_rate) - nllh, 0.5, LARGEST_AUC)
 
 
-def _check(rows: int, features: int, values: float, base_rate: float, auc: float | None) -> None:
+def _check(rows: int, features: int, values: float, base_rate: float, auc: float | None, nllh: float | None) -> None:
+    if None not in (auc, nllh):
+        raise ConfigError("nllh: says the same as auc; give one of them")
     for name, value, low, high in (
-        ("rows", rows, 10, math.inf),
-        ("features", features, 1, math.inf),
-        ("values", values, 2, math.inf),
-    ):
-        if not low <= value < high:
-            raise ConfigError(f"{name}: must be from {low} on, got {value:g}")
-    for name, share, low, high in (("base_rate", base_rate, 0, 1), ("auc", auc, 0.5, LARGEST_AUC)):
-        if share is not None and not low < share < high:
-            raise ConfigError(f"{name}: must be above {low} and below {high}, got {share:g}")
+        ("rows", rows, 9, math.inf), ("features", features, 0, math.inf), ("values", values, 1, math.inf),
+        ("base_rate", base_rate, 0, 1), ("auc", auc, 0.5, LARGEST_AUC), ("nllh", nllh, 0, 1),
+    ):  # fmt: skip
+        if value is not None and not low < value < high:
+            raise ConfigError(
+                f"{name}: must be above {low}{f' and below {high}' if high < math.inf else ''}, got {value:g}"
+            )

@@ -3,8 +3,9 @@
 import csv
 import math
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from scipy.special import ndtr
@@ -14,6 +15,7 @@ from agglearn.privacy.calibration import analytic_gaussian_scale
 
 __all__ = ["Spending", "add_up", "attacker_advantage", "describe_attacker", "gaussian_rho", "zcdp_epsilon"]
 
+TEXTS, NUMBERS = ("time", "source", "protected", "mechanism"), ("epsilon", "delta", "rho")
 ORDERS = 1 + np.logspace(-6, 6, 2000)  # of Rényi divergences that are tried: each gives a valid ε
 
 
@@ -66,11 +68,14 @@ class Spending:
     @classmethod
     def _parse(cls, path: str | Path, number: int, row: dict) -> "Spending":
         try:
-            spending = cls(**{f.name: f.type(row[f.name]) for f in fields(cls)})
+            values: dict[str, Any] = {name: row[name] for name in TEXTS} | {name: float(row[name]) for name in NUMBERS}
+            spending = cls(**values)
         except (KeyError, TypeError, ValueError):
             spending = None
         if spending is None or not (spending.rho > 0 and spending.epsilon > 0 and 0 <= spending.delta < 1):
-            raise DataError(f"{path}: line {number} is no release of `agglearn private --ledger`; mend it, or take another file")
+            raise DataError(
+                f"{path}: line {number} is no release of `agglearn private --ledger`; mend it, or take another file"
+            )
         return spending
 
 
@@ -123,13 +128,15 @@ def describe_attacker(advantage: float, protected: str) -> str:
     advantage, protected : float, str
         `record`, `label` or `unit`.
     """
-    question = "which of two labels a record has" if protected == "label" else f"whether a {protected} is among the data"
+    question = (
+        "which of two labels a record has" if protected == "label" else f"whether a {protected} is among the data"
+    )
     guesses = f"{50 * (1 + min(advantage, 1.0)):.3g} of 100 guesses"
     return f"An attacker who knows everything else and guesses {question} is right in at most {guesses}, where chance gives 50."
 
 
 def gaussian_rho(epsilon: float, delta: float) -> float:
-    """ρ of Gaussian noise with the least σ that keeps (ε, δ).
+    """The ρ of Gaussian noise with the least σ that keeps (ε, δ).
 
     Parameters
     ----------

@@ -11,7 +11,7 @@ from sklearn.datasets import load_breast_cancer
 from agglearn.cli.common import number
 from agglearn.cost.law import predict_cost
 from agglearn.optional import require
-from agglearn.privacy import gaussian_delta, analytic_gaussian_scale
+from agglearn.privacy import analytic_gaussian_scale, gaussian_delta
 from agglearn.privacy.spending import Spending, add_up
 
 DATA = ["cost", "data.csv", "--label", "y", "--positive", "yes", "--missing", "?"]
@@ -34,12 +34,16 @@ def test_the_cost_of_a_file_as_table_picture_and_page(at, capsys):
         assert (cost[measure] < cost[f"{measure}_high"]).all()
     page = Path("c/cost.html").read_text()
     row = cost.iloc[0]
-    for text in (f"{row.nllh:.3f} ± {row.nllh_high - row.nllh:.3f}", "not private themselves", "What a release of data.csv costs"):
+    for text in (
+        f"{row.nllh:.3f} ± {row.nllh_high - row.nllh:.3f}",
+        "not private themselves",
+        "What a release of data.csv costs",
+    ):
         assert text in page
     assert f"{row.nllh:.3f} ± " in said.out
     assert "not private themselves" in said.out
     share = 50 * (1 + gaussian_delta(analytic_gaussian_scale(1, 3, 1 / 2400), 1, 0.0))
-    assert f"ε = 3 (δ = 0.00042): An attacker who knows everything else" in said.out
+    assert "ε = 3 (δ = 0.00042): An attacker who knows everything else" in said.out
     assert f"right in at most {share:.3g} of 100 guesses" in said.out
     assert Path("c/cost.svg").read_text().startswith("<?xml")
 
@@ -87,7 +91,11 @@ def test_the_cost_of_records_that_are_described(at, capsys):
         ([*DATA, "--epsilon", "1", "--splits", "1", "--out", "c"], 2, "--splits: 1 gives no interval; take 2 or more"),
         ([*DATA, "--epsilon", "1", "--delta", ".01", "--out", "c"], 2, "delta: 0.01 is not below one over the number"),
         ([*DATA, "--epsilon", "1", "--max-rows", "2", "--out", "c"], 2, "max_rows: needs a unit"),
-        ([*DATA, "--epsilon", "1", "--unit", "zone", "--max-rows", "auto", "--out", "c"], 2, "max_rows: auto is for tables"),
+        (
+            [*DATA, "--epsilon", "1", "--unit", "zone", "--max-rows", "auto", "--out", "c"],
+            2,
+            "max_rows: auto is for tables",
+        ),
         ([*DATA, "--epsilon", "1", "--categorical", "shoe", "--out", "c"], 2, "--categorical: no column 'shoe'"),
         (["cost", "data.csv", "--epsilon", "1", "--out", "c"], 2, "--label: name the column to be predicted"),
         (["cost", "data.csv", "--label", "yy", "--epsilon", "1", "--out", "c"], 1, "no label column 'yy'"),
@@ -137,7 +145,10 @@ def test_releases_add_up_in_a_ledger(at, capsys):
     assert run("private", "declared", *PRIVATE, "--adjacency", "label", "--out", "third") == 0
     assert "which of two labels a record has" in (said := capsys.readouterr().out)
     assert "spent.csv: 1 release with label protected" in said
-    assert run("private", "declared", *PRIVATE, "--mechanism", "discrete_gaussian", "--split", "cells", "--out", "fourth") == 0
+    assert (
+        run("private", "declared", *PRIVATE, "--mechanism", "discrete_gaussian", "--split", "cells", "--out", "fourth")
+        == 0
+    )
     said = capsys.readouterr().out
     rows = Spending.read("spent.csv")
     assert [(r.protected, r.mechanism) for r in rows] == [
@@ -152,7 +163,9 @@ def test_releases_add_up_in_a_ledger(at, capsys):
 
 def test_the_choice_of_rows_is_spent_too(at, capsys):
     pd.read_csv("data.csv").assign(user=lambda d: d.index // 3).to_csv("visits.csv", index=False)
-    Path("u.yaml").write_text(Path("schema.yaml").read_text().replace("one_row_per_person: true", "unit: user\nmax_rows: auto"))
+    Path("u.yaml").write_text(
+        Path("schema.yaml").read_text().replace("one_row_per_person: true", "unit: user\nmax_rows: auto")
+    )
     assert run("aggregate", "visits.csv", "--schema", "u.yaml", "--missing", "?", "--out", "u") == 0
     assert run("private", "u", *PRIVATE, "--out", "chosen") == 0
     assert run("private", "u", *PRIVATE, "--max-rows", "2", "--out", "stated") == 0

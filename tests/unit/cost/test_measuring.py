@@ -65,7 +65,9 @@ def test_all_records_of_a_unit_are_on_one_side_and_protected_together(trained, m
         counts = np.bincount(training.frame.number // 3, minlength=1000)
         assert set(counts) == {0, 2}
     single = LabelSums.from_map(kept[0].map, kept[0].frame, np.zeros(len(kept[0].frame)))
-    assert kept[0].noise.scale == pytest.approx(2 * single.private(1.0, kept[0].noise.delta, draw=lambda m, v, *_: v).noise.scale)
+    assert kept[0].noise.scale == pytest.approx(
+        2 * single.private(1.0, kept[0].noise.delta, draw=lambda m, v, *_: v).noise.scale
+    )
 
 
 def test_a_schema_takes_the_place_of_learned_categories():
@@ -84,7 +86,12 @@ def test_a_schema_takes_the_place_of_learned_categories():
         ({}, {"unit": "who"}, ConfigError, "max_rows: how many records of each 'who' count"),
         ({"y": 1}, {}, DataError, "label 'y' must have two values"),
         ({}, {"label": "z"}, DataError, "no label column 'z'"),
-        ({"y": [1] + [0] * 2999}, {}, DataError, "label 'y': a part of .* has one value alone; cost needs more records"),
+        (
+            {"y": [1] + [0] * 2999},
+            {},
+            DataError,
+            "label 'y': a part of .* has one value alone; cost needs more records",
+        ),
     ],
 )
 def test_wrong_records_are_refused(change, options, error, said):

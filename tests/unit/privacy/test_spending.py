@@ -33,7 +33,7 @@ def test_the_gain_by_gaussian_noise_is_the_distance_of_two_normal_laws(epsilon, 
 
 @pytest.mark.parametrize("sigma", [1.0, 3.0, 20.0])
 def test_the_gain_by_discrete_gaussian_noise(sigma):
-    support, p = discrete_gaussian(sigma)
+    _, p = discrete_gaussian(sigma)
     distance = abs(np.append(p, 0) - np.append(0, p)).sum() / 2
     assert attacker_advantage(0, 1 / (2 * sigma**2)) == pytest.approx(distance, rel=0.05)
     assert discrete_gaussian_delta([sigma], [1], 0.0) == pytest.approx(distance, rel=1e-3)
@@ -56,7 +56,9 @@ def test_epsilon_of_zcdp_holds_for_gaussian_noise_and_is_below_the_simple_bound(
     assert exact <= zcdp_epsilon(rho, delta) <= approximate_epsilon(rho, delta) + 1e-9
     if epsilon := zcdp_epsilon(rho, delta):
         log_delta = lambda a: (a - 1) * (a * rho - epsilon) - math.log(a - 1) + a * math.log1p(-1 / a)  # noqa: E731
-        least = minimize_scalar(lambda t: log_delta(1 + math.exp(t)), bounds=(-12, 12), method="bounded", options={"xatol": 1e-9})
+        least = minimize_scalar(
+            lambda t: log_delta(1 + math.exp(t)), bounds=(-12, 12), method="bounded", options={"xatol": 1e-9}
+        )
         assert math.exp(least.fun) == pytest.approx(delta, rel=1e-3)
 
 
@@ -84,7 +86,9 @@ def test_a_ledger_is_read_as_it_was_written(tmp_path):
     assert len(path.read_text().splitlines()) == 3
 
 
-@pytest.mark.parametrize("change", [("laplace,0.3", "laplace,much"), (",0.3,", ",-0.3,"), ("rho", "roe"), (",0.0,", ",")])
+@pytest.mark.parametrize(
+    "change", [("laplace,0.3", "laplace,much"), (",0.3,", ",-0.3,"), ("rho", "roe"), (",0.0,", ",")]
+)
 def test_a_damaged_ledger_is_refused_by_its_line(tmp_path, change):
     path = tmp_path / "spent.csv"
     spending(0.3).append(path)
