@@ -8,13 +8,11 @@ secret one, a twin, answers: what each release is worth to a learner, and what i
 
 import matplotlib.pyplot as plt
 import numpy as np
-import pandas as pd
 from statsmodels.datasets import fair
 
 from agglearn.cost.law import predict_cost
-from agglearn.cost.measuring import OVERLAP, measure_cost
+from agglearn.cost.measuring import measure_cost, summarise
 from agglearn.evaluation import normalized_log_likelihood
-from agglearn.evaluation.intervals import mean_interval
 from agglearn.maxent import NoiseAwareMaxEntClassifier
 from agglearn.observations import ContingencyTables
 from agglearn.privacy import draw_seeded
@@ -43,11 +41,7 @@ print(expected.to_string(index=False, float_format="{:.3f}".format))
 # the other fifth judges them. This run is not private, which does no harm to public records.
 
 scores = measure_cost(twin, "affairs", epsilons=budgets)
-rows = [
-    (*key, *mean_interval(part["nllh"], OVERLAP))
-    for key, part in scores.groupby(["release", "protected", "epsilon"], sort=False)
-]
-cost = pd.DataFrame(rows, columns=["release", "protected", "epsilon", "nllh", "low", "high"])
+cost = summarise(scores)
 print(cost.to_string(index=False, float_format="{:.3f}".format))
 
 # %%
@@ -70,18 +64,15 @@ tables = ContingencyTables.from_records(learned, "affairs").private(
 )
 model = NoiseAwareMaxEntClassifier(n_chains=1000, max_iter=80, random_state=0).fit(tables)
 released = normalized_log_likelihood(judging["affairs"].to_numpy(), model.predict_proba(judging)[:, 1])
-foretold = cost.query("release == 'tables of pairs' and protected == 'record' and epsilon == 3").iloc[0]
-print(f"foretold {foretold.low:.3f} to {foretold.high:.3f}, reached {released:.3f}")
+foretold = cost.query("release == 'tables of pairs, record protected' and epsilon == 3").iloc[0]
+print(f"foretold {foretold.nllh:.3f} ± {foretold.nllh_error:.3f}, reached {released:.3f}")
 
 # %%
 # Left: the worth of each release. Right: the gain of an attacker.
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 4.5), width_ratios=[2, 1], layout="constrained")
-for (release, protected), part in cost[cost["epsilon"] < np.inf].groupby(["release", "protected"], sort=False):
-    errors = part["nllh"] - part["low"], part["high"] - part["nllh"]
-    left.errorbar(
-        range(len(budgets)), part["nllh"], errors, marker="o", capsize=3, label=f"{release}, {protected} protected"
-    )
+for release, part in cost[cost["epsilon"] < np.inf].groupby("release", sort=False):
+    left.errorbar(range(len(budgets)), part["nllh"], part["nllh_error"], marker="o", capsize=3, label=release)
 left.axhline(
     cost.query("release == 'all records'")["nllh"].item(), color="black", linestyle="dashed", label="all records"
 )

@@ -11,6 +11,7 @@ from agglearn.encoding import FeatureMap
 from agglearn.encoding.columns import as_frame
 from agglearn.errors import DataError
 from agglearn.evaluation import auc, normalized_log_likelihood
+from agglearn.evaluation.intervals import mean_interval
 from agglearn.labelsums import WALRClassifier
 from agglearn.maxent import LogisticSkyline, NoiseAwareMaxEntClassifier
 from agglearn.observations import ContingencyTables, LabelSums, Records
@@ -19,14 +20,19 @@ from agglearn.observations.units import SINGLE, Unit
 from agglearn.privacy import draw_seeded
 from agglearn.seeds import derive_generator, derive_seed
 
-__all__ = ["measure_cost"]
+__all__ = ["measure_cost", "summarise"]
 
 TESTED = 0.2  # share of the records that judge
 OVERLAP = TESTED / (1 - TESTED)  # of the splits, for `agglearn.evaluation.intervals`
 RECORDS = "all records"
 PAIRS: dict[str, Pairs] = {"single tables": "none", "tables of pairs": "all"}
-# What is released, and whether labels alone are protected. Features are public then.
-RELEASES = (("single tables", False), ("tables of pairs", False), ("tables of pairs", True), ("label sums", True))
+# What is released, and what is protected: labels alone where features are public, else records, or units where they are known.
+RELEASES = (
+    ("single tables", "record"),
+    ("tables of pairs", "record"),
+    ("tables of pairs", "label"),
+    ("label sums", "label"),
+)
 
 
 def measure_cost(
@@ -52,8 +58,7 @@ def measure_cost(
     Returns
     -------
     DataFrame
-        Columns release, protected (`record`, `unit`, `label` or `nothing`), epsilon (infinite without noise), split,
-        nllh, auc.
+        Columns release (with what it protects), epsilon (infinite without noise), split, nllh, auc.
     """
     frame = as_frame(frame).reset_index(drop=True)
     encoder, x, y, label, units = encode_records(frame, label, features, **options)
@@ -65,21 +70,29 @@ def measure_cost(
         rng = derive_generator("cost", random_state, split)
         test = (rng.random(owners.max() + 1) < TESTED)[owners]
         if min(len(np.unique(y[test])), len(np.unique(y[~test]))) < 2:
-            raise DataError(
-                f"label {label!r}: a part of {test.sum()} records has one value alone; cost needs more records"
-            )
+            raise DataError(f"label {label!r}: too few records have one of its values; cost needs more of them")
         training, judging = (replace(records, frame=records.frame[m], y=y[m]) for m in (~test, test))
-        for name, protected, epsilon, learner, noisy in _observe(training, unit, [*epsilons, np.inf], delta, split):
+        for release, epsilon, learner, noisy in _observe(training, unit, [*epsilons, np.inf], delta, split):
             p = learner.fit(noisy).predict_proba(judging.frame)[:, 1]
-            scores = normalized_log_likelihood(judging.y, p), auc(judging.y, p)
-            rows.append([name, protected, epsilon, split, *scores])
-    return pd.DataFrame(rows, columns=["release", "protected", "epsilon", "split", "nllh", "auc"])
+            rows.append([release, epsilon, split, normalized_log_likelihood(judging.y, p), auc(judging.y, p)])
+    return pd.DataFrame(rows, columns=["release", "epsilon", "split", "nllh", "auc"])
 
 
-def _observe(
-    records: Records, unit: Unit, epsilons: list[float], delta: float | None, seed: int
-) -> Iterator[tuple[str, str, float, Any, Any]]:
-    """(release, protected, ε, learner, observation) of all that is compared."""
+def summarise(scores: pd.DataFrame) -> pd.DataFrame:
+    """Means over the splits, and half of their 95 % intervals (`nllh_error`, `auc_error`).
+
+    Parameters
+    ----------
+    scores : DataFrame
+        Of `measure_cost`.
+    """
+    groups = scores.groupby(["release", "epsilon"], sort=False)[["nllh", "auc"]]
+    halves = groups.agg(lambda values: mean_interval(values, OVERLAP)[2] - values.mean())
+    return groups.mean().join(halves, rsuffix="_error").reset_index()
+
+
+def _observe(records: Records, unit: Unit, epsilons: list, delta: float | None, seed: int) -> Iterator[tuple]:
+    """(release, ε, learner, observation) of all that is compared."""
     encoder, x, y = records.encoder, records.frame, records.y
     codes, delta = encoder.encode(x), delta or 1 / (10 * len(y))
     sums = LabelSums.from_map(FeatureMap.fit("onehot", encoder, x), x, y)
@@ -88,11 +101,11 @@ def _observe(
     for name, pairs in PAIRS.items():
         exact[name] = replace(ContingencyTables.from_codes(encoder, codes, y, pairs=pairs), unit=unit)
         learners[name] = NoiseAwareMaxEntClassifier(n_chains=1000, max_iter=80, l2_theta="moments", random_state=seed)
-    for name, labels_only in RELEASES:
-        protected = "label" if labels_only else "unit" if unit.column else "record"
+    for name, protected in RELEASES:
+        protected = "unit" if protected == "record" and unit.column else protected
         tables: dict[str, Any] = {} if name == "label sums" else {"adjacency": protected, "postprocessing": "project"}
         for epsilon in epsilons:
             draw = draw_seeded(derive_seed("cost", name, protected, epsilon, seed))
             noisy = exact[name].private(epsilon, delta, draw=draw, **tables) if epsilon < np.inf else exact[name]
-            yield name, protected, epsilon, learners[name], noisy
-    yield RECORDS, "nothing", np.inf, LogisticSkyline(quadratic=False, random_state=seed), records
+            yield f"{name}, {protected} protected", epsilon, learners[name], noisy
+    yield RECORDS, np.inf, LogisticSkyline(quadratic=False, random_state=seed), records

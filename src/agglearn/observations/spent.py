@@ -1,44 +1,33 @@
-"""What a release of tables has spent, in numbers that add up."""
+"""What a release of tables has spent, as rows of a ledger."""
 
 import datetime
-import math
 
-from agglearn.observations.base import NoiseSpec
+import pandas as pd
+
 from agglearn.observations.table import TableSet
 from agglearn.privacy.budget import CHANGES
-from agglearn.privacy.spending import Spending, attacker_advantage
+from agglearn.privacy.spending import COLUMNS, attacker_advantage
 
 
-def release_rho(noisy: TableSet, choice: float = 0.0) -> float:
-    """ρ of the zCDP of tables with noise. Gaussian noise, discrete or not, has Δ²/2σ² per table, a pure ε has ε²/2.
+def spending_of(noisy: TableSet, source: str, choice: float = 0.0) -> tuple[pd.DataFrame, float]:
+    """(rows of a ledger, gain of an attacker) of tables with noise that are released now. `source` says of what.
 
-    Bun and Steinke 2016, propositions 1.4 and 1.6; Canonne et al. 2020, theorem 4. `choice` is the ε that chose the
-    rows of a unit.
+    ρ is Δ²/2σ² over all tables for Gaussian noise, discrete or not (Canonne et al. 2020, theorem 4), and ε²/2 for a pure ε
+    (Bun and Steinke 2016, proposition 1.4). The ε that chose the rows of a unit (`choice`) has a row of its own.
     """
-    spec = _noise(noisy)
-    if spec.mechanism.endswith("laplace"):
-        return spec.epsilon**2 / 2
-    scales = [spec.scale] * (len(noisy.tables) + 1) if spec.scales is None else list(spec.scales.values())
-    change = CHANGES[spec.adjacency][1] * spec.unit.max_rows**2
-    return sum(change / (2 * scale**2) for scale in scales) + choice**2 / 2
-
-
-def release_advantage(noisy: TableSet, choice: float = 0.0) -> float:
-    """What an attacker gains by tables with noise, see `attacker_advantage`. That of a choice of rows adds up."""
-    spec = _noise(noisy)
-    if spec.mechanism.endswith("laplace"):
-        return attacker_advantage(spec.epsilon)
-    return attacker_advantage(0.0, release_rho(noisy)) + math.tanh(choice / 2)
-
-
-def spending_of(noisy: TableSet, source: str, choice: float = 0.0) -> Spending:
-    """The row of a ledger for tables with noise that are released now. `source` says of what."""
-    spec, now = _noise(noisy), datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-    protected = f"{spec.adjacency} {spec.unit.column}".strip()
-    rho = release_rho(noisy, choice)
-    return Spending(now, source, protected, spec.mechanism, spec.epsilon, spec.delta, rho)
-
-
-def _noise(noisy: TableSet) -> NoiseSpec:
-    assert noisy.noise is not None
-    return noisy.noise
+    spec = noisy.noise
+    assert spec is not None
+    epsilon, rho = spec.epsilon - choice, None
+    if not spec.mechanism.endswith("laplace"):
+        scales = [spec.scale] * (len(noisy.tables) + 1) if spec.scales is None else spec.scales.values()
+        change = CHANGES[spec.adjacency][1] * spec.unit.max_rows**2
+        rho = sum(change / (2 * scale**2) for scale in scales)
+    start = [
+        datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        source,
+        f"{spec.adjacency} {spec.unit.column}".strip(),
+    ]
+    rows = [[*start, spec.mechanism, epsilon, spec.delta, epsilon**2 / 2 if rho is None else rho]]
+    if choice:
+        rows.append([*start, "choice of rows", choice, 0.0, choice**2 / 2])
+    return pd.DataFrame(rows, columns=COLUMNS), attacker_advantage(epsilon, rho) + attacker_advantage(choice)

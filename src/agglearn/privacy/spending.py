@@ -1,93 +1,74 @@
 """What an attacker gains by a release, and a plain file that adds up what the releases of one data set have spent."""
 
-import csv
 import math
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
+import pandas as pd
 from scipy.special import ndtr
 
 from agglearn.errors import DataError
 from agglearn.privacy.calibration import analytic_gaussian_scale
 
-__all__ = ["Spending", "add_up", "attacker_advantage", "describe_attacker", "gaussian_rho", "zcdp_epsilon"]
+__all__ = [
+    "add_up",
+    "append_ledger",
+    "attacker_advantage",
+    "describe_attacker",
+    "gaussian_rho",
+    "read_ledger",
+    "zcdp_epsilon",
+]
 
-TEXTS, NUMBERS = ("time", "source", "protected", "mechanism"), ("epsilon", "delta", "rho")
+NUMBERS = ["epsilon", "delta", "rho"]
+COLUMNS = ["time", "source", "protected", "mechanism", *NUMBERS]
 ORDERS = 1 + np.logspace(-6, 6, 2000)  # of Rényi divergences that are tried: each gives a valid ε
 
 
-@dataclass(frozen=True)
-class Spending:
-    """One release of a data set, a row of a ledger.
+def read_ledger(path: str | Path) -> pd.DataFrame:
+    """The releases that a file holds, none where it is new. DataError for another file.
 
     Parameters
     ----------
-    time, source, protected, mechanism : str
-        When, of what, whom neighbours differ in (`record`, `label`, `unit user_id, 3 rows`), and the mechanism.
-    epsilon, delta, rho : float
-        Parameters of its guarantee, and ρ of zero-concentrated differential privacy, which adds up over releases.
+    path : str or Path
+
+    Returns
+    -------
+    DataFrame
+        Columns time, source, protected (`record`, `label`, `unit user_id`), mechanism, epsilon, delta, rho.
     """
-
-    time: str
-    source: str
-    protected: str
-    mechanism: str
-    epsilon: float
-    delta: float
-    rho: float
-
-    def append(self, path: str | Path) -> None:
-        """Write the release as the last row of a file, which gets a header where it is new.
-
-        Parameters
-        ----------
-        path : str or Path
-        """
-        with open(path, "a", newline="", encoding="utf-8") as file:
-            writer = csv.DictWriter(file, list(asdict(self)))
-            if not file.tell():
-                writer.writeheader()
-            writer.writerow(asdict(self))
-
-    @classmethod
-    def read(cls, path: str | Path) -> list["Spending"]:
-        """The releases in a file, none where there is no file. DataError for a row that is no release.
-
-        Parameters
-        ----------
-        path : str or Path
-        """
-        if not Path(path).exists():
-            return []
-        with open(path, newline="", encoding="utf-8") as file:
-            return [cls._parse(path, number, row) for number, row in enumerate(csv.DictReader(file), 2)]
-
-    @classmethod
-    def _parse(cls, path: str | Path, number: int, row: dict) -> "Spending":
-        try:
-            values: dict[str, Any] = {name: row[name] for name in TEXTS} | {name: float(row[name]) for name in NUMBERS}
-            spending = cls(**values)
-        except (KeyError, TypeError, ValueError):
-            spending = None
-        if spending is None or not (spending.rho > 0 and spending.epsilon > 0 and 0 <= spending.delta < 1):
-            raise DataError(
-                f"{path}: line {number} is no release of `agglearn private --ledger`; mend it, or take another file"
-            )
-        return spending
+    if not Path(path).exists():
+        return pd.DataFrame(columns=COLUMNS)
+    try:
+        ledger = pd.read_csv(path)[COLUMNS].astype(dict.fromkeys(NUMBERS, float))
+        valid = (ledger[["epsilon", "rho"]] > 0).all(axis=None) and ledger["delta"].between(0, 1).all()
+    except (KeyError, ValueError):
+        valid = False
+    if not valid:
+        raise DataError(f"{path}: is no ledger of `agglearn private`; mend it, or name another file")
+    return ledger
 
 
-def add_up(spendings: Iterable[Spending]) -> tuple[float, float, float]:
+def append_ledger(path: str | Path, rows: pd.DataFrame) -> None:
+    """Write releases as the last rows of a file, which gets a header where it is new.
+
+    Parameters
+    ----------
+    path, rows : str or Path, DataFrame
+        Rows with the columns of `read_ledger`.
+    """
+    rows.to_csv(path, mode="a", header=not Path(path).exists(), index=False)
+
+
+def add_up(rows: pd.DataFrame) -> tuple[float, float, float]:
     """(ρ, ε, δ) of several releases of one data set. δ is the sum of theirs, ε the smaller of their sum and what ρ gives.
 
     Parameters
     ----------
-    spendings : Iterable[Spending]
-        All with the same neighbours.
+    rows : DataFrame
+        Of `read_ledger`, all with the same neighbours.
     """
-    rho, epsilon, delta = np.sum([(s.rho, s.epsilon, s.delta) for s in spendings], axis=0).tolist()
+    epsilon, delta, rho = rows[NUMBERS].astype(float).sum()
     return rho, min(epsilon, zcdp_epsilon(rho, delta)), delta
 
 
@@ -97,12 +78,22 @@ def zcdp_epsilon(rho: float, delta: float) -> float:
     Parameters
     ----------
     rho, delta : float
-        From 0 to below 1. With δ = 0 there is no ε.
+        δ is below 1. With δ = 0 there is no ε.
     """
     if not delta:
         return math.inf
     a = ORDERS
     return max(0.0, float(np.min(rho * a - np.log(a * delta) / (a - 1) + np.log1p(-1 / a))))
+
+
+def gaussian_rho(epsilon: float, delta: float) -> float:
+    """The ρ of Gaussian noise with the least σ that keeps (ε, δ).
+
+    Parameters
+    ----------
+    epsilon, delta : float
+    """
+    return 1 / (2 * analytic_gaussian_scale(1.0, epsilon, delta) ** 2)
 
 
 def attacker_advantage(epsilon: float, rho: float | None = None) -> float:
@@ -133,13 +124,3 @@ def describe_attacker(advantage: float, protected: str) -> str:
     )
     guesses = f"{50 * (1 + min(advantage, 1.0)):.3g} of 100 guesses"
     return f"An attacker who knows everything else and guesses {question} is right in at most {guesses}, where chance gives 50."
-
-
-def gaussian_rho(epsilon: float, delta: float) -> float:
-    """The ρ of Gaussian noise with the least σ that keeps (ε, δ).
-
-    Parameters
-    ----------
-    epsilon, delta : float
-    """
-    return 1 / (2 * analytic_gaussian_scale(1.0, epsilon, delta) ** 2)

@@ -1,9 +1,9 @@
 """What an attacker gains, and what several releases have spent, against distances of distributions that are summed up here."""
 
 import math
-from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.integrate import quad
 from scipy.optimize import minimize_scalar
@@ -13,11 +13,13 @@ from agglearn.errors import DataError
 from agglearn.privacy import analytic_gaussian_scale, approximate_epsilon, discrete_gaussian_delta, gaussian_epsilon
 from agglearn.privacy.mechanisms import Mechanism, discrete_gaussian
 from agglearn.privacy.spending import (
-    Spending,
+    COLUMNS,
     add_up,
+    append_ledger,
     attacker_advantage,
     describe_attacker,
     gaussian_rho,
+    read_ledger,
     zcdp_epsilon,
 )
 
@@ -62,39 +64,42 @@ def test_epsilon_of_zcdp_holds_for_gaussian_noise_and_is_below_the_simple_bound(
         assert math.exp(least.fun) == pytest.approx(delta, rel=1e-3)
 
 
-def spending(epsilon, delta=0.0, mechanism="laplace", protected="record"):
-    rho = gaussian_rho(epsilon, delta) if delta else epsilon**2 / 2
-    return Spending("2026-01-01T00:00:00+00:00", "tables", protected, mechanism, epsilon, delta, rho)
+def rows(*releases):
+    """Rows of a ledger for (mechanism, ε, δ), all of which protect the same."""
+    spent = [(e, d, gaussian_rho(e, d) if mechanism == "gaussian" else e**2 / 2) for mechanism, e, d in releases]
+    start = ["2026-01-01T00:00:00+00:00", "tables", 'unit "user, id"']
+    return pd.DataFrame([[*start, r[0], *s] for r, s in zip(releases, spent, strict=True)], columns=COLUMNS)
 
 
 def test_one_release_has_its_own_epsilon_and_many_less_than_the_sum():
-    one = spending(1.0, 1e-6, "gaussian")
-    assert add_up([one])[1:] == (1.0, 1e-6)
-    rho, epsilon, delta = add_up([one] * 20)
-    assert rho == pytest.approx(20 * one.rho)
+    assert add_up(rows(("gaussian", 1.0, 1e-6)))[1:] == (1.0, 1e-6)
+    rho, epsilon, delta = add_up(rows(*[("gaussian", 1.0, 1e-6)] * 20))
+    assert rho == pytest.approx(20 * gaussian_rho(1.0, 1e-6))
     assert delta == pytest.approx(2e-5)
     assert gaussian_epsilon(1 / math.sqrt(2 * rho), 1, delta) <= epsilon < 6
-    assert add_up([spending(0.5)] * 3)[1:] == (1.5, 0.0)  # without delta, zCDP has no epsilon
+    assert add_up(rows(*[("laplace", 0.5, 0.0)] * 3))[1:] == (1.5, 0.0)  # without delta, zCDP has no epsilon
 
 
 def test_a_ledger_is_read_as_it_was_written(tmp_path):
-    path, rows = tmp_path / "spent.csv", [spending(1.0, 1e-6, "gaussian", 'unit "user, id"'), spending(0.3)]
-    assert Spending.read(path) == []
-    for row in rows:
-        row.append(path)
-    assert Spending.read(path) == rows
+    path, first, second = tmp_path / "spent.csv", rows(("gaussian", 1.0, 1e-6)), rows(("laplace", 0.3, 0.0))
+    assert read_ledger(path).empty
+    append_ledger(path, first)
+    append_ledger(path, second)
+    pd.testing.assert_frame_equal(read_ledger(path), pd.concat([first, second], ignore_index=True))
     assert len(path.read_text().splitlines()) == 3
 
 
 @pytest.mark.parametrize(
-    "change", [("laplace,0.3", "laplace,much"), (",0.3,", ",-0.3,"), ("rho", "roe"), (",0.0,", ",")]
+    "change", [("laplace,0.3", "laplace,much"), (",0.3,", ",-0.3,"), ("rho", "roe"), (",0.0,", ",,")]
 )
-def test_a_damaged_ledger_is_refused_by_its_line(tmp_path, change):
+def test_a_damaged_ledger_is_refused(tmp_path, change):
     path = tmp_path / "spent.csv"
-    spending(0.3).append(path)
+    append_ledger(path, rows(("laplace", 0.3, 0.0)))
     path.write_text(path.read_text().replace(*change))
-    with pytest.raises(DataError, match=r"spent.csv: line 2 is no release of `agglearn private --ledger`"):
-        Spending.read(Path(path))
+    with pytest.raises(
+        DataError, match=r"spent.csv: is no ledger of `agglearn private`; mend it, or name another file"
+    ):
+        read_ledger(path)
 
 
 def test_the_gain_in_words():
