@@ -9,7 +9,7 @@ from agglearn.errors import ConfigError
 
 HELP = "what a release costs in accuracy, by epsilon"
 COST = ("cost.csv", "cost.html", "cost.svg")
-OF_LAW = ("rows", "features", "values", "base_rate", "auc", "nllh")
+OF_LAW = ("rows", "features", "values", "base_rate", "auc")
 OF_RECORDS = ("label", "positive", "schema", "unit", "max_rows", "missing", "separator", "splits", "out")
 ERRORS = "NLLH, AUC, and the error that nine of ten predictions for data sets without part in the law keep."
 NOT_PRIVATE = (
@@ -21,15 +21,13 @@ example:
   agglearn cost twin.csv --label y --epsilon 0.1,0.3,1,3 --out cost/
   agglearn cost --rows 50000 --features 10 --values 12 --base-rate .1 --auc .8 --epsilon 1
 
-With DATA, a random four fifths are released with seeded noise, models learn from that, and the other fifth judges them, for several
-splits. DATA are your own records, or public ones that resemble them (a twin). A run on secret records is itself not private.
-Without DATA, a law answers that was fitted to other data sets. --auc or --nllh is what a logistic regression on all records would
-reach. Without both the law takes a middle data set, and is far less certain. It does not cover single tables.
+With DATA, four fifths are released with seeded noise, models learn from that, and the other fifth judges them, in several random splits.
+DATA are your own records, or public ones that resemble them (a twin). A run on secret records is itself not private.
+Without DATA, a law answers that was fitted to other data sets. --auc is what a logistic regression on all records would reach.
+Without it the law takes a middle data set, and is far less certain. It does not cover single tables.
 
-single tables     `agglearn aggregate --pairs none`, then `agglearn private`
-tables of pairs   `agglearn aggregate`, then `agglearn private`, with --adjacency label where labels alone are protected
-label sums        `LabelSums.private` in Python: labels alone are protected, features are public
-NLLH is 0 for the base rate and 1 for certainty, AUC .5 and 1. `agglearn plan` has the price of computing.
+`agglearn private` releases tables of single features or of pairs, `LabelSums.private` in Python releases label sums. Where labels alone
+are protected, features are public. NLLH is 0 for the base rate and 1 for certainty. `agglearn plan` has the price of computing.
 
 reads   one CSV or Parquet file, as `agglearn aggregate`. Columns to be left out, or of codes, need --schema.
 writes  the folder OUT: cost.csv (means, and half of their 95 % intervals), cost.svg, and both as a page, cost.html.
@@ -51,7 +49,6 @@ def add_options(command: argparse.ArgumentParser) -> None:
     command.add_argument("--values", type=positive, metavar="N", help="without DATA: values of a feature on average")
     command.add_argument("--base-rate", type=positive, metavar="SHARE", help="without DATA: share of label 1")
     command.add_argument("--auc", type=positive, help="without DATA: AUC of a logistic regression on all records")
-    command.add_argument("--nllh", type=positive, help="without DATA: NLLH of it, in place of the AUC")
 
 
 def budgets(text: str) -> list[float]:
@@ -59,14 +56,10 @@ def budgets(text: str) -> list[float]:
 
 
 def run(args: argparse.Namespace) -> None:
-    for name in OF_RECORDS if args.data is None else OF_LAW:
-        if getattr(args, name) is not None:
-            use = "with" if args.data is None else "without"
-            raise ConfigError(f"--{name.replace('_', '-')}: goes {use} DATA alone; leave one of them out")
-    if args.data is None:
-        predict(args)
-    else:
-        measure(args)
+    use, refused = ("with", OF_RECORDS) if args.data is None else ("without", OF_LAW)
+    if wrong := [name for name in refused if getattr(args, name) is not None]:
+        raise ConfigError(f"--{wrong[0].replace('_', '-')}: goes {use} DATA alone; leave one of them out")
+    (predict if args.data is None else measure)(args)
 
 
 def predict(args: argparse.Namespace) -> None:
@@ -74,9 +67,10 @@ def predict(args: argparse.Namespace) -> None:
     from agglearn.cli.cost_page import attackers, listing
     from agglearn.cost.law import predict_cost
 
-    if None in (shape := [args.rows, args.features, args.values, args.base_rate]):
+    shape = args.rows, args.features, args.values, args.base_rate
+    if None in shape:
         raise ConfigError("DATA: name a file, or describe records by --rows, --features, --values and --base-rate")
-    costs = predict_cost(*shape, args.epsilon, auc=args.auc, nllh=args.nllh, delta=args.delta)
+    costs = predict_cost(*shape, args.epsilon, auc=args.auc, delta=args.delta)
     print(listing(costs).to_string(index=False), ERRORS, sep="\n")
     print(*attackers(args.epsilon, args.delta or 1 / (10 * args.rows)), sep="\n")
 
@@ -89,7 +83,6 @@ def measure(args: argparse.Namespace) -> None:
     from agglearn.encoding import Schema
     from agglearn.encoding.csv_files import about
     from agglearn.optional import require
-    from agglearn.privacy.limits import check_delta
 
     require("matplotlib", "workflow")
     splits = 5 if args.splits is None else args.splits
@@ -99,12 +92,11 @@ def measure(args: argparse.Namespace) -> None:
     options |= {"schema": Schema.read(args.schema) if args.schema else None, "epsilons": args.epsilon, "splits": splits}
     with output_folder(args.out, args.force, COST) as work, input_file(args.data) as data:
         frame = read_records(data, separator_of(args.separator), args.missing or [])
-        check_delta(args.delta, records := (1 - TESTED) * len(frame))
         with about(data), with_remedy("aggregate"):
             scores = measure_cost(frame, args.label, **options)
         costs = summarise(scores)
         protected = "unit" if "unit" in costs["release"][0] else "record"
-        gains = attackers(args.epsilon, args.delta or 1 / (10 * records), protected)
+        gains = attackers(args.epsilon, args.delta or 1 / (10 * (1 - TESTED) * len(frame)), protected)
         said = [f"NLLH, AUC, with 95 % intervals over {number(splits, 'split')}.", *gains, NOT_PRIVATE]
         costs.to_csv(work / COST[0], index=False)
         draw(costs, work / COST[2])

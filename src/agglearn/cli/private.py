@@ -29,9 +29,8 @@ All records of one unit are protected where the schema or --unit of `agglearn ag
 the schema states one_row_per_person: true. Other tables by a declared schema are refused. With --max-rows auto, 5 % of epsilon choose
 how many records of each unit count; a number in place of auto states it.
 
-The output says what the release is worth to an attacker, and with --ledger what all releases of the data set have spent: rho of
-zero-concentrated differential privacy adds up over them (a pure epsilon counts epsilon²/2). The ledger is a plain CSV file. Nothing
-keeps anybody from editing it. `agglearn cost` tells beforehand what an epsilon costs in accuracy."""
+The output says what an attacker gains, and with --ledger what all releases of the data set have spent: rho of zero-concentrated
+differential privacy adds up over them. The ledger is plain CSV. `agglearn cost` tells beforehand what an epsilon costs in accuracy."""
 
 
 def add_options(command: argparse.ArgumentParser) -> None:
@@ -60,13 +59,11 @@ def run(args: argparse.Namespace) -> None:
     from agglearn.observations import ContingencyTables
     from agglearn.observations.spent import spending_of
     from agglearn.observations.units import CHOICE
-    from agglearn.privacy.spending import add_up, append_ledger, describe_attacker, read_ledger
+    from agglearn.privacy.spending import add_up, append_ledger, describe_attacker
 
     if Path(args.tables).resolve() == Path(args.out).resolve():
         raise ConfigError(f"{args.out}: is the folder to be read; choose another --out")
     with output_folder(args.out, args.force, TABLES) as work:
-        if args.ledger:
-            read_ledger(args.ledger)  # before anything is drawn
         tables = ContingencyTables.load(args.tables)
         if args.unit and args.unit != (tables.unit and tables.unit.column):
             raise ConfigError(f"--unit: {args.tables} has another unit than {args.unit!r}, or none; aggregate again")
@@ -86,7 +83,7 @@ def run(args: argparse.Namespace) -> None:
         chooses = tables.unit is not None and tables.unit.sizes and args.max_rows in (None, "auto")
         spent, advantage = spending_of(noisy, args.tables, CHOICE * args.epsilon * bool(chooses))
         if args.ledger:
-            append_ledger(args.ledger, spent)  # before anybody can see the release
+            ledger = append_ledger(args.ledger, spent)  # before anybody can see the release
     spec = noisy.noise
     assert spec is not None
     scale = f"scale {spec.scale:.4g}" if spec.scales is None else f"scales up to {spec.scale:.4g}"
@@ -95,6 +92,6 @@ def run(args: argparse.Namespace) -> None:
     if spec.private:
         print(describe_attacker(advantage, spec.adjacency))
     if args.ledger:
-        ledger, protected = read_ledger(args.ledger), spent["protected"][0]
+        protected = spent["protected"][0]
         rho, epsilon, delta = add_up(ledger[ledger["protected"] == protected])
         print(f"{args.ledger}: {protected}: spent rho {rho:.3g}, epsilon {epsilon:.3g} at delta {delta:.3g} in all")

@@ -26,14 +26,12 @@ LAW: dict[str, Any] = json.loads(Path(__file__).with_name("law.json").read_text(
 NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(80)
 WEIGHTS /= WEIGHTS.sum()
 LARGE = 10_000  # rows: below them predictions are less certain
-LIMITS = {  # of what describes records
-    "rows": (9, 1e12), "features": (0, 1e6), "values": (1, 1e9), "base_rate": (0, 1), "auc": (0.5, 0.999), "nllh": (0, 1),
-}  # fmt: skip
+LIMITS = {"rows": (9, 1e12), "features": (0, 1e6), "values": (1, 1e9), "base_rate": (0, 1), "auc": (0.5, 0.999)}
 
 
 def predict_cost(
     rows: int, features: int, values: float, base_rate: float, epsilons: Iterable[float], *,
-    auc: float | None = None, nllh: float | None = None, delta: float | None = None,
+    auc: float | None = None, delta: float | None = None,
 ) -> pd.DataFrame:  # fmt: skip
     """NLLH and AUC of models that learn from each release at each budget, by the law.
 
@@ -43,9 +41,9 @@ def predict_cost(
     ----------
     rows, features, values, base_rate : int, int, float, float
         Records to learn from, features, values of each on average, and the share of label 1.
-    epsilons, auc, nllh, delta : Iterable[float], float or None, float or None, float or None
-        Budgets. AUC or NLLH of a logistic regression on all records. Without either, the AUC is that of the middle data
-        set of the law, and the prediction far less certain. δ is by default 1/(10 n) for n records.
+    epsilons, auc, delta : Iterable[float], float or None, float or None
+        Budgets, and the AUC of a logistic regression on all records: by default that of the middle data set of the law,
+        and the prediction is far less certain. δ is by default 1/(10 n) for n records.
 
     Returns
     -------
@@ -53,20 +51,15 @@ def predict_cost(
         Columns release (with what it protects), epsilon (infinite without noise), nllh, auc, and the errors of both (`…_error`) that
         nine of ten predictions for data sets without part in the law keep.
     """
-    described = {"rows": rows, "features": features, "values": values, "base_rate": base_rate, "auc": auc, "nllh": nllh}
-    for name, value in described.items():
-        low, high = LIMITS[name]
-        if value is not None and not low < value < high:
+    known, auc = "nothing" if auc is None else "auc", LAW["auc"] if auc is None else auc
+    for (name, (low, high)), value in zip(LIMITS.items(), (rows, features, values, base_rate, auc), strict=True):
+        if not low < value < high:
             raise ConfigError(f"{name}: must be above {low:g} and below {high:g}, got {value:g}")
-    size = "small" if rows < LARGE else "large"
-    known = "nothing" if auc is nllh is None else "auc" if nllh is None else "nllh"
-    best, delta = nllh_of_auc(auc or LAW["auc"], base_rate) if nllh is None else nllh, delta or 1 / (10 * rows)
+    best, delta, size = nllh_of_auc(auc, base_rate), delta or 1 / (10 * rows), "small" if rows < LARGE else "large"
     check_delta(delta, rows)
-    for epsilon in (epsilons := list(epsilons)):
-        check_promise(epsilon, delta, "gaussian")
-    costs = []
+    costs, epsilons = [], [*epsilons, math.inf]
     for release, law in LAW["releases"].items():
-        for epsilon in [*epsilons, math.inf]:
+        for epsilon in epsilons:
             ratio = noise_ratio(release, rows, features, values, base_rate, best, epsilon, delta)
             expected = float(expect(best, ratio, *law["coefficients"]))
             costs.append([release, epsilon, expected, auc_of_nllh(expected, base_rate), *law["errors"][size][known]])
@@ -87,6 +80,7 @@ def noise_ratio(
     """
     if epsilon == math.inf:
         return 0.0
+    check_promise(epsilon, delta, "gaussian")
     pairs = (features - 1) / 2 if release.startswith("tables of pairs") else 0  # for each feature
     change = 1 if release.endswith("label protected") else 2  # squared, of one table
     variance = change * (features * (1 + pairs) + 1) * analytic_gaussian_scale(1.0, epsilon, delta) ** 2
@@ -97,8 +91,8 @@ def noise_ratio(
 def nllh_of_auc(auc: float, base_rate: float) -> float:
     """NLLH of calibrated predictions whose log-odds are normal with one variance for either label (binormal ROC)."""
     d = math.sqrt(2) * float(ndtri(auc))
-    means = {share: log_expit(logit(share) + d**2 / 2 + d * NODES) @ WEIGHTS for share in (base_rate, 1 - base_rate)}
-    return 1 + float(sum(share * mean for share, mean in means.items())) / entropy(base_rate)
+    gain = sum(p * float(WEIGHTS @ log_expit(logit(p) + d**2 / 2 + d * NODES)) for p in (base_rate, 1 - base_rate))
+    return 1 + gain / entropy(base_rate)
 
 
 def auc_of_nllh(nllh: float, base_rate: float) -> float:

@@ -15,9 +15,10 @@ from agglearn.evaluation.intervals import mean_interval
 from agglearn.labelsums import WALRClassifier
 from agglearn.maxent import LogisticSkyline, NoiseAwareMaxEntClassifier
 from agglearn.observations import ContingencyTables, LabelSums, Records
-from agglearn.observations.tables import Pairs, encode_records
+from agglearn.observations.tables import encode_records
 from agglearn.observations.units import SINGLE, Unit
 from agglearn.privacy import draw_seeded
+from agglearn.privacy.limits import check_delta
 from agglearn.seeds import derive_generator, derive_seed
 
 __all__ = ["measure_cost", "summarise"]
@@ -25,14 +26,6 @@ __all__ = ["measure_cost", "summarise"]
 TESTED = 0.2  # share of the records that judge
 OVERLAP = TESTED / (1 - TESTED)  # of the splits, for `agglearn.evaluation.intervals`
 RECORDS = "all records"
-PAIRS: dict[str, Pairs] = {"single tables": "none", "tables of pairs": "all"}
-# What is released, and what is protected: labels alone where features are public, else records, or units where they are known.
-RELEASES = (
-    ("single tables", "record"),
-    ("tables of pairs", "record"),
-    ("tables of pairs", "label"),
-    ("label sums", "label"),
-)
 
 
 def measure_cost(
@@ -64,17 +57,17 @@ def measure_cost(
     encoder, x, y, label, units = encode_records(frame, label, features, **options)
     counted, unit = units.counted(), units.unit or SINGLE
     x, y = x[counted], y[counted]
+    check_delta(delta, (1 - TESTED) * len(y))
     owners = np.arange(len(y)) if not unit.column else pd.factorize(frame[unit.column].iloc[x.index])[0]
-    records, rows = Records(encoder, x.reset_index(drop=True), y, label), []
+    rows = []
     for split in range(splits):
-        rng = derive_generator("cost", random_state, split)
-        test = (rng.random(owners.max() + 1) < TESTED)[owners]
+        test = (derive_generator("cost", random_state, split).random(owners.max() + 1) < TESTED)[owners]
         if min(len(np.unique(y[test])), len(np.unique(y[~test]))) < 2:
             raise DataError(f"label {label!r}: too few records have one of its values; cost needs more of them")
-        training, judging = (replace(records, frame=records.frame[m], y=y[m]) for m in (~test, test))
+        training = Records(encoder, x[~test].reset_index(drop=True), y[~test], label)
         for release, epsilon, learner, noisy in _observe(training, unit, [*epsilons, np.inf], delta, split):
-            p = learner.fit(noisy).predict_proba(judging.frame)[:, 1]
-            rows.append([release, epsilon, split, normalized_log_likelihood(judging.y, p), auc(judging.y, p)])
+            p = learner.fit(noisy).predict_proba(x[test])[:, 1]
+            rows.append([release, epsilon, split, normalized_log_likelihood(y[test], p), auc(y[test], p)])
     return pd.DataFrame(rows, columns=["release", "epsilon", "split", "nllh", "auc"])
 
 
@@ -94,18 +87,20 @@ def summarise(scores: pd.DataFrame) -> pd.DataFrame:
 def _observe(records: Records, unit: Unit, epsilons: list, delta: float | None, seed: int) -> Iterator[tuple]:
     """(release, ε, learner, observation) of all that is compared."""
     encoder, x, y = records.encoder, records.frame, records.y
-    codes, delta = encoder.encode(x), delta or 1 / (10 * len(y))
+    codes, delta, whose = encoder.encode(x), delta or 1 / (10 * len(y)), "unit" if unit.column else "record"
+    single = ContingencyTables.from_codes(encoder, codes, y, pairs="none")
+    pairs = ContingencyTables.from_codes(encoder, codes, y)
     sums = LabelSums.from_map(FeatureMap.fit("onehot", encoder, x), x, y)
-    exact: dict[str, Any] = {"label sums": replace(sums, unit=unit)}
-    learners: dict[str, Any] = {"label sums": WALRClassifier(l2="moments", tol=1e-2, max_iter=200)}
-    for name, pairs in PAIRS.items():
-        exact[name] = replace(ContingencyTables.from_codes(encoder, codes, y, pairs=pairs), unit=unit)
-        learners[name] = NoiseAwareMaxEntClassifier(n_chains=1000, max_iter=80, l2_theta="moments", random_state=seed)
-    for name, protected in RELEASES:
-        protected = "unit" if protected == "record" and unit.column else protected
-        tables: dict[str, Any] = {} if name == "label sums" else {"adjacency": protected, "postprocessing": "project"}
+    maxent = NoiseAwareMaxEntClassifier(n_chains=1000, max_iter=80, l2_theta="moments", random_state=seed)
+    walr = WALRClassifier(l2="moments", tol=1e-2, max_iter=200)
+    compared: list[tuple[str, str, Any, Any]] = [  # features are public where labels alone are protected
+        ("single tables", whose, single, maxent), ("tables of pairs", whose, pairs, maxent),
+        ("tables of pairs", "label", pairs, maxent), ("label sums", "label", sums, walr),
+    ]  # fmt: skip
+    for name, protected, exact, learner in compared:
+        options = {"adjacency": protected, "postprocessing": "project"} if learner is maxent else {}
         for epsilon in epsilons:
-            draw = draw_seeded(derive_seed("cost", name, protected, epsilon, seed))
-            noisy = exact[name].private(epsilon, delta, draw=draw, **tables) if epsilon < np.inf else exact[name]
-            yield f"{name}, {protected} protected", epsilon, learners[name], noisy
+            draw, noisy = draw_seeded(derive_seed("cost", name, protected, epsilon, seed)), replace(exact, unit=unit)
+            noisy = noisy.private(epsilon, delta, draw=draw, **options) if epsilon < np.inf else exact
+            yield f"{name}, {protected} protected", epsilon, learner, noisy
     yield RECORDS, np.inf, LogisticSkyline(quadratic=False, random_state=seed), records

@@ -22,11 +22,8 @@ def spending_of(noisy: TableSet, source: str, choice: float = 0.0) -> tuple[pd.D
         scales = [spec.scale] * (len(noisy.tables) + 1) if spec.scales is None else spec.scales.values()
         change = CHANGES[spec.adjacency][1] * spec.unit.max_rows**2
         rho = sum(change / (2 * scale**2) for scale in scales)
-    start = [
-        datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        source,
-        f"{spec.adjacency} {spec.unit.column}".strip(),
-    ]
+    now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+    start = [now, source, f"{spec.adjacency} {spec.unit.column}".strip()]
     rows = [[*start, spec.mechanism, epsilon, spec.delta, epsilon**2 / 2 if rho is None else rho]]
     if choice:
         rows.append([*start, "choice of rows", choice, 0.0, choice**2 / 2])

@@ -3,26 +3,16 @@
 import math
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 from scipy.special import ndtr
 
 from agglearn.errors import DataError
-from agglearn.privacy.calibration import analytic_gaussian_scale
+from agglearn.privacy.calibration import analytic_gaussian_scale, approximate_epsilon
 
-__all__ = [
-    "add_up",
-    "append_ledger",
-    "attacker_advantage",
-    "describe_attacker",
-    "gaussian_rho",
-    "read_ledger",
-    "zcdp_epsilon",
-]
+__all__ = ["add_up", "append_ledger", "attacker_advantage", "gaussian_rho", "read_ledger"]
 
 NUMBERS = ["epsilon", "delta", "rho"]
 COLUMNS = ["time", "source", "protected", "mechanism", *NUMBERS]
-ORDERS = 1 + np.logspace(-6, 6, 2000)  # of Rényi divergences that are tried: each gives a valid ε
 
 
 def read_ledger(path: str | Path) -> pd.DataFrame:
@@ -41,23 +31,24 @@ def read_ledger(path: str | Path) -> pd.DataFrame:
         return pd.DataFrame(columns=COLUMNS)
     try:
         ledger = pd.read_csv(path)[COLUMNS].astype(dict.fromkeys(NUMBERS, float))
-        valid = (ledger[["epsilon", "rho"]] > 0).all(axis=None) and ledger["delta"].between(0, 1).all()
+        if (ledger[NUMBERS] >= 0).all(axis=None):
+            return ledger
+        raise ValueError(path)
     except (KeyError, ValueError):
-        valid = False
-    if not valid:
-        raise DataError(f"{path}: is no ledger of `agglearn private`; mend it, or name another file")
-    return ledger
+        raise DataError(f"{path}: is no ledger of `agglearn private`; mend it, or name another file") from None
 
 
-def append_ledger(path: str | Path, rows: pd.DataFrame) -> None:
-    """Write releases as the last rows of a file, which gets a header where it is new.
+def append_ledger(path: str | Path, rows: pd.DataFrame) -> pd.DataFrame:
+    """Write releases as the last rows of a file, and return all of its rows. A new file gets a header.
 
     Parameters
     ----------
     path, rows : str or Path, DataFrame
-        Rows with the columns of `read_ledger`.
+        Rows with the columns of `read_ledger`, whose error stops before anything is written.
     """
+    read_ledger(path)
     rows.to_csv(path, mode="a", header=not Path(path).exists(), index=False)
+    return read_ledger(path)
 
 
 def add_up(rows: pd.DataFrame) -> tuple[float, float, float]:
@@ -69,21 +60,7 @@ def add_up(rows: pd.DataFrame) -> tuple[float, float, float]:
         Of `read_ledger`, all with the same neighbours.
     """
     epsilon, delta, rho = rows[NUMBERS].astype(float).sum()
-    return rho, min(epsilon, zcdp_epsilon(rho, delta)), delta
-
-
-def zcdp_epsilon(rho: float, delta: float) -> float:
-    """The least ε at δ of ρ-zCDP over orders α: ρα + ln(1/αδ)/(α − 1) + ln(1 − 1/α) (Canonne et al. 2020, prop. 12).
-
-    Parameters
-    ----------
-    rho, delta : float
-        δ is below 1. With δ = 0 there is no ε.
-    """
-    if not delta:
-        return math.inf
-    a = ORDERS
-    return max(0.0, float(np.min(rho * a - np.log(a * delta) / (a - 1) + np.log1p(-1 / a))))
+    return rho, min(epsilon, approximate_epsilon(rho, delta)) if delta else epsilon, delta
 
 
 def gaussian_rho(epsilon: float, delta: float) -> float:
@@ -112,13 +89,7 @@ def attacker_advantage(epsilon: float, rho: float | None = None) -> float:
 
 
 def describe_attacker(advantage: float, protected: str) -> str:
-    """The advantage in words.
-
-    Parameters
-    ----------
-    advantage, protected : float, str
-        `record`, `label` or `unit`.
-    """
+    """The advantage in words. `protected` is `record`, `label` or `unit`."""
     question = (
         "which of two labels a record has" if protected == "label" else f"whether a {protected} is among the data"
     )

@@ -78,7 +78,6 @@ def test_the_cost_of_records_that_are_described(at, capsys):
         ([*SHAPE, "--epsilon", "1", "--features", "age,job"], 2, "argument --features: invalid int value: 'age,job'"),
         ([*SHAPE[:-1], "1.1", "--epsilon", "1"], 2, "base_rate: must be above 0 and below 1, got 1.1"),
         ([*SHAPE, "--auc", ".5", "--epsilon", "1"], 2, "auc: must be above 0.5 and below 0.999, got 0.5"),
-        ([*SHAPE, "--auc", ".8", "--nllh", ".2", "--epsilon", "1"], 2, "nllh: says the same as auc; give one of them"),
         ([*SHAPE, "--epsilon", "1", "--delta", "0.1"], 2, "delta: 0.1 is not below one over the number of records"),
         ([*SHAPE, "--epsilon", "1,often"], 2, "argument --epsilon: 'often' is not a number"),
         ([*SHAPE, "--epsilon", "0"], 2, "argument --epsilon: '0' is not above 0"),
