@@ -97,8 +97,8 @@ def measure(args: argparse.Namespace) -> None:
         costs = summarise(scores)
         protected = "unit" if "unit" in costs["release"][0] else "record"
         gains = attackers(args.epsilon, args.delta or 1 / (10 * (1 - TESTED) * len(frame)), protected)
-        said = [f"NLLH, AUC, with 95 % intervals over {number(splits, 'split')}.", *gains, NOT_PRIVATE]
+        sentences = [f"NLLH, AUC, with 95 % intervals over {number(splits, 'split')}.", *gains, NOT_PRIVATE]
         costs.to_csv(work / COST[0], index=False)
         draw(costs, work / COST[2])
-        (work / COST[1]).write_text(page(args.data, costs, said), encoding="utf-8")
-    print(listing(costs).to_string(index=False), *said, f"{args.out}/{COST[1]}: the same as a page", sep="\n")
+        (work / COST[1]).write_text(page(args.data, costs, sentences), encoding="utf-8")
+    print(listing(costs).to_string(index=False), *sentences, f"{args.out}/{COST[1]}: the same as a page", sep="\n")

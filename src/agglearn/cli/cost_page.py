@@ -39,14 +39,14 @@ def draw(costs: pd.DataFrame, path: Path) -> None:
     figure.savefig(path)
 
 
-def page(source: str, costs: pd.DataFrame, said: Sequence[str]) -> str:
+def page(source: str, costs: pd.DataFrame, sentences: Sequence[str]) -> str:
     """The page with the picture `cost.svg`, the table, and sentences."""
-    title, sentences = f"What a release of {escape(Path(source).name)} costs", "<br>".join(map(escape, said))
+    title, paragraph = f"What a release of {escape(Path(source).name)} costs", "<br>".join(map(escape, sentences))
     return f"""<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>{title}</title></head><body><h1>{title}</h1>
 <img src="cost.svg" alt="NLLH and AUC of each release by epsilon; the table has the same numbers">
 {listing(costs).to_html(index=False)}
-<p>{sentences}</p></body></html>
+<p>{paragraph}</p></body></html>
 """
 
 

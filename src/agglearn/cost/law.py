@@ -48,21 +48,21 @@ def predict_cost(
     Returns
     -------
     DataFrame
-        Columns release (with what it protects), epsilon (infinite without noise), nllh, auc, and the errors of both (`…_error`) that
-        nine of ten predictions for data sets without part in the law keep.
+        Columns release (with what it protects), epsilon (infinite without noise), nllh, auc, and the errors of both
+        (`…_error`) that nine of ten predictions for data sets without part in the law keep.
     """
-    known, auc = "nothing" if auc is None else "auc", LAW["auc"] if auc is None else auc
+    stated, auc = "nothing" if auc is None else "auc", LAW["auc"] if auc is None else auc
     for (name, (low, high)), value in zip(LIMITS.items(), (rows, features, values, base_rate, auc), strict=True):
         if not low < value < high:
             raise ConfigError(f"{name}: must be above {low:g} and below {high:g}, got {value:g}")
     best, delta, size = nllh_of_auc(auc, base_rate), delta or 1 / (10 * rows), "small" if rows < LARGE else "large"
     check_delta(delta, rows)
     costs, epsilons = [], [*epsilons, math.inf]
-    for release, law in LAW["releases"].items():
+    for release, fitted in LAW["releases"].items():
         for epsilon in epsilons:
             ratio = noise_ratio(release, rows, features, values, base_rate, best, epsilon, delta)
-            expected = float(expect(best, ratio, *law["coefficients"]))
-            costs.append([release, epsilon, expected, auc_of_nllh(expected, base_rate), *law["errors"][size][known]])
+            expected = float(expect(best, ratio, *fitted["coefficients"]))
+            costs.append([release, epsilon, expected, auc_of_nllh(expected, base_rate), *fitted["errors"][size][stated]])
     return pd.DataFrame(costs, columns=["release", "epsilon", "nllh", "auc", "nllh_error", "auc_error"])
 
 
