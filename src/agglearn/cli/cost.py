@@ -71,8 +71,8 @@ def predict(args: argparse.Namespace) -> None:
     if None in shape:
         raise ConfigError("DATA: name a file, or describe records by --rows, --features, --values and --base-rate")
     costs = predict_cost(*shape, args.epsilon, auc=args.auc, delta=args.delta)
-    print(listing(costs).to_string(index=False), ERRORS, sep="\n")
-    print(*attackers(args.epsilon, args.delta or 1 / (10 * args.rows)), sep="\n")
+    sentences = ERRORS, *attackers(args.epsilon, args.delta or 1 / (10 * args.rows))
+    print(listing(costs).to_string(index=False), *sentences, sep="\n")
 
 
 def measure(args: argparse.Namespace) -> None:
@@ -93,8 +93,7 @@ def measure(args: argparse.Namespace) -> None:
     with output_folder(args.out, args.force, COST) as work, input_file(args.data) as data:
         frame = read_records(data, separator_of(args.separator), args.missing or [])
         with about(data), with_remedy("aggregate"):
-            scores = measure_cost(frame, args.label, **options)
-        costs = summarise(scores)
+            costs = summarise(measure_cost(frame, args.label, **options))
         protected = "unit" if "unit" in costs["release"][0] else "record"
         gains = attackers(args.epsilon, args.delta or 1 / (10 * (1 - TESTED) * len(frame)), protected)
         sentences = [f"NLLH, AUC, with 95 % intervals over {number(splits, 'split')}.", *gains, NOT_PRIVATE]

@@ -33,8 +33,7 @@ def draw(costs: pd.DataFrame, path: Path) -> None:
         names = measure, f"{measure}_error"
         values, errors = (costs.pivot(index="epsilon", columns="release", values=n).rename(_budget) for n in names)
         axes.axhline(values["all records"].iloc[-1], color="black", linestyle="dashed")
-        title = f"{measure.upper()}: more is better"
-        values.plot(ax=axes, yerr=errors, marker="o", capsize=3, legend=False, xlabel="", title=title)
+        values.plot(ax=axes, yerr=errors, marker="o", capsize=3, legend=False, xlabel="", title=measure.upper())
     figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=3)
     figure.savefig(path)
 

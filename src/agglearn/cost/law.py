@@ -62,7 +62,9 @@ def predict_cost(
         for epsilon in epsilons:
             ratio = noise_ratio(release, rows, features, values, base_rate, best, epsilon, delta)
             expected = float(expect(best, ratio, *fitted["coefficients"]))
-            costs.append([release, epsilon, expected, auc_of_nllh(expected, base_rate), *fitted["errors"][size][stated]])
+            costs.append(
+                [release, epsilon, expected, auc_of_nllh(expected, base_rate), *fitted["errors"][size][stated]]
+            )
     return pd.DataFrame(costs, columns=["release", "epsilon", "nllh", "auc", "nllh_error", "auc_error"])
 
 
