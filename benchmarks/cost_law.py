@@ -110,7 +110,7 @@ def fit_release(runs: pd.DataFrame) -> list[float]:
     best, ratio, nllh = runs[["best", "ratio", "nllh"]].to_numpy().T
 
     def loss(logs: np.ndarray) -> float:
-        return float(weights @ abs(expect(best, ratio, *np.exp(logs)) - nllh))
+        return float(weights @ abs(expect(best, ratio, *np.exp(np.clip(logs, -9, 9))) - nllh))
 
     starts = [np.log([1, c, 0.8]) for c in (1, 10, 100)]
     options = {"xatol": 1e-7, "fatol": 1e-10, "maxiter": 5000}
@@ -144,9 +144,7 @@ def fit() -> tuple[dict, pd.DataFrame]:
     kept = table.groupby(["release", "size", "known"])[["nllh_error", "auc_error"]].quantile(0.9).round(3)
     releases = {}
     for release, part in runs.groupby("release", sort=False):
-        errors = {
-            size: {name: kept.loc[(release, size, name)].tolist() for name in known} for size in ("small", "large")
-        }
+        errors = {s: {k: kept.loc[(release, s, k)].tolist() for k in ("auc", "nothing")} for s in ("small", "large")}
         releases[release] = {"coefficients": fit_release(part), "errors": errors}
     return {"auc": middle, "releases": releases}, table
 

@@ -76,9 +76,10 @@ def expect(best: Any, ratio: Any, factor: float, c: float, a: float) -> Any:
 def noise_ratio(
     release: str, rows: int, features: int, values: float, base_rate: float, best: float, epsilon: float, delta: float
 ) -> float:
-    """Noise over signal: r = σ²/(N² · best · H(p)), of variance σ² on each label sum.
+    """Noise over signal: r = V·σ²/(N² · best · H(p)), with noise of variance σ² on each label sum.
 
-    A logistic regression on all records explains `best` · H(p) of the log-likelihood of a record.
+    A value has N/V records on average. A logistic regression on all records explains `best` · H(p) of the log-likelihood
+    of each.
     """
     if epsilon == math.inf:
         return 0.0
@@ -87,7 +88,7 @@ def noise_ratio(
     change = 1 if release.endswith("label protected") else 2  # squared, of one table
     variance = change * (features * (1 + pairs) + 1) * analytic_gaussian_scale(1.0, epsilon, delta) ** 2
     variance /= 1 + 2 * pairs / values  # each label sum is also that of V cells of every pair
-    return variance / (rows**2 * best * entropy(base_rate))
+    return values * variance / (rows**2 * best * entropy(base_rate))
 
 
 def nllh_of_auc(auc: float, base_rate: float) -> float:

@@ -34,7 +34,7 @@ def test_nllh_of_an_auc_is_that_of_drawn_log_odds(rate, d):
 def test_noise_over_signal_by_hand():
     """Three features of four values: label sums share with the totals 4 parts, tables of pairs 7, two numbers of a record each."""
     sigma = analytic_gaussian_scale(1, 0.5, 1e-5)
-    signal = 1000**2 * 0.3 * np.log(2)
+    signal = 1000**2 / 4 * 0.3 * np.log(2)
     arguments = 1000, 3, 4, 0.5, 0.3, 0.5, 1e-5
     assert noise_ratio("label sums, label protected", *arguments) == pytest.approx(4 * sigma**2 / signal)
     pairs = (
