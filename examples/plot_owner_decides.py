@@ -54,8 +54,8 @@ for epsilon, right in guesses.items():
     print(f"ε = {epsilon:g}: {right:.1f} of 100 guesses are right")
 
 # %%
-# The features are secret, too, so label sums are no choice. The owner takes tables of pairs at ε = 3, and releases
-# once. The noise is seeded here, so that this page stays the same. A real release leaves ``draw`` out. Women who were
+# The features are secret, too, so label sums are no choice. Single tables and tables of pairs are level at ε = 3. The
+# owner takes tables of pairs, which also show how features go together, and releases once. The noise is seeded here, so that this page stays the same. A real release leaves ``draw`` out. Women who were
 # not in it show what the model has learned: about what the twin foretold.
 
 learned, judging = secret[: int(0.8 * len(secret))], secret[int(0.8 * len(secret)) :]
@@ -70,7 +70,7 @@ print(f"foretold {foretold.nllh:.3f} ± {foretold.nllh_error:.3f}, reached {rele
 # %%
 # Left: the worth of each release. Right: the gain of an attacker.
 
-figure, (left, right) = plt.subplots(1, 2, figsize=(9, 4.5), width_ratios=[2, 1], layout="constrained")
+figure, (left, right) = plt.subplots(1, 2, figsize=(10, 5), width_ratios=[2, 1], layout="constrained")
 for release, part in cost[cost["epsilon"] < np.inf].groupby("release", sort=False):
     left.errorbar(range(len(budgets)), part["nllh"], part["nllh_error"], marker="o", capsize=3, label=release)
 left.axhline(
@@ -78,10 +78,10 @@ left.axhline(
 )
 left.plot(2, released, "*", color="black", markersize=14, label="the release itself")
 left.set(title="What a learner gains (NLLH)", ylim=(0, None))
-left.legend(loc="lower right", fontsize=8)
+figure.legend(*left.get_legend_handles_labels(), loc="outside lower center", ncols=3, fontsize=9)
 right.bar(range(len(budgets)), list(guesses.values()), color="grey")
 right.axhline(50, color="black", linestyle="dotted")
-right.set(title="Right guesses of 100 by an attacker", ylim=(40, 100))
+right.set(title="Attacker: right guesses of 100", ylim=(40, 100))
 for axes in (left, right):
     axes.set_xticks(range(len(budgets)), [f"ε = {e:g}" for e in budgets])
 plt.show()

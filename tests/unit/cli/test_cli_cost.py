@@ -32,8 +32,8 @@ def test_the_cost_of_a_file_as_table_picture_and_page(at, capsys):
     page = Path("c/cost.html").read_text()
     row = cost.iloc[0]
     for text in (
-        f"{row.nllh:.3f} ± {row.nllh_high - row.nllh:.3f}",
-        "not private themselves",
+        f"{row.nllh:.3f} ± {row.nllh_error:.3f}",
+        "they are not private",
         "What a release of data.csv costs",
     ):
         assert text in page
