@@ -13,12 +13,12 @@ from types import ModuleType
 from typing import Any, NoReturn
 
 from agglearn import __version__
-from agglearn.cli import aggregate, compress, fit, import_tables, predict, private, schema
+from agglearn.cli import aggregate, compress, cost, fit, import_tables, predict, private, schema
 from agglearn.errors import AgglearnError, ConfigError
 from agglearn.text import visible
 
 COMMANDS = {
-    "aggregate": aggregate, "import": import_tables, "private": private, "fit": fit, "predict": predict,
+    "aggregate": aggregate, "import": import_tables, "cost": cost, "private": private, "fit": fit, "predict": predict,
     "compress": compress, "schema": schema,
 }  # fmt: skip
 GROUP = "agglearn.commands"  # entry points, by which the workflow adds its commands
@@ -60,7 +60,7 @@ def parser() -> Parser:
 
 def _add_output(command: argparse.ArgumentParser, module: ModuleType) -> None:
     output = "file to write" if module in (predict, compress, schema) else "folder to write"
-    command.add_argument("--out", required=module not in (predict, schema), metavar="OUT", help=output)
+    command.add_argument("--out", required=module not in (cost, predict, schema), metavar="OUT", help=output)
     command.add_argument("--force", action="store_true", help="replace OUT where it exists")
 
 

@@ -28,7 +28,10 @@ only label sums have noise.
 
 All records of one unit are protected where the schema or --unit of `agglearn aggregate` tells whose each record is, one record where
 the schema states one_row_per_person: true. Other tables by a declared schema are refused. With --max-rows auto, 5 % of epsilon choose
-how many records of each unit count; a number in place of auto states it."""
+how many records of each unit count; a number in place of auto states it.
+
+The output says what an attacker gains, and with --ledger what all releases of the data set have spent: rho of zero-concentrated
+differential privacy adds up over them. The ledger is plain CSV. `agglearn cost` tells beforehand what an epsilon costs in accuracy."""
 
 
 def add_options(command: argparse.ArgumentParser) -> None:
@@ -50,10 +53,14 @@ def add_options(command: argparse.ArgumentParser) -> None:
                    help="accept an epsilon above 20, which protects nobody")  # fmt: skip
     command.add_argument("--post", dest="postprocessing", default="none",
                    help="afterwards: none (default), clip, or project (tables made to agree)")  # fmt: skip
+    command.add_argument("--ledger", metavar="FILE", help="CSV file of one data set, to which this release is added")
 
 
 def run(args: argparse.Namespace) -> None:
     from agglearn.observations import ContingencyTables
+    from agglearn.observations.spent import spending_of
+    from agglearn.observations.units import CHOICE
+    from agglearn.privacy.spending import add_up, append_ledger, describe_attacker
 
     if Path(args.tables).resolve() == Path(args.out).resolve():
         raise ConfigError(f"{args.out}: is the folder to be read; choose another --out")
@@ -66,8 +73,18 @@ def run(args: argparse.Namespace) -> None:
         noisy = tables.private(args.epsilon, args.delta, max_rows=max_rows, **options)
         noisy.save(work)
         copy_reading(args.tables, work)
+        chooses = tables.unit is not None and tables.unit.sizes and args.max_rows in (None, "auto")
+        spent, advantage = spending_of(noisy, args.tables, CHOICE * args.epsilon * bool(chooses))
+        if args.ledger:
+            ledger = append_ledger(args.ledger, spent)  # before anybody can see the release
     spec = noisy.noise
     assert spec is not None
     scale = f"scale {spec.scale:.4g}" if spec.scales is None else f"scales up to {spec.scale:.4g}"
     print(f"{args.out}: {number(len(noisy.tables), 'table')} with {spec.mechanism.replace('_', ' ')} noise, {scale}")
     print(spec.meaning)
+    if spec.private:
+        print(describe_attacker(advantage, spec.adjacency))
+    if args.ledger:
+        protected = spent["protected"][0]
+        rho, epsilon, delta = add_up(ledger[ledger["protected"] == protected])
+        print(f"{args.ledger}: {protected}: spent rho {rho:.3g}, epsilon {epsilon:.3g} at delta {delta:.3g} in all")

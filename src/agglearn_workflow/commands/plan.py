@@ -11,6 +11,8 @@ writes  a table to standard output. CPU minutes are those of fitting and measuri
 The price of a run is the median of archived runs of its experiment: of those that differ in the seed alone, else of those with its
 method and data set, else of those with its method. It is not scaled: at another scale than paper, which is the archive's, it is rough.
 A run of which the archive has none of these has no price. `≥` stands before a sum that leaves out such runs.
+
+These are prices of computing. `agglearn cost` has that of privacy: what a release of records loses in accuracy.
 """
 
 import argparse

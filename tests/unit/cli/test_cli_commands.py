@@ -40,7 +40,7 @@ def test_values_of_fit_are_read_as_those_of_a_configuration():
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("command", ["aggregate", "private", "fit", "predict"])
+@pytest.mark.parametrize("command", ["aggregate", "cost", "private", "fit", "predict"])
 def test_every_help_has_an_example(capsys, command):
     assert run(command, "--help") == 0
     said = capsys.readouterr().out

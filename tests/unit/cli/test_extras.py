@@ -26,6 +26,8 @@ CALLS = {  # the extra that a call needs, and its arguments; later calls read wh
     "aggregate": (None, "aggregate records.csv --schema schema.yaml --out tables"),
     "schema": (None, "schema draft records.csv --label y --positive 1 --out draft.yaml"),
     "import": (None, "import cells.csv --threshold 50 --out imported"),
+    "cost": ("workflow", "cost records.csv --label y --epsilon 3 --splits 2 --out cost"),
+    "cost by a law": (None, "cost --rows 500 --features 2 --values 4 --base-rate .3 --epsilon 3"),
     "private": ("privacy", "private tables --epsilon 1 --delta 1e-6 --out noisy"),
     "fit": (None, "fit tables --set n_sweeps=1 --out model"),
     "fit in JAX": ("networks", "fit tables --set engine=jax --set n_sweeps=1 --out model_of_jax"),

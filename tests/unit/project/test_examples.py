@@ -11,7 +11,7 @@ import pytest
 from samples import ROOT
 
 EXAMPLES = {path.stem.removeprefix("plot_"): path for path in sorted((ROOT / "examples").glob("*.py"))}
-SLOW = {"bags", "ladder", "own_method", "spark"}
+SLOW = {"bags", "ladder", "own_method", "owner_decides", "spark"}
 LACKING = importlib.util.find_spec("pyspark") is None or shutil.which("java") is None
 
 
@@ -82,6 +82,14 @@ def own_method(left):
     assert (table["maxent"] > table["one_feature"]).all()
 
 
+def owner_decides(left):
+    """More budget is worth more to both, and the release is what the twin foretold."""
+    cost = left["cost"].set_index(["release", "epsilon"])["nllh"]
+    assert cost["tables of pairs, record protected", 0.3] < cost["tables of pairs, record protected", 3.0]
+    assert list(left["guesses"].values()) == sorted(left["guesses"].values())
+    assert left["released"] == pytest.approx(left["foretold"].nllh, abs=0.03)
+
+
 def spark(left):
     """Spark's tables are those of one machine."""
     assert left["tables"].digest == left["local"].digest
@@ -104,7 +112,7 @@ CHECKS = {
     check.__name__: check
     for check in (
         bags, birds, county_votes, distribution, label_sum, ladder, learn_from_tables, million_values, own_method,
-        spark, state_flows, three_features,
+        owner_decides, spark, state_flows, three_features,
     )
 }  # fmt: skip
 

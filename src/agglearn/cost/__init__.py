@@ -1,0 +1,1 @@
+"""What a release would cost in accuracy: measured on records, or predicted for records that nobody has seen."""
