@@ -187,7 +187,9 @@ class Bags(Observation):
         steps = (np.arange(len(bag)) - self.offsets[bag] + rng.random(len(self))[bag]) / self.sizes[bag]
         rows = np.searchsorted(ends, (ends[self.offsets[1:] - 1] - totals)[bag] + steps * totals[bag], side="right")
         counts = None if self.counts is None else apportion(self.counts, self.sizes)
-        return replace(self, X=self.X[np.clip(rows, self.offsets[bag], self.offsets[bag + 1] - 1)], weights=None, counts=counts)
+        return replace(
+            self, X=self.X[np.clip(rows, self.offsets[bag], self.offsets[bag + 1] - 1)], weights=None, counts=counts
+        )
 
     def columns(self, names: Sequence[str]) -> np.ndarray:
         """(n, d) covariates in this order, as they are where either side has no names. DataError for an unknown name.
