@@ -133,7 +133,7 @@ def check_parameters(estimator: Any) -> None:
 
 def check_choice(name: str, value: object, choices: Collection[str]) -> None:
     if value not in choices:
-        raise ConfigError(f"unknown {name} {value!r}{meant(value, choices)}; choose one of {', '.join(choices)}")
+        raise ConfigError(f"{name}: {value!r:.40} is not known{meant(value, choices)}; use {', '.join(choices)}")
 
 
 def scalar(text: str) -> str | float | bool | None:

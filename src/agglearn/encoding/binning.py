@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from agglearn.errors import ConfigError
+from agglearn.settings import check_choice
 
 
 @dataclass(frozen=True)
@@ -69,8 +69,7 @@ def binning(spec: str | Binning) -> Binning:
     """
     if not isinstance(spec, str):
         return spec
-    if spec not in NAMED:
-        raise ConfigError(f"binning: {spec!r} is not known; one of {', '.join(sorted(NAMED))}")
+    check_choice("binning", spec, NAMED)
     return NAMED[spec]
 
 

@@ -15,11 +15,11 @@ from agglearn.encoding.frame import FeatureEncoder, FrameEncoder
 from agglearn.encoding.levels import flat_cells
 from agglearn.errors import ConfigError, DataError
 from agglearn.saving import Saved
-from agglearn.settings import Number
+from agglearn.settings import Number, check_choice
 
 Features = Literal["onehot", "quadratic", "scaled"]
 Ranges = Literal["features"] | dict[str, tuple[Number, Number]] | None
-KINDS = ("columns", "onehot", "quadratic", "scaled")
+KINDS = ("onehot", "quadratic", "scaled")  # that are fitted
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,8 +55,7 @@ class FeatureMap(Saved):
         `scaled` needs `ranges`: {column: (low, high)} for every binned column (else ConfigError), or `features` for the
         smallest and the largest value in the frame, where these are public.
         """
-        if kind not in KINDS[1:]:
-            raise ConfigError(f"features: {kind!r} is not known; use {', '.join(KINDS[1:])}")
+        check_choice("features", kind, KINDS)
         frame = as_frame(frame, encoder.names)
         spans = _ranges(encoder, frame, ranges) if kind == "scaled" else {}
         pairs = _pairs(encoder.encode(frame), encoder.sizes) if kind == "quadratic" else ()

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Self
 
 import numpy as np
 import pandas as pd
@@ -47,7 +46,7 @@ class FrameEncoder(Saved):
         categorical: Iterable[str] = (),
         hashed: Mapping[str, int] | None = None,
         hash_above: tuple[int, int] | None = None,
-    ) -> Self:
+    ) -> "FrameEncoder":
         """Learn vocabularies and bins from training rows.
 
         Warns (`LooksLikeCodes`) of numbers that look like names, lost digits, and text that looks like amounts.
@@ -60,13 +59,9 @@ class FrameEncoder(Saved):
             Columns whose numbers are names, not quantities. {column: buckets} of hashed columns. (values, buckets):
             categories with more values are hashed into so many.
         """
-        frame, bins, names = as_frame(frame), binning(binning_), set(map(str, categorical))
-        hashed = {str(name): buckets for name, buckets in (hashed or {}).items()}
-        for setting, columns in (("categorical", names), ("hashed", set(hashed))):
-            if absent := columns - set(frame.columns):
-                raise DataError(f"{setting}: no column {sorted(absent)[0]!r}; there are {list_some(frame.columns)}")
-        with one_warning():
-            return cls(tuple(fit_column(frame[c], bins, c in names, hashed.get(c), hash_above) for c in frame.columns))
+        frame = as_frame(frame)
+        read = lambda name, _: (frame[name], None)  # noqa: E731
+        return fit_features(frame.columns, read, binning_, categorical, hashed, hash_above)
 
     @property
     def names(self) -> list[str]:
@@ -115,9 +110,28 @@ class FrameEncoder(Saved):
         return FrameEncoder(tuple(by_name[n] for n in names), self.schema)
 
 
+def fit_features(
+    columns: Sequence[str], read: Callable[[str, bool], tuple[pd.Series, np.ndarray | None]],
+    binning_: str | Binning, categorical: Iterable[str], hashed: Mapping[str, int] | None,
+    hash_above: tuple[int, int] | None,
+) -> FrameEncoder:  # fmt: skip
+    """The encoder of columns that `read(name, whether its values are names)` gives, distinct with their counts, or as they are."""
+    bins, names = binning(binning_), set(map(str, categorical))
+    hashed = {str(name): buckets for name, buckets in (hashed or {}).items()}
+    for setting, asked in (("categorical", names), ("hashed", set(hashed))):
+        if absent := asked - set(columns):
+            raise DataError(f"{setting}: no column {sorted(absent)[0]!r}; there are {list_some(columns)}")
+    features = []
+    with one_warning():
+        for name in columns:
+            values, counts = read(name, name in names or name in hashed)
+            features.append(fit_column(values, bins, name in names, hashed.get(name), hash_above, counts))
+    return FrameEncoder(tuple(features))
+
+
 def fit_column(
     column: pd.Series, bins: Binning, is_name: bool, buckets: int | None, hash_above: tuple[int, int] | None,
-    counts: np.ndarray | None = None,
+    counts: np.ndarray | None,
 ) -> FeatureEncoder:  # fmt: skip
     if buckets is None and not is_name and is_continuous(column, counts):
         return BinnedEncoder.fit(column, bins, counts)

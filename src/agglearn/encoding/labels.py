@@ -4,17 +4,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from agglearn.encoding.columns import as_frame, as_text, distinct, is_missing, spell
+from agglearn.encoding.columns import as_text, distinct, is_missing, spell
 from agglearn.errors import ConfigError, DataError
-from agglearn.text import list_some
-
-
-def take_label(frame: pd.DataFrame, label: str, positive: object = None) -> tuple[pd.DataFrame, np.ndarray]:
-    """Split a frame into features and the label as int8 0/1."""
-    frame, label = as_frame(frame), str(label)
-    if label not in frame.columns:
-        raise DataError(f"no label column {label!r}; the columns are {list_some(frame.columns)}")
-    return frame.drop(columns=label), binary_label(frame[label], positive)
 
 
 def binary_label(column: pd.Series, positive: object = None) -> np.ndarray:

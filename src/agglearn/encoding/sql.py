@@ -11,6 +11,7 @@ from agglearn.encoding.levels import MISSING, OTHER
 from agglearn.encoding.schema import Schema
 from agglearn.errors import ConfigError
 from agglearn.optional import require
+from agglearn.settings import check_choice
 
 DIALECTS = ("duckdb", "spark", "bigquery", "snowflake")
 SPELLINGS = {"True": ["True", "true", "TRUE"], "False": ["False", "false", "FALSE"]}  # of a database's truth values
@@ -27,8 +28,7 @@ def write_query(schema: Schema, dialect: str = "duckdb", threshold: int = 0, tab
     schema, dialect, threshold, table : Schema, str, int, str
         `duckdb`, `spark`, `bigquery` or `snowflake`, the least number of records that a cell shows, and the records.
     """
-    if dialect not in DIALECTS:
-        raise ConfigError(f"dialect: {dialect!r} is not known; use {', '.join(DIALECTS)}")
+    check_choice("dialect", dialect, DIALECTS)
     if taken := {"count", "label_sum"} & set(schema.encoder.names):
         raise ConfigError(f"features: {sorted(taken)[0]!r} is the name of a column of the result; rename it")
     names = [_name(name) for name in schema.encoder.names]

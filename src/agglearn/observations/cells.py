@@ -22,6 +22,7 @@ from agglearn.observations.counting import Key, sum_cells
 from agglearn.observations.table import Table, TableSet
 from agglearn.privacy.budget import TOTALS
 from agglearn.privacy.mechanisms import MECHANISMS, Mechanism
+from agglearn.settings import check_choice
 from agglearn.text import list_some
 
 Frames: TypeAlias = pd.DataFrame | Iterable[pd.DataFrame] | Mapping[str, pd.DataFrame]
@@ -293,8 +294,7 @@ def read_tables(
     frames: Frames, count: str, label_sum: str, schema: Schema | None, noise: NoiseSpec | None, repeated: Repeated
 ) -> tuple[FrameEncoder, float, float, dict[Key, Table], NoiseSpec | None]:
     """(encoder, total, positives, tables, noise) of `ContingencyTables.from_frame`."""
-    if repeated not in (modes := get_args(Repeated)):
-        raise ConfigError(f"repeated: {repeated!r} is not known; use {', '.join(modes)}")
+    check_choice("repeated", repeated, get_args(Repeated))
     if isinstance(frames, pd.DataFrame):
         frames = [frames]
     pairs: Iterable[tuple[str | None, pd.DataFrame]] = (

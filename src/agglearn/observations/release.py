@@ -21,6 +21,7 @@ from agglearn.observations.units import CHOICE, SINGLE, cut_unit
 from agglearn.privacy.budget import TOTALS, mechanisms
 from agglearn.privacy.calibration import calibrate, check_promise
 from agglearn.privacy.mechanisms import Draw, Mechanism, draw_private
+from agglearn.settings import check_choice
 
 __all__ = ["release_bag_counts", "release_flow_counts", "release_tables"]
 
@@ -61,8 +62,7 @@ def release_tables(
         Accept ε above 20. Accept learned bins and categories, which noise does not hide: not called private then.
         By default OpenDP draws. `draw_seeded(seed)` is reproducible and not private.
     """
-    if postprocessing not in POSTPROCESSING:
-        raise ConfigError(f"postprocessing: {postprocessing!r} is not known; use {', '.join(POSTPROCESSING)}")
+    check_choice("postprocessing", postprocessing, POSTPROCESSING)
     epsilon, delta = check_promise(epsilon, delta, mechanism)
     unit = tables.unit or SINGLE
     expected = "unit" if unit.column else "record"

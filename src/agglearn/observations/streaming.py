@@ -1,7 +1,7 @@
 """Records in a Parquet file: one column at a time to fit encoders, then batches of all columns."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -10,11 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from agglearn.encoding import BinnedEncoder, Binning, FrameEncoder
-from agglearn.encoding import binning as binning_of
-from agglearn.encoding.codes import one_warning
-from agglearn.encoding.columns import LOOKS_NUMERIC, present, with_missing
-from agglearn.encoding.frame import fit_column
+from agglearn.encoding import BinnedEncoder, FrameEncoder
+from agglearn.encoding.columns import LOOKS_NUMERIC, with_missing
 from agglearn.errors import DataError
 
 BATCH = 1 << 19  # records read at a time
@@ -36,37 +33,18 @@ def as_columns(table: pa.Table | pa.RecordBatch) -> pd.DataFrame:
 
 
 class ParquetRecords:
-    def __init__(
-        self, path: str | Path, label: str, features: Iterable[str] | None, missing: list[str], unit: str | None = None
-    ) -> None:
-        self.path, self.label, self.missing = path, label, missing
-        self.file = pq.ParquetFile(path)
-        names = data_columns(self.file.schema_arrow)
-        present([label] if unit is None else [label, unit], names)
-        candidates = [c for c in names if c not in (label, unit)]
-        self.columns = candidates if features is None else present(features, candidates)
-        if not self.columns or not self.file.metadata.num_rows:
-            raise DataError("there are no records to aggregate")
+    def __init__(self, path: str | Path, missing: list[str]) -> None:
+        self.path, self.missing, self.file = path, missing, pq.ParquetFile(path)
+        self.columns = data_columns(self.file.schema_arrow)
 
-    def fit(
-        self, binning: str | Binning, categorical: Iterable[str], hashed: Mapping[str, int] | None,
-        hash_above: tuple[int, int] | None,
-    ) -> FrameEncoder:  # fmt: skip
-        """The encoder of all columns. Memory holds one column, of categories the distinct values only."""
-        categories, hashed = set(present(categorical, self.columns)), {str(c): n for c, n in (hashed or {}).items()}
-        present(hashed, self.columns)
-        bins = binning_of(binning)
-        features = []
-        with one_warning():
-            for c in self.columns:
-                few = c in categories or c in hashed or self._is_mostly_text(c)
-                frame = pd.DataFrame({c: self._distinct(c)}) if few else as_columns(self.file.read(columns=[c]))
-                column = with_missing(frame, self.missing)[c]
-                features.append(fit_column(column, bins, c in categories, hashed.get(c), hash_above))
-        return FrameEncoder(tuple(features))
+    def __getitem__(self, name: str) -> pd.Series:
+        return with_missing(as_columns(self.file.read(columns=[name])), self.missing)[name]
 
-    def read(self, name: str) -> pd.Series:
-        return as_columns(self.file.read(columns=[name]))[name]
+    def values(self, name: str, are_names: bool) -> tuple[pd.Series, None]:
+        """The values of a column, the distinct ones alone where they are categories."""
+        if not are_names and not self._is_mostly_text(name):
+            return self[name], None
+        return with_missing(pd.DataFrame({name: self._distinct(name)}), self.missing)[name], None
 
     def batches(
         self, encoder: FrameEncoder, y: np.ndarray, counted: np.ndarray
@@ -74,7 +52,7 @@ class ParquetRecords:
         """Codes and labels of the records that count, (n,) of all. `y` has the labels of these alone."""
         n_before = np.append(0, np.cumsum(counted))
         file, start = pq.ParquetFile(self.path, read_dictionary=self._repetitive(encoder)), 0
-        for batch in file.iter_batches(BATCH, columns=self.columns):
+        for batch in file.iter_batches(BATCH, columns=encoder.names):
             frame = as_columns(batch)
             end = start + len(frame)
             codes = encoder.encode(with_missing(frame, self.missing))

@@ -11,8 +11,9 @@ import numpy as np
 import pandas as pd
 
 from agglearn.encoding import Binning, FrameEncoder, Schema
-from agglearn.encoding.columns import as_frame, first_repeated, present, with_missing
-from agglearn.encoding.labels import binary_label, require_label, take_label
+from agglearn.encoding.columns import as_frame, first_repeated, present
+from agglearn.encoding.frame import fit_features
+from agglearn.encoding.labels import binary_label, require_label
 from agglearn.encoding.schema import MaxRows, state_unit
 from agglearn.errors import DataError
 from agglearn.observations.base import Observation
@@ -23,6 +24,7 @@ from agglearn.observations.streaming import ParquetRecords
 from agglearn.observations.table import Table, TableSet
 from agglearn.observations.units import UnitRows, unit_rows
 from agglearn.observations.workload import Check, check_pairs, within_memory, workload_of
+from agglearn.text import list_some
 
 Pairs = Literal["all", "none"] | Iterable[tuple[str, str]]
 
@@ -132,25 +134,19 @@ class ContingencyTables(TableSet, Observation):
 
         Columns are read one by one to fit the encoder, then batches to count. Other parameters as in `from_records`.
         """
-        learned = {"binning": binning, "categorical": categorical, "hashed": hashed, "hash_above": hash_above}
-        encoder, label = _read_schema(schema, label, features, positive=positive, **learned)
-        features = None if features is None else list(map(str, features))
-        unit, max_rows = state_unit(unit, max_rows, label, encoder.names if encoder else features or (), schema)
-        records = ParquetRecords(path, label, encoder.names if encoder else features, list(missing), unit)
-        if encoder is None:
-            check_pairs(pairs, before_counting, len(records.columns))
-            encoder = records.fit(binning or "deciles", categorical, hashed, hash_above)
-        column = records.read(label)
-        y, labelled = schema.labels(column) if schema else (binary_label(column, positive), np.ones(len(column), bool))
-        owners = unit and with_missing(records.read(unit).to_frame(), records.missing)[unit][labelled]
-        options = (label, pairs, cross_buckets, records.file.metadata.num_rows, before_counting)
+        records = ParquetRecords(path, list(missing))
+        encoder, labelled, y, label, rows = read_records(
+            records, label, features, schema, binning=binning, categorical=categorical, positive=positive, hashed=hashed,
+            hash_above=hash_above, unit=unit, max_rows=max_rows, before=functools.partial(check_pairs, pairs, before_counting),
+        )  # fmt: skip
+        options = (label, pairs, cross_buckets, len(labelled), before_counting)
 
         def count(counted: Any) -> "ContingencyTables":
-            rows = labelled.copy()
-            rows[labelled] = np.ones(len(y), bool) if isinstance(counted, slice) else counted
-            return cls.from_batches(encoder, records.batches(encoder, y[counted], rows), *options)
+            mask = np.zeros(len(labelled), bool)
+            mask[np.flatnonzero(labelled)[counted]] = True
+            return cls.from_batches(encoder, records.batches(encoder, y[counted], mask), *options)
 
-        return unit_rows(owners, max_rows, bool(schema and schema.one_row_per_person)).count(count)
+        return rows.count(count)
 
     @classmethod
     def from_frame(
@@ -307,41 +303,43 @@ class ContingencyTables(TableSet, Observation):
 
 
 def encode_records(
-    frame: pd.DataFrame, label: str | None, features: Iterable[str] | None, schema: Schema | None = None, *,
+    frame: pd.DataFrame, label: str | None, features: Iterable[str] | None, schema: Schema | None = None, **options: Any
+) -> tuple[FrameEncoder, pd.DataFrame, np.ndarray, str, UnitRows]:
+    """(encoder, features, labels, label's name, units) of records with a label."""
+    frame = as_frame(frame)
+    encoder, labelled, y, label, rows = read_records(frame, label, features, schema, **options)
+    return encoder, frame.loc[labelled, encoder.names], y, label, rows
+
+
+def read_records(
+    records: pd.DataFrame | ParquetRecords, label: str | None, features: Iterable[str] | None, schema: Schema | None, *,
     binning: str | Binning | None = None, categorical: Iterable[str] = (), positive: object = None,
     hashed: Mapping[str, int] | None = None, hash_above: tuple[int, int] | None = None,
     unit: str | None = None, max_rows: MaxRows | None = None, before: Callable[[int], object] = lambda features: None,
-) -> tuple[FrameEncoder, pd.DataFrame, np.ndarray, str, UnitRows]:  # fmt: skip
-    """(encoder, features, labels, label's name, units) of records. `before` gets the number of features before the work."""
+) -> tuple[FrameEncoder, np.ndarray, np.ndarray, str, UnitRows]:  # fmt: skip
+    """(encoder, which records have a label, their labels, label's name, units). `before` gets the number of features first."""
     learned = {"binning": binning, "categorical": categorical, "hashed": hashed, "hash_above": hash_above}
-    encoder, label = _read_schema(schema, label, features, positive=positive, **learned)
-    features = None if features is None else list(map(str, features))
+    encoder, features = None, None if features is None else list(map(str, features))
+    if schema is not None:
+        schema.refuse(label, positive=positive, **learned)
+        label, encoder = schema.label, select_features(schema.encoder, features)
+    label = require_label(label)
     unit, max_rows = state_unit(unit, max_rows, label, encoder.names if encoder else features or (), schema)
-    frame = as_frame(frame)
-    owners = None if unit is None else frame[present([unit], frame.columns)[0]]
-    if schema is not None and encoder is not None:
-        present([label, *encoder.names], frame.columns)
-        before(len(encoder.names))
-        y, labelled = schema.labels(frame[label])
-        rows = unit_rows(None if owners is None else owners[labelled], max_rows, schema.one_row_per_person)
-        return encoder, frame.loc[labelled, encoder.names], y, label, rows
-    x, y = take_label(frame if unit is None else frame.drop(columns=unit), label, positive)
-    x = x if features is None else x[present(features, x.columns)]
-    if x.empty:
+    if label not in records.columns:
+        raise DataError(f"no label column {label!r}; the columns are {list_some(records.columns)}")
+    owners = None if unit is None else records[present([unit], records.columns)[0]]
+    others = [name for name in records.columns if name not in (label, unit)]
+    names = present(encoder.names if encoder else others if features is None else features, others)
+    column = records[label]
+    if not names or column.empty:
         raise DataError("there are no records to aggregate")
-    before(x.shape[1])
-    encoder = FrameEncoder.fit(x, binning or "deciles", categorical, hashed, hash_above)
-    return encoder, x, y, label, unit_rows(owners, max_rows)
-
-
-def _read_schema(
-    schema: Schema | None, label: str | None, features: Iterable[str] | None, **settings: object
-) -> tuple[FrameEncoder | None, str]:
-    """The encoder that a schema declares, None without a schema, and the label. The settings may then not be given."""
-    if schema is None:
-        return None, require_label(label)
-    schema.refuse(label, **settings)
-    return select_features(schema.encoder, features), schema.label
+    before(len(names))
+    y, labelled = schema.labels(column) if schema else (binary_label(column, positive), np.ones(len(column), bool))
+    if encoder is None:
+        read = records.values if isinstance(records, ParquetRecords) else lambda name, _: (records[name], None)
+        encoder = fit_features(names, read, binning or "deciles", categorical, hashed, hash_above)
+    single = schema is not None and schema.one_row_per_person
+    return encoder, labelled, y, label, unit_rows(None if owners is None else owners[labelled], max_rows, single)
 
 
 def select_features(encoder: FrameEncoder, features: Iterable[str] | None) -> FrameEncoder:

@@ -8,9 +8,9 @@ from typing import TypeVar
 
 import numpy as np
 
-from agglearn.errors import ConfigError
 from agglearn.privacy.calibration import analytic_gaussian_scale, check_promise, discrete_gaussian_scales
 from agglearn.privacy.mechanisms import Mechanism
+from agglearn.settings import check_choice
 
 Key = TypeVar("Key", bound=Hashable)
 
@@ -23,8 +23,7 @@ CHANGES = {"record": (2, 2), "unit": (2, 2), "label": (1, 1)}
 
 def budget_shares(cells: Mapping[Key, int], split: str = "uniform") -> dict[Key | str, float]:
     """{table, …, TOTALS: fraction of the budget}, adding up to 1."""
-    if split not in SPLITS:
-        raise ConfigError(f"split: {split!r} is not known; use {' or '.join(SPLITS)}")
+    check_choice("split", split, SPLITS)
     each = 1 / (len(cells) + 1)
     if split == "uniform":
         return dict.fromkeys([*cells, TOTALS], each)
@@ -40,8 +39,7 @@ def mechanisms(
     `max_rows` records, or labels, are those of one neighbour.
     """
     epsilon, delta = check_promise(epsilon, delta, mechanism)
-    if adjacency not in CHANGES:
-        raise ConfigError(f"adjacency: {adjacency!r} is not known; use {' or '.join(CHANGES)}")
+    check_choice("adjacency", adjacency, CHANGES)
     (l1, l2_squared), fractions = CHANGES[adjacency], budget_shares(cells, split)
     if mechanism.endswith("laplace"):
         return {k: Mechanism(mechanism, max_rows * l1 / (epsilon * fraction)) for k, fraction in fractions.items()}

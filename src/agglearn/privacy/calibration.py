@@ -13,7 +13,8 @@ from scipy.special import log_ndtr
 
 from agglearn.errors import ConfigError
 from agglearn.privacy.accounting import discrete_gaussian_delta
-from agglearn.privacy.mechanisms import Mechanism, known_mechanism
+from agglearn.privacy.mechanisms import MECHANISMS, Mechanism
+from agglearn.settings import check_choice
 
 LEAST_EPSILON = 1e-6  # below it `gaussian_delta` loses its digits: at 1e-15 its σ has 10,000 times the promised δ
 LEAST_DELTA = 1e-30  # the accountant leaves out tails of probability 1e-32
@@ -30,7 +31,8 @@ def check_promise(
     checked_epsilon, checked_delta = _real(epsilon), 0.0 if delta is None else _real(delta)
     if not 0 < checked_epsilon < math.inf:
         raise ConfigError(f"epsilon: must be a number above 0, got {epsilon}")
-    if known_mechanism(mechanism).endswith("laplace"):
+    check_choice("mechanism", mechanism, MECHANISMS)
+    if mechanism.endswith("laplace"):
         if checked_delta:
             raise ConfigError(f"delta: {mechanism} noise promises epsilon alone; leave delta out")
         return checked_epsilon, checked_delta

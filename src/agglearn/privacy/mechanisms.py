@@ -11,6 +11,7 @@ import numpy as np
 from agglearn.errors import ConfigError, DataError
 from agglearn.optional import require
 from agglearn.seeds import derive_generator
+from agglearn.settings import check_choice
 
 MECHANISMS = ("gaussian", "laplace", "discrete_gaussian", "discrete_laplace")
 LARGEST_SIGMA = 100_000  # of a discrete Gaussian: its probabilities are held one by one
@@ -31,7 +32,7 @@ class Mechanism:
     scale: float | np.ndarray
 
     def __post_init__(self) -> None:
-        known_mechanism(self.kind)
+        check_choice("mechanism", self.kind, MECHANISMS)
         if not (np.all(np.asarray(self.scale) >= 0) and np.all(np.isfinite(self.scale))):
             raise ConfigError(f"scale: must be a number from 0 on, got {self.scale}")
 
@@ -75,13 +76,6 @@ class Mechanism:
 
 
 Draw = Callable[..., np.ndarray]  # (mechanism, values, *names) → the values with noise
-
-
-def known_mechanism(kind: str) -> str:
-    """The kind. ConfigError for any other than `MECHANISMS`."""
-    if kind not in MECHANISMS:
-        raise ConfigError(f"mechanism: {kind!r} is not known; use {', '.join(MECHANISMS)}")
-    return kind
 
 
 def discrete_gaussian(sigma: float) -> tuple[np.ndarray, np.ndarray]:

@@ -1,7 +1,7 @@
 """Contingency tables of a Spark data frame. They equal the tables that one machine would count."""
 
 import functools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -9,10 +9,8 @@ import numpy as np
 import pandas as pd
 
 from agglearn.encoding import BinnedEncoder, Binning, FrameEncoder, Schema
-from agglearn.encoding import binning as binning_of
-from agglearn.encoding.codes import one_warning
 from agglearn.encoding.columns import as_text, present
-from agglearn.encoding.frame import fit_column
+from agglearn.encoding.frame import fit_features
 from agglearn.encoding.labels import binary_label, require_label
 from agglearn.errors import ConfigError, DataError
 from agglearn.observations import ContingencyTables, Unit
@@ -64,7 +62,8 @@ def aggregate(
     present(columns, candidates)
     labels = {schema.positive: 1, schema.negative: 0} if schema else label_values(dataframe, label, positive)
     if encoder is None:
-        encoder = fit_encoder(dataframe, columns, binning or "deciles", categorical, hashed, hash_above)
+        read = functools.partial(_distinct, dataframe)
+        encoder = fit_features(columns, read, binning or "deciles", categorical, hashed, hash_above)
     tally = start_tally(encoder, pairs, cross_buckets)
     as_names = [*(not isinstance(f, BinnedEncoder) for f in encoder.features), True]
     names = [*encoder.names, label]
@@ -78,22 +77,6 @@ def aggregate(
         schema.check_labels(tally.positives, tally.total, tally.total + left_out)
     tables = ContingencyTables.from_counts(encoder, cells, tally, label)
     return replace(tables, unit=Unit() if schema and schema.one_row_per_person else None)
-
-
-def fit_encoder(
-    dataframe: "DataFrame", columns: Sequence[str], binning: str | Binning, categorical: Iterable[str],
-    hashed: Mapping[str, int] | None, hash_above: tuple[int, int] | None = None,
-) -> FrameEncoder:  # fmt: skip
-    """Return the encoder that `FrameEncoder.fit` makes, from the value counts of one column at a time."""
-    bins, names, hashed = binning_of(binning), set(present(categorical, columns)), dict(hashed or {})
-    present(hashed, columns)
-    features = []
-    with one_warning():
-        for name in columns:
-            text = name in names or name in hashed
-            values, rows = _distinct(dataframe, name, text)
-            features.append(fit_column(values, bins, name in names, hashed.get(name), hash_above, rows))
-    return FrameEncoder(tuple(features))
 
 
 def label_values(dataframe: "DataFrame", label: str, positive: object) -> dict[str, int]:

@@ -97,7 +97,7 @@ def test_compiled_ratios_are_those_of_the_laws():
 
 
 def test_bad_noise_is_named():
-    with pytest.raises(ConfigError, match="unknown noise 'uniform'"):
+    with pytest.raises(ConfigError, match="noise: 'uniform' is not known"):
         noise_model("uniform")
     with pytest.raises(DataError, match="scale must be a positive number"):
         noise_model("laplace", scale=0)

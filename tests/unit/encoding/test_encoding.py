@@ -26,7 +26,7 @@ from agglearn.encoding import (
 )
 from agglearn.encoding.columns import NotANumber, as_text, numbers
 from agglearn.encoding.drafting import draft
-from agglearn.encoding.labels import binary_label, take_label
+from agglearn.encoding.labels import binary_label
 from agglearn.errors import ConfigError, DataError, LooksLikeCodes
 from agglearn.observations import ContingencyTables
 
@@ -280,14 +280,6 @@ def test_labels_by_their_positive_value():
 def test_labels_that_are_refused(column, positive, said):
     with pytest.raises(DataError, match=said):
         binary_label(pd.Series(column, name="y"), positive)
-
-
-def test_the_label_leaves_the_features(records):
-    x, y = take_label(records, "y")
-    assert list(x) == ["age", "job", "home", "zone"]
-    np.testing.assert_array_equal(y, records.y)
-    with pytest.raises(DataError, match="no label column 'z'; the columns are age"):
-        take_label(records, "z")
 
 
 @pytest.mark.parametrize(

@@ -297,7 +297,7 @@ def test_too_many_columns_are_refused_before_their_values_are_read(door, tmp_pat
     for kind in (BinnedEncoder, CodedEncoder):
         monkeypatch.setattr(kind, "encode", refuse)
     monkeypatch.setattr(BinnedEncoder, "fit", refuse)
-    monkeypatch.setattr(ParquetRecords, "fit", refuse)
+    monkeypatch.setattr(ParquetRecords, "values", refuse)
     frame.to_parquet(tmp_path / "wide.parquet")
     calls = {
         "frame": lambda: ContingencyTables.from_records(frame, "y"),
