@@ -13,12 +13,13 @@ import pyarrow as pa
 from pyarrow import csv
 
 from agglearn.datasets.base import Stored
-from agglearn.encoding import CategoricalEncoder, FrameEncoder
+from agglearn.encoding import FrameEncoder
 from agglearn.encoding.columns import present
 from agglearn.encoding.csv_files import CSVFormat, about, read_csv, refuse_unreadable
 from agglearn.errors import DataError
-from agglearn.observations import ContingencyTables, NoiseSpec, Table
-from agglearn.observations.counting import Key, buckets_of, sum_cells
+from agglearn.observations import ContingencyTables, NoiseSpec
+from agglearn.observations.cells import CellReader, Cells, learn_encoder, split_tables
+from agglearn.observations.counting import buckets_of
 from agglearn.observations.gaussian_noise import promised_epsilon
 from agglearn.observations.table import table_name
 from agglearn.settings import Positive
@@ -62,22 +63,28 @@ class PublishedTables(Stored):
 def read_tables(singles: Path, pairs: Path, names: Sequence[str], label: str, sigma: float) -> ContingencyTables:
     """The tables of the features hash_i in `names`, of single ones and of pairs. DataError for a feature without one."""
     ids, numbers = [int(name.removeprefix("hash_")) for name in names], ("count", f"nb_{label}s")
-    by_feature = dict(list(_read_cells(singles, ids, 1, numbers).groupby("feature_1_id")))
-    if absent := [name for name, i in zip(names, ids, strict=True) if i not in by_feature]:
+    of_one, of_two = (
+        list(split_tables(_read_cells(path, ids, order, numbers), *numbers))
+        for path, order in ((singles, 1), (pairs, 2))
+    )
+    learned = learn_encoder(of_one)
+    if absent := [name for name in names if name not in learned.names]:
         raise DataError(f"{singles}: feature {absent[0]!r} has no row")
-    values = (tuple(sorted(by_feature[i]["feature_1_value"].astype(str))) for i in ids)
-    encoder = FrameEncoder(tuple(map(CategoricalEncoder, names, values)))
-    tables: dict[Key, Table] = {(k,): _table(encoder, (k,), by_feature[i], numbers) for k, i in enumerate(ids)}
-    for of_pair, rows in _read_cells(pairs, ids, 2, numbers).groupby(["feature_1_id", "feature_2_id"]):
-        order = tuple(map(ids.index, of_pair))
-        key, table = tuple(sorted(order)), _table(encoder, order, rows, numbers)
-        tables[key] = tables[key] + table if key in tables else table
+    encoder, noise = learned.select(names), NoiseSpec("gaussian", sigma, math.inf, DELTA, unprotected=UNPROTECTED)
+    tables, _ = CellReader(encoder, noise, "sum").tables([*of_one, *(_counted(encoder, cells) for cells in of_two)])
     sums = [[tables[k,].counts.sum(), tables[k,].label_sums.sum()] for k in range(len(ids))]
     total, positives = np.median(sums, axis=0).tolist()
-    epsilon = promised_epsilon(sigma, len(tables), DELTA)
-    noise = NoiseSpec("gaussian", sigma, epsilon, DELTA, unprotected=UNPROTECTED)
-    ordered = {key: tables[key] for key in sorted(tables, key=lambda key: (len(key), key))}
-    return ContingencyTables(encoder, label, total, positives, ordered, noise)
+    noise = replace(noise, epsilon=promised_epsilon(sigma, len(tables), DELTA))
+    return ContingencyTables(encoder, label, total, positives, tables, noise)
+
+
+def _counted(encoder: FrameEncoder, cells: Cells) -> Cells:
+    """The cells of values that have a count of their own."""
+    values = {feature.name: feature.labels for feature in encoder.features}
+    counted = np.all([pd.Series(v).isin(values[n]) for n, v in zip(cells.names, cells.values.T, strict=True)], axis=0)
+    if lost := int((~counted).sum()):
+        logger.info(f"{list(cells.names)}: {lost:,} cells have a value without a count, and are left out")
+    return cells._replace(**{name: getattr(cells, name)[counted] for name in ("values", "counts", "label_sums")})
 
 
 def _read_records(features: Path, labels: Path, names: Sequence[str], label: str) -> pd.DataFrame:
@@ -97,17 +104,6 @@ def _read_cells(path: Path, ids: Sequence[int], order: int, numbers: Sequence[st
     with about(path), refuse_unreadable(CSVFormat()), csv.open_csv(path, convert_options=convert) as blocks:
         frames = [frame[frame[keys[:order]].isin(ids).all(axis=1)] for frame in map(pa.RecordBatch.to_pandas, blocks)]
     return pd.concat(frames, ignore_index=True)
-
-
-def _table(encoder: FrameEncoder, key: Key, rows: pd.DataFrame, numbers: Sequence[str]) -> Table:
-    """The table of the features at positions `key`, in the order of the file. Its axes ascend."""
-    codes = {k: encoder.features[k].encode(rows[f"feature_{n}_value"]) for n, k in enumerate(key, start=1)}
-    counted = np.all([c >= 0 for c in codes.values()], axis=0)
-    if lost := int((~counted).sum()):
-        logger.info(f"{[encoder.names[k] for k in key]}: {lost:,} cells have a value without a count, and are left out")
-    shape = tuple(encoder.features[k].size for k in sorted(key))
-    cells = np.ravel_multi_index([codes[k][counted] for k in sorted(key)], shape)
-    return Table(shape, *sum_cells(cells.astype(np.int64), *(rows[name].to_numpy()[counted] for name in numbers)))
 
 
 def hash_pairs(tables: ContingencyTables, buckets: int) -> ContingencyTables:

@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
@@ -76,6 +76,12 @@ def distinct(column: pd.Series) -> tuple[np.ndarray, pd.Series]:
         return index, pd.Series(list(first), dtype=object)
     index[observed], values = pd.factorize(values)
     return index, pd.Series(values)
+
+
+def by_text(column: pd.Series, function: Callable[[pd.Series], Any], missing: Any) -> np.ndarray:
+    """(n,) values of a function of texts, which sees each distinct one once. `missing` stands for a missing value."""
+    index, values = distinct(column)
+    return np.append(function(as_text(values)), missing)[index]
 
 
 class NotANumber(DataError):
@@ -171,16 +177,10 @@ def as_frame(X: pd.DataFrame | np.ndarray, names: Sequence[str] | None = None) -
 
 def with_missing(frame: pd.DataFrame, marks: Iterable[str]) -> pd.DataFrame:
     """The frame with the values that are spelt like one of the marks made missing."""
-    spellings = [spell(mark) for mark in marks]
-    if not spellings:
+    if not (spellings := [spell(mark) for mark in marks]):
         return frame
-    marked = [_is_marked(column, spellings) for _, column in frame.items()]
+    marked = [by_text(column, lambda texts: texts.isin(spellings), False) for _, column in frame.items()]
     return frame.mask(pd.DataFrame(np.column_stack(marked), frame.index, frame.columns))
-
-
-def _is_marked(column: pd.Series, spellings: list[str]) -> np.ndarray:
-    index, values = distinct(column)
-    return np.append(as_text(values).isin(spellings).to_numpy(bool), False)[index]
 
 
 def present(names: Iterable[str], columns: Collection[str] | pd.Index) -> list[str]:

@@ -77,6 +77,15 @@ class FrameEncoder(Saved):
         """Modalities per feature, (D,) int64."""
         return np.array([f.size for f in self.features], dtype=np.int64)
 
+    def shape(self, features: Iterable[int]) -> tuple[int, ...]:
+        """Modalities of the features at these positions: the shape of their table.
+
+        Parameters
+        ----------
+        features : Iterable[int]
+        """
+        return tuple(self.features[i].size for i in features)
+
     @property
     def offsets(self) -> np.ndarray:
         """First position of each feature when all modalities stand in one row, (D + 1,) int64. Last = their number."""

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import pandas as pd
 
-from agglearn.encoding.columns import as_text, distinct
+from agglearn.encoding.columns import by_text
 from agglearn.saving import Saved
 
 UNSEEN = -1
@@ -48,8 +48,7 @@ class Levels(ColumnEncoder):
         return [*self._value_labels, *[MISSING] * self.has_missing, *[OTHER] * self.has_other]
 
     def encode(self, column: pd.Series) -> np.ndarray:
-        index, values = distinct(column)
-        return self._complete(np.append(self._codes(as_text(values)), self._missing_code)[index])
+        return self._complete(by_text(column, self._codes, self._missing_code))
 
     @property
     def _missing_code(self) -> np.int32:

@@ -1,5 +1,6 @@
 """Contingency tables as long cells with values, as a GROUP BY writes them, and tables that somebody else made."""
 
+import contextlib
 import functools
 import itertools
 import math
@@ -13,7 +14,8 @@ import numpy as np
 import pandas as pd
 
 from agglearn.encoding import BinnedEncoder, CategoricalEncoder, FrameEncoder, Schema
-from agglearn.encoding.columns import as_frame, as_text, first_repeated, present, spell
+from agglearn.encoding.columns import NotANumber, as_frame, by_text, first_repeated, numbers, present, spell
+from agglearn.encoding.csv_files import about
 from agglearn.encoding.levels import MISSING, OTHER
 from agglearn.errors import ConfigError, DataError, TablesDisagree
 from agglearn.observations.base import NoiseSpec
@@ -26,7 +28,7 @@ from agglearn.settings import check_choice
 from agglearn.text import list_some
 
 Frames: TypeAlias = pd.DataFrame | Iterable[pd.DataFrame] | Mapping[str, pd.DataFrame]
-INTERVAL = re.compile(r"\((\S+), (\S+)\]")  # the name of a bin
+INTERVAL = re.compile(r"\(\S+, (\S+)\]")  # the name of a bin, with its upper bound
 FACTOR = 2.0  # by which a table may lack records, or have too many
 DEVIATIONS = 5  # standard deviations of the noise by which sums of tables may differ
 UNKNOWN = "the publisher stated {}, and no guarantee is known"
@@ -79,7 +81,7 @@ def split_tables(frame: pd.DataFrame, count: str, label_sum: str) -> Iterator[Ce
     names = [c for c in frame.columns if c not in (count, label_sum)]
     if not names:
         raise DataError(f"no column besides {count!r} and {label_sum!r}: which cells are these?")
-    texts = np.column_stack([as_text(frame[name]).to_numpy(object) for name in names])
+    texts = np.column_stack([by_text(frame[name], np.asarray, None) for name in names])
     patterns, table_of = np.unique(pd.notna(texts), axis=0, return_inverse=True)
     for k, grouped in enumerate(patterns):
         rows, features = np.flatnonzero(table_of.ravel() == k), tuple(itertools.compress(names, grouped))
@@ -94,22 +96,20 @@ def split_tables(frame: pd.DataFrame, count: str, label_sum: str) -> Iterator[Ce
 def _published(frame: pd.DataFrame, numbers: Sequence[np.ndarray]) -> Iterator[Cells]:
     """Cells in the layout of the AdKDD'21 challenge: feature_1_id, feature_1_value, …. Feature 3 is `hash_3`."""
     ids = [name for name in ("feature_1_id", "feature_2_id") if name in frame.columns]
-    values = np.column_stack([as_text(frame[name.replace("id", "value")]).to_numpy(object) for name in ids])
-    names = ("hash_" + frame[ids].map(spell)).to_numpy(object)
-    columns, tables = tuple(dict.fromkeys(names.ravel())), pd.DataFrame(names).groupby(list(range(len(ids)))).indices
-    for features, rows in ((k if isinstance(k, tuple) else (k,), rows) for k, rows in tables.items()):
-        yield Cells(columns, features, values[rows], *(n[rows] for n in numbers))
+    values = np.column_stack([by_text(frame[name.replace("id", "value")], np.asarray, None) for name in ids])
+    names = {i: f"hash_{spell(i)}" for i in pd.unique(frame[ids].to_numpy().ravel())}
+    for key, rows in frame.groupby(ids).indices.items():
+        features = tuple(names[i] for i in (key if isinstance(key, tuple) else (key,)))
+        yield Cells(tuple(names.values()), features, values[rows], *(n[rows] for n in numbers))
 
 
 def _numbers(frame: pd.DataFrame, name: str) -> np.ndarray:
-    column = frame[name]
-    values = pd.to_numeric(column, errors="coerce").to_numpy(float, na_value=np.nan)
-    wrong = (np.isnan(values) & column.notna().to_numpy()) | np.isinf(values)
-    if wrong.any():
-        row = int(np.argmax(wrong))
+    try:
+        return numbers(frame[name])
+    except NotANumber as error:
         advice = "leave hidden counts empty and give the threshold"
-        raise DataError(f"column {name!r}: row {row + 1} holds {column.iloc[row]!r}, which is no number; {advice}")
-    return values
+        fault = f"row {error.row} holds {error.value!r}, which is no number"
+        raise DataError(f"column {name!r}: {fault}; {advice}") from None
 
 
 def learn_encoder(cells: Sequence[Cells]) -> FrameEncoder:
@@ -124,15 +124,10 @@ def learn_encoder(cells: Sequence[Cells]) -> FrameEncoder:
 def _feature(name: str, values: set[str]) -> BinnedEncoder | CategoricalEncoder:
     """Bins where all values name adjoining intervals, else categories. `missing` and `other` are levels of their own."""
     flags, names = (MISSING in values, OTHER in values), sorted(values - {MISSING, OTHER})
-    bounds = [match.groups() for value in names if (match := INTERVAL.fullmatch(value))]
-    if names and len(bounds) == len(names):
-        try:
-            ordered = sorted((float(low), float(high)) for low, high in bounds)
-        except ValueError:
-            ordered = []
-        adjoin = all(a[1] == b[0] for a, b in itertools.pairwise(ordered))
-        if ordered and adjoin and (ordered[0][0], ordered[-1][1]) == (-math.inf, math.inf):
-            bins = BinnedEncoder(name, tuple(high for _, high in ordered[:-1]), *flags)
+    uppers = [match[1] for value in names if (match := INTERVAL.fullmatch(value))]
+    if len(uppers) == len(names):
+        with contextlib.suppress(ValueError):  # a bound is no number, or stands twice
+            bins = BinnedEncoder(name, tuple(sorted(map(float, uppers))[:-1]), *flags)
             if set(bins.labels) == values:
                 return bins
     return CategoricalEncoder(name, tuple(names), *flags)
@@ -150,11 +145,11 @@ class CellReader:
     repeated: Repeated
 
     @functools.cached_property
-    def codes(self) -> list[dict[str, int]]:
+    def levels(self) -> dict[str, pd.Index]:
         for feature in self.encoder.features:
             if (name := first_repeated(feature.labels)) is not None:
                 raise DataError(f"feature {feature.name!r}: two levels are named {name!r}; round its edges less")
-        return [{label: code for code, label in enumerate(f.labels)} for f in self.encoder.features]
+        return {f.name: pd.Index(f.labels, dtype=object) for f in self.encoder.features}
 
     def tables(self, cells: Iterable[Cells]) -> tuple[dict[Key, Table], dict[Key, float]]:
         """Tables, and by how much the variance of the noise grows in each, where repeated cells are summed or averaged.
@@ -178,16 +173,15 @@ class CellReader:
         """Features of a table by position, and the flat cell of each row."""
         columns = {}
         for name, values in zip(table.names, table.values.T, strict=True):
-            i = self.encoder.names.index(name)
-            codes = pd.Series(values, dtype=object).map(self.codes[i])
-            if (unknown := codes.isna().to_numpy()).any():
-                value, levels = values[int(np.argmax(unknown))], list_some(self.codes[i])
+            codes = self.levels[name].get_indexer(values)
+            if (codes < 0).any():
+                value, levels = values[np.argmin(codes)], list_some(self.levels[name])
                 raise DataError(f"feature {name!r}: {value!r} is no level of the schema, which has {levels}")
-            columns[i] = codes.to_numpy(np.int64)
+            columns[self.encoder.names.index(name)] = codes
+        if not columns:
+            return (), np.zeros(len(table.counts), np.int64)
         key = tuple(sorted(columns))
-        shape = tuple(int(self.encoder.sizes[i]) for i in key)
-        flat = np.zeros(len(table.counts), np.int64)
-        return key, np.ravel_multi_index([columns[i] for i in key], shape) if key else flat
+        return key, np.ravel_multi_index([columns[i] for i in key], self.encoder.shape(key))
 
     def _title(self, key: Key) -> str:
         return "table " + " × ".join(repr(self.encoder.names[i]) for i in key) if key else "the row of totals"
@@ -212,20 +206,18 @@ class CellReader:
             raise DataError(f"{title}: a label sum exceeds its count; label sums are counts of records with label 1")
 
     def _merge(self, key: Key, cells: np.ndarray, counts: np.ndarray, sums: np.ndarray) -> tuple[Table, float]:
-        shape = tuple(int(self.encoder.sizes[i]) for i in key)
-        distinct, index, times = np.unique(cells, return_inverse=True, return_counts=True)
-        if len(distinct) == len(cells):
-            return Table(shape, distinct, counts[np.argsort(cells)], sums[np.argsort(cells)]), 1.0
+        shape = self.encoder.shape(key)
         if not key and len(np.unique(np.stack([counts, sums]), axis=1).T) == 1:  # each file has the same totals
-            return Table(shape, distinct, counts[:1], sums[:1]), 1.0
+            return Table(shape, cells[:1], counts[:1], sums[:1]), 1.0
+        distinct, index, times = np.unique(cells, return_inverse=True, return_counts=True)
+        if self.repeated == "sum" or len(distinct) == len(cells):
+            return Table(shape, *sum_cells(cells, counts, sums)), max(len(cells), 1) / max(len(distinct), 1)
         if self.repeated == "refuse":
             codes = np.unravel_index(int(distinct[np.argmax(times > 1)]), shape) if key else ()
             values = [self.encoder.features[i].labels[int(c)] for i, c in zip(key, codes, strict=True)]
             advice = "say whether they add up (repeated: sum) or count the same records (mean)"
             cell = f"{self._title(key)}: cell {' × '.join(map(repr, values))}" if key else self._title(key)
             raise DataError(f"{cell} stands {times.max()} times; {advice}")
-        if self.repeated == "sum":
-            return Table(shape, *sum_cells(cells, counts, sums)), float(times.mean())
         means = [np.bincount(index, values) / times for values in (counts, sums)]
         if self.noise is None or not self.noise.scale:
             means = list(map(np.round, means))
@@ -297,10 +289,11 @@ def read_tables(
     check_choice("repeated", repeated, get_args(Repeated))
     if isinstance(frames, pd.DataFrame):
         frames = [frames]
-    pairs: Iterable[tuple[str | None, pd.DataFrame]] = (
-        frames.items() if isinstance(frames, Mapping) else ((None, frame) for frame in frames)
-    )
-    cells = [table for name, frame in pairs for table in _named_tables(name, frame, count, label_sum)]
+    named = frames.items() if isinstance(frames, Mapping) else ((None, frame) for frame in frames)
+    cells: list[Cells] = []
+    for name, frame in named:
+        with about(name) if name else contextlib.nullcontext():
+            cells += split_tables(frame, count, label_sum)
     occurring = {name for table in cells for name in table.names}
     if not occurring:
         raise DataError("there are no cells but totals; a cell has values in the columns of its features")
@@ -326,13 +319,6 @@ def _occupied(table: Table) -> Table:
     occupied = table.counts > 0
     counts, sums = (values[occupied].astype(np.int64) for values in (table.counts, table.label_sums))
     return Table(table.shape, table.cells[occupied], counts, sums)
-
-
-def _named_tables(name: str | None, frame: pd.DataFrame, count: str, label_sum: str) -> Iterator[Cells]:
-    try:
-        yield from split_tables(frame, count, label_sum)
-    except DataError as error:
-        raise DataError(f"{name}: {error}" if name else str(error)) from None
 
 
 def frame_of_cells(tables: TableSet) -> pd.DataFrame:

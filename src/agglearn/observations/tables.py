@@ -117,9 +117,8 @@ class ContingencyTables(TableSet, Observation):
         cls, encoder: FrameEncoder, counts: Mapping[Key, Counts], tally: Tally, label: str = "label"
     ) -> Self:
         """Tables of counted cells. The tally holds the totals, and the buckets of hashed tables."""
-        sizes, hashed = encoder.sizes, tally.hashed
-        shapes = {k: (hashed[k],) if k in hashed else tuple(int(sizes[i]) for i in k) for k in counts}
-        tables = {k: Table(shapes[k], *columns) for k, columns in counts.items()}
+        hashed = {k: (buckets,) for k, buckets in tally.hashed.items()}
+        tables = {k: Table(hashed.get(k) or encoder.shape(k), *columns) for k, columns in counts.items()}
         return cls(encoder, label, tally.total, tally.positives, tables)
 
     @classmethod
@@ -292,7 +291,7 @@ class ContingencyTables(TableSet, Observation):
         order = np.argsort(features, kind="stable")
         tables, buckets = {}, {(i, j): (size,) for i, j, size in parameters.pop("hashed")}
         for key in map(tuple, parameters.pop("keys")):
-            shape = buckets.get(key) or tuple(int(encoder.sizes[i]) for i in key)
+            shape = buckets.get(key) or encoder.shape(key)
             pair = _pair(key[0], key[1] if len(key) == 2 else -1)
             first = np.searchsorted(features, pair, "left", order)
             selected = order[first : np.searchsorted(features, pair, "right", order)]
