@@ -8,14 +8,11 @@ import dataclasses
 import errno
 import hashlib
 import json
-import math
 import os
-import types
-import typing
 import zipfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import IO, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import pandas as pd
@@ -24,17 +21,16 @@ from agglearn.errors import DataError, NotAvailable
 from agglearn.machine import memory_bytes
 from agglearn.registry import resolve
 from agglearn.seeds import GENERATORS
+from agglearn.settings import parameters as declared_parameters
+from agglearn.settings import values_at_fault
 from agglearn.storage import atomic_file, json_lines
 
 PACKAGE = __name__.partition(".")[0]
 JSON_BYTES = 1 << 29  # longest description
-ARRAY_BYTES = 4 << 30  # of all arrays in an NPZ file together, unpacked
 MAPPED_BYTES = 1 << 20  # arrays from this size on stay on disk until they are used
 ARRAY_KINDS = "biufcU"  # NumPy's codes: booleans, integers, floats, complex numbers, text
 FLOATS = "fdFD"  # of single and double precision, which all kernels take
 WEIGHTS = ("coef_", "intercept_", "mu_", "theta_")
-# annotation → types that JSON gives for it
-SCALARS: dict[Any, set[type]] = {str: {str}, bool: {bool}, int: {int}, float: {int, float}}
 
 
 class Saved:
@@ -91,11 +87,10 @@ class Saved:
 
     @classmethod
     def _restore(cls, parameters: dict[str, Any]) -> Self:
-        fields, hints = dataclasses.fields(cls), typing.get_type_hints(cls)  # type: ignore[arg-type]
-        parameters = {k: v for k, v in parameters.items() if k not in {f.name for f in fields if not f.init}}
-        for name in parameters.keys() & hints.keys():
-            if not _fits(parameters[name], hints[name]):
-                raise ValueError(f"{cls.__name__}.{name}: has a wrong type")
+        computed = {field.name for field in dataclasses.fields(cls) if not field.init}  # type: ignore[arg-type]
+        parameters = {k: v for k, v in parameters.items() if k not in computed}
+        for path, fault in values_at_fault(parameters, declared_parameters(cls) or {}):  # type: ignore[arg-type]
+            raise ValueError(f"{cls.__name__}.{path}: {fault}")
         return cls(**parameters)
 
     def _check_state(self) -> None:
@@ -250,53 +245,22 @@ class _Reader:
 
 
 def _read_arrays(folder: Path, packed: str) -> dict[str, np.ndarray]:
-    """Arrays of NPZ (headers must agree with the sizes of members) and NPY files. Objects are refused."""
+    """Arrays of NPZ and NPY files. NumPy refuses objects, and shapes for which there are too few bytes."""
     arrays = {p.stem: np.asarray(np.load(p, mmap_mode="c")) for p in folder.glob("*.npy")}
     if not (path := folder / packed).exists():
         return arrays
-    budget = ARRAY_BYTES
-    with zipfile.ZipFile(path) as members:
-        for member in members.infolist():
-            name = member.filename.removesuffix(".npy")
-            with members.open(member) as handle:
-                shape, dtype = _read_header(handle, f"{path}: {name}")
-            size = math.prod(shape) * max(dtype.itemsize, 1)  # empty texts take room as soon as they are compared
-            budget -= size
-            if dtype.kind not in ARRAY_KINDS or (dtype.kind in "fc" and dtype.char not in FLOATS):
+    with np.load(path) as members:
+        for name in members.files:
+            array = members[name]
+            dtype = array.dtype
+            is_strange = dtype.kind in "fc" and dtype.char not in FLOATS
+            if dtype.kind not in ARRAY_KINDS or is_strange or not dtype.itemsize:  # empty texts need no bytes in a file
                 raise DataError(f"{path}: {name}: arrays of type {dtype} are refused")
-            if size > member.file_size or budget < 0:
-                raise DataError(f"{path}: {name}: shape {shape} needs {size:,} bytes, more than is there or allowed")
-            with members.open(member) as handle:
-                array = np.lib.format.read_array(handle, allow_pickle=False)
             arrays[name] = array.astype(dtype.newbyteorder("="), copy=False)  # the order of bytes that kernels take
     return arrays
 
 
-def _read_header(handle: IO[bytes], label: str) -> tuple[tuple[int, ...], np.dtype]:
-    version = np.lib.format.read_magic(handle)
-    readers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
-    if version not in readers:
-        raise DataError(f"{label}: NPY format {version} is not supported")
-    shape, _, dtype = readers[version](handle)
-    return shape, dtype
-
-
 # -- types and shapes -------------------------------------------------------------------------------------------------
-
-
-def _fits(value: object, hint: Any) -> bool:
-    """Whether a value is of the type that a dataclass declares. What is in lists and dicts is not looked at."""
-    origin, args = typing.get_origin(hint), typing.get_args(hint)
-    if origin in (typing.Union, types.UnionType):
-        return any(_fits(value, arm) for arm in args)
-    if origin is tuple and args[1:] == (Ellipsis,):
-        if args[0] in SCALARS:
-            return isinstance(value, tuple) and set(map(type, value)) <= SCALARS[args[0]]
-        return isinstance(value, tuple) and all(_fits(v, args[0]) for v in value)
-    if hint in SCALARS:
-        return type(value) in SCALARS[hint]
-    kind = origin or hint
-    return kind is Any or not isinstance(kind, type) or isinstance(value, kind)
 
 
 def expect(model: object, **expected: type | tuple[str, tuple]) -> None:

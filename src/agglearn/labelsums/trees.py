@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from sklearn.ensemble import HistGradientBoostingClassifier
 
+from agglearn.machine import memory_bytes
 from agglearn.optional import require
-from agglearn.saving import ARRAY_BYTES
 
 if TYPE_CHECKING:
     from sklearn.ensemble._hist_gradient_boosting.predictor import TreePredictor
@@ -28,7 +28,7 @@ def from_bytes(content: np.ndarray, n_features: int) -> HistGradientBoostingClas
     data, skops = content.tobytes(), require("skops.io", "workflow")
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as pack:
-            if sum(member.file_size for member in pack.infolist()) > ARRAY_BYTES:
+            if sum(member.file_size for member in pack.infolist()) > memory_bytes():
                 raise ValueError("the trees are larger than allowed")
         trees = skops.loads(data, trusted=list(TRUSTED))
         valid = type(trees) is HistGradientBoostingClassifier and trees.n_features_in_ == n_features

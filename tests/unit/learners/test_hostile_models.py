@@ -126,7 +126,7 @@ def test_state_sets_learned_attributes_only(folder, name):
 
 def test_objects_in_npz_are_refused(folder):
     np.savez(folder / "model.npz", theta_=np.array([{"a": 1}], dtype=object))
-    with pytest.raises(DataError, match="object"):
+    with pytest.raises(DataError, match="Object arrays cannot be loaded"):
         Estimator.load(folder)
 
 
@@ -141,7 +141,7 @@ def bomb(shape: tuple[int, ...], payload: bytes) -> bytes:
 def test_sizes_that_are_not_there_are_refused(folder, shape):
     with zipfile.ZipFile(folder / "model.npz", "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("theta_.npy", bomb(shape, bytes(800)))
-    with pytest.raises(DataError, match="more than is there or allowed"):
+    with pytest.raises(DataError, match="damaged, or no model made by agglearn"):
         Estimator.load(folder)
 
 
@@ -152,14 +152,7 @@ def test_empty_texts_without_number_are_refused(folder):
     np.lib.format.write_array_header_1_0(header, declared)
     with zipfile.ZipFile(folder / "model.npz", "w") as archive:
         archive.writestr("classes_.npy", header.getvalue())
-    with pytest.raises(DataError, match="more than is there or allowed"):
-        Estimator.load(folder)
-
-
-def test_more_than_the_limit_is_refused_unread(folder, monkeypatch):
-    monkeypatch.setattr("agglearn.saving.ARRAY_BYTES", 1000)
-    replace_array(folder, "theta_", np.zeros(1000))
-    with pytest.raises(DataError, match="8,000 bytes, more than is there or allowed"):
+    with pytest.raises(DataError, match="classes_: arrays of type <U0 are refused"):
         Estimator.load(folder)
 
 
@@ -275,7 +268,7 @@ def test_encoders_are_checked(folder, kind, params):
         features[0] = {"__object__": {"class": f"agglearn.encoding.{kind}", "params": {"name": "a", **params}}}
 
     edit(folder, change)
-    with pytest.raises(DataError, match=r"wrong type|whole number|outside its|do not ascend"):
+    with pytest.raises(DataError, match=r"is not allowed; it must be|whole number|outside its|do not ascend"):
         Estimator.load(folder)
 
 
