@@ -175,18 +175,13 @@ def label_of(frame: pd.DataFrame, spec: dict, source: str) -> np.ndarray:
 
 def features_of(frame: pd.DataFrame, entry: dict) -> pd.DataFrame:
     spec = entry.get("features", {})
-    for key in ("drop", "categorical", "numeric", "log", "log2", "rare", "hashed"):
+    for key in ("drop", "categorical", "numeric", "log2", "rare", "hashed"):
         for name in spec.get(key, []):
             if name not in frame:
                 raise DataError(f"features.{key}: no column {name!r}; there are {', '.join(map(str, frame.columns))}")
     features = frame.drop(columns=[entry["label"]["column"], *spec.get("drop", [])])
     for name in spec.get("numeric", []):
         features[name] = numbers(features[name])
-    for name in spec.get("log", []):
-        values = numbers(features[name])
-        if values.min() < 0:
-            raise DataError(f"features.log: column {name!r} has {values.min():g}; numbers from 0 on have a logarithm")
-        features[name] = np.log1p(values)
     for name, offset in spec.get("log2", {}).items():
         shifted = numbers(features[name]) + offset
         features[name] = np.floor(np.log2(np.where(shifted > 0, shifted, np.nan)))

@@ -287,7 +287,6 @@ class Features(Model):
     drop: list[str] = key("columns that are no features")
     categorical: list[str] = key("numbers that are names")
     numeric: list[str] = key("columns that must be numbers; text in them is an error")
-    log: list[str] = key("numbers from 0 on that are replaced by ln(1 + x)")
     log2: dict[str, NonNegative] = key(
         "columns that become ⌊log₂(value + this number)⌋; missing where the sum is not above 0"
     )

@@ -116,12 +116,6 @@ def test_text_files(tmp_path):
 LABEL = {"label": {"column": "y"}}
 
 
-def test_logarithm_of_a_column(tmp_path):
-    store = parse(tmp_path, "a,b,y\n0,1,0\n,2,1\n9,3,1\n", {**LABEL, "features": {"log": ["a"]}})
-    np.testing.assert_allclose(store.features()["a"], np.log([1, np.nan, 10]))
-    assert store.features()["b"].tolist() == [1, 2, 3]
-
-
 @pytest.mark.parametrize(
     ("text", "entry", "said"),
     [
@@ -133,7 +127,6 @@ def test_logarithm_of_a_column(tmp_path):
         ("a,y\n1,0\n2\n,1,2,3\n", LABEL, "cannot be read"),
         ("a,y\n1,0\nx,1\n", {**LABEL, "features": {"numeric": ["a"]}}, "column 'a' is numeric but row 2 holds 'x'"),
         ("a,y\n1,0\n2,1\n", {**LABEL, "features": {"drop": ["b"]}}, r"features\.drop: no column 'b'"),
-        ("a,y\n1,0\n-2,1\n", {**LABEL, "features": {"log": ["a"]}}, r"features\.log: column 'a' has -2"),
         ("a,y\n1,0\n2,1\n", {**LABEL, "split": {"train": "b.csv", "test": "a.csv"}}, "no file 'b.csv'"),
         ("a,y\n1,0\n2,1\n", {}, "no label"),
         (
