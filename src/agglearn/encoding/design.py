@@ -65,9 +65,6 @@ class FeatureMap(Saved):
     def _features(self) -> tuple[FeatureEncoder, ...]:
         return self.encoder.features if self.encoder else ()
 
-    def _encode(self, frame: pd.DataFrame) -> np.ndarray:
-        return self.encoder.encode(frame) if self.encoder else np.empty((len(frame), 0), np.int32)
-
     @property
     def inputs(self) -> list[str]:
         return list(self.columns) if self.encoder is None else self.encoder.names
@@ -96,18 +93,18 @@ class FeatureMap(Saved):
             Columns by name, or an array in order. DataError where one is absent, or numbers are needed and not there.
         """
         frame = as_frame(frame, self.inputs)
-        if self.kind == "columns":
+        if self.encoder is None:
             blocks = [sparse.csr_array(self._numbers(frame))]
-        elif self.ranges:
-            codes = self._encode(frame)
+        else:
+            codes = self.encoder.encode(frame)
             blocks = [
                 _scale(frame[f.name], *self.ranges[f.name], f.has_missing)
                 if isinstance(f, BinnedEncoder) and f.name in self.ranges
                 else _indicators(codes[:, d], f.size)
-                for d, f in enumerate(self._features)
+                for d, f in enumerate(self.encoder.features)
             ]
-        else:
-            return self._ones(self._encode(frame))
+            for cells, flat in zip(self.cells, _pairs(codes, self.encoder.sizes), strict=False):  # none but of `quadratic`
+                blocks.append(_indicators(pd.Index(cells).get_indexer(flat), len(cells)))
         if self.intercept:
             blocks.append(sparse.csr_array(np.ones((len(frame), 1))))
         return sparse.hstack(blocks, format="csr", dtype=float)
@@ -121,25 +118,6 @@ class FeatureMap(Saved):
             if np.isnan(x[:, j]).any():
                 raise DataError(f"column {name!r} has missing values; fill them, or drop the rows")
         return x
-
-    def _ones(self, codes: np.ndarray) -> sparse.csr_array:
-        """(n, k) coordinates that are all 0 or 1: each feature, pair, and the intercept fills one at most."""
-        sizes = np.array([f.size for f in self._features], np.int64)
-        indices, first = np.empty((len(codes), len(sizes) + len(self.cells) + self.intercept), np.int32), 0
-        for d, size in enumerate(sizes):
-            indices[:, d] = np.where(codes[:, d] >= 0, codes[:, d] + first, -1)
-            first += int(size)
-        pairs = zip(_pairs(codes, sizes), self.cells, strict=True) if self.kind == "quadratic" else ()
-        for column, (flat, cells) in enumerate(pairs, len(sizes)):
-            rank = np.minimum(np.searchsorted(cells, flat), len(cells) - 1)
-            indices[:, column] = np.where(cells[rank] == flat, rank + first, -1)
-            first += len(cells)
-        if self.intercept:
-            indices[:, -1] = first
-        filled = indices >= 0
-        bounds = np.append(0, np.cumsum(filled.sum(axis=1), dtype=np.int32))
-        columns = indices[filled]
-        return sparse.csr_array((np.ones(len(columns)), columns, bounds), shape=(len(codes), first + self.intercept))
 
     def check_ranges(self, frame: pd.DataFrame) -> None:
         """Raise DataError for a value of `columns` outside the range that was declared for it.
@@ -178,8 +156,9 @@ def _pairs(codes: np.ndarray, sizes: np.ndarray) -> Iterator[np.ndarray]:
 
 def _indicators(codes: np.ndarray, size: int) -> sparse.csr_array:
     """(n, size) ones at the codes, nothing where a code is negative."""
-    rows = np.flatnonzero(codes >= 0)
-    return sparse.csr_array((np.ones(len(rows)), (rows, codes[rows])), shape=(len(codes), size))
+    filled = codes >= 0
+    bounds = np.append(0, np.cumsum(filled))
+    return sparse.csr_array((np.ones(bounds[-1]), codes[filled], bounds), shape=(len(codes), size))
 
 
 def _scale(column: pd.Series, low: float, high: float, has_missing: bool) -> sparse.csr_array:
