@@ -1,7 +1,6 @@
 """Encodings of raw columns as modalities: bins and vocabularies, fitted on training rows only."""
 
-from agglearn.encoding.binned import BinnedEncoder
-from agglearn.encoding.binning import Binning, EqualWidth, Quantiles, binning
+from agglearn.encoding.binned import BinnedEncoder, Binning, EqualWidth, Quantiles, binning
 from agglearn.encoding.categorical import CategoricalEncoder
 from agglearn.encoding.coded import CodedEncoder
 from agglearn.encoding.design import FeatureMap

@@ -103,7 +103,9 @@ class FeatureMap(Saved):
                 else _indicators(codes[:, d], f.size)
                 for d, f in enumerate(self.encoder.features)
             ]
-            for cells, flat in zip(self.cells, _pairs(codes, self.encoder.sizes), strict=False):  # none but of `quadratic`
+            for cells, flat in zip(
+                self.cells, _pairs(codes, self.encoder.sizes), strict=False
+            ):  # none but of `quadratic`
                 blocks.append(_indicators(pd.Index(cells).get_indexer(flat), len(cells)))
         if self.intercept:
             blocks.append(sparse.csr_array(np.ones((len(frame), 1))))

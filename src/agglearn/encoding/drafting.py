@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import yaml
 
-from agglearn.encoding.binning import Quantiles
+from agglearn.encoding.binned import Quantiles
 from agglearn.encoding.codes import hardly_repeats, one_warning, warn_of_amounts, warn_of_codes
 from agglearn.encoding.columns import (
     as_frame,

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from agglearn.encoding.binned import BinnedEncoder
-from agglearn.encoding.binning import Binning, binning
+from agglearn.encoding.binned import BinnedEncoder, Binning, binning
 from agglearn.encoding.categorical import CategoricalEncoder
 from agglearn.encoding.coded import CodedEncoder
 from agglearn.encoding.codes import one_warning, warn_of_amounts, warn_of_lost_digits

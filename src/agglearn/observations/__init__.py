@@ -4,10 +4,9 @@ from agglearn.observations.bags import Bags, LabelledBags
 from agglearn.observations.base import NoiseSpec, Observation
 from agglearn.observations.counted_bags import CountedBags
 from agglearn.observations.flows import FlowCounts, FlowInstances
-from agglearn.observations.gaussian_noise import with_gaussian_noise
+from agglearn.observations.gaussian_noise import tables_with_noisy_encoding, with_gaussian_noise
 from agglearn.observations.halves import Halves
 from agglearn.observations.label_sums import LabelSums
-from agglearn.observations.noisy_encoding import tables_with_noisy_encoding
 from agglearn.observations.records import Records
 from agglearn.observations.table import Table
 from agglearn.observations.tables import ContingencyTables

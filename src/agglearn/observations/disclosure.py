@@ -1,5 +1,6 @@
 """What an observation shows of records beside noisy numbers, and the only place that calls a release private."""
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Protocol
@@ -9,11 +10,13 @@ import pandas as pd
 
 from agglearn.encoding import FrameEncoder
 from agglearn.encoding.columns import as_frame, present
-from agglearn.errors import ConfigError, DataError
+from agglearn.errors import ConfigError, DataError, PrivacyWarning
 from agglearn.observations.base import NoiseSpec
 from agglearn.observations.units import SINGLE, STATE
-from agglearn.privacy.limits import check_delta, check_epsilon
 from agglearn.privacy.mechanisms import Draw, draw_private
+
+LARGEST_EPSILON = 20  # e^20 is half a billion
+LARGE_EPSILON = 10
 
 
 class Released(Protocol):
@@ -29,8 +32,17 @@ def certify(
     """The noise of a release, `private` where OpenDP draws it and nothing else tells of records."""
     if draw is not draw_private:
         return spec
-    check_epsilon(spec.epsilon, allow_large_epsilon)
-    check_delta(spec.delta, records)
+    if spec.epsilon > LARGEST_EPSILON and not allow_large_epsilon:
+        raise ConfigError(
+            f"epsilon: {spec.epsilon:g} is above {LARGEST_EPSILON}, which protects nobody; choose a smaller one, or accept it "
+            "by allow_large_epsilon (--allow-large-epsilon)"
+        )
+    if spec.epsilon > LARGE_EPSILON:
+        weak = f"epsilon {spec.epsilon:g} is above {LARGE_EPSILON}: that protects little"
+        warnings.warn(weak, PrivacyWarning, stacklevel=2)
+    if spec.delta * records >= 1:  # the publication of one record in N, drawn at random, would satisfy it
+        advice = "choose one far below, for example 1/N²"
+        raise ConfigError(f"delta: {spec.delta:g} is not below one over the number of records; {advice}")
     if spec.adjacency != "label" and getattr(observation, "seeded_coins", False):
         raise ConfigError(
             "random_state: the halves were drawn by coins of a known seed, so that one record more moves others from half to "

@@ -13,9 +13,8 @@ from agglearn.encoding import FeatureMap, FrameEncoder, HashedEncoder, TargetEnc
 from agglearn.encoding.frame import with_rare_values_grouped, with_target_encodings
 from agglearn.errors import ConfigError
 from agglearn.observations import ContingencyTables, CountedBags, Halves, LabelSums, Records, fill_hidden, hide_cells
-from agglearn.observations.gaussian_noise import with_gaussian_noise
+from agglearn.observations.gaussian_noise import tables_with_noisy_encoding, with_gaussian_noise
 from agglearn.observations.halves import toss_coins
-from agglearn.observations.noisy_encoding import tables_with_noisy_encoding
 from agglearn.observations.release import release_bag_counts
 from agglearn.observations.units import unit_rows
 from agglearn.privacy import draw_seeded

@@ -5,8 +5,7 @@ import pandas as pd
 import pytest
 
 from agglearn.encoding import CategoricalEncoder, EqualWidth, FeatureMap, FrameEncoder, Quantiles, TargetEncoder
-from agglearn.encoding.binned import BinnedEncoder
-from agglearn.encoding.binning import quantiles
+from agglearn.encoding.binned import BinnedEncoder, quantiles
 from agglearn.encoding.dense import DenseEncoder
 
 

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from test_estimator_conventions import learners
 
 from agglearn.encoding import CategoricalEncoder, FeatureMap, FrameEncoder, TargetEncoder
-from agglearn.encoding.binned import BinnedEncoder
-from agglearn.encoding.binning import EqualWidth, Quantiles
+from agglearn.encoding.binned import BinnedEncoder, EqualWidth, Quantiles
 from agglearn.encoding.hashing import HashedEncoder
 from agglearn.encoding.levels import UNSEEN
 from agglearn.observations import Bags, ContingencyTables, LabelSums

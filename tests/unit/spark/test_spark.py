@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from samples import PEOPLE_SCHEMA, people
 
 from agglearn.encoding import CategoricalEncoder, EqualWidth, FrameEncoder, Quantiles, Schema
-from agglearn.encoding.binning import quantiles
+from agglearn.encoding.binned import quantiles
 from agglearn.encoding.frame import fit_column
 from agglearn.errors import ConfigError, DataError, LooksLikeCodes, NotAvailable, RecordsLeftOut
 from agglearn.maxent import MaxEntClassifier

@@ -152,7 +152,7 @@ def test_our_own_classes():
     assert classes.is_subclass("agglearn.datasets.Tabular", "agglearn.datasets.base.Dataset")
     assert "nllh" in classes.constant("agglearn.tasks.Classification", "MEASURES")
     behind = digests.modules_behind("agglearn.maxent.MaxEntClassifier")
-    assert {"agglearn.maxent.kernels", "agglearn.encoding.binning", "agglearn.observations.tables"} <= set(behind)
+    assert {"agglearn.maxent.kernels", "agglearn.encoding.binned", "agglearn.observations.tables"} <= set(behind)
     assert not [m for m in behind if m.startswith(("agglearn_workflow.plan", "agglearn_workflow.jobs", "agglearn.cli"))]
 
 
