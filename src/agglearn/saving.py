@@ -21,8 +21,8 @@ from agglearn.errors import DataError, NotAvailable
 from agglearn.machine import memory_bytes
 from agglearn.registry import resolve
 from agglearn.seeds import GENERATORS
+from agglearn.settings import RUNTIME, faults, values_at_fault
 from agglearn.settings import parameters as declared_parameters
-from agglearn.settings import values_at_fault
 from agglearn.storage import atomic_file, json_lines
 
 PACKAGE = __name__.partition(".")[0]
@@ -269,14 +269,9 @@ def expect(model: object, **expected: type | tuple[str, tuple]) -> None:
         value, label = getattr(model, name, None), f"{type(model).__name__}.{name}"
         if isinstance(declared, tuple):
             _check_array(value, *declared, label)
-        else:
-            _check_type(value, declared, label)
-
-
-def _check_type(value: object, expected: type, label: str) -> None:
-    allowed = (int, float) if expected is float else expected
-    if not isinstance(value, allowed) or (isinstance(value, bool) and expected is not bool):
-        raise ValueError(f"{label}: must be of type {expected.__name__}, not {type(value).__name__}")
+            continue
+        for path, fault in faults(value, declared, label, RUNTIME):
+            raise ValueError(f"{path}: {fault}")
 
 
 def check_classes(model: object, classes: int | None = None) -> None:

@@ -23,23 +23,7 @@ COMMANDS = {
 GROUP = "agglearn.commands"  # entry points, by which the workflow adds its commands
 
 ABOUT = """Learn a classifier from contingency tables instead of records.
-
-  agglearn aggregate data.csv --label y --out tables/     count records per feature and per pair of features
-  agglearn import cells.csv --threshold 50 --out tables/  read tables that somebody else made
-  agglearn private tables/ --epsilon 1 --delta 1e-6 --out noisy/   add noise that protects single records
-  agglearn fit tables/ --method maxent --out model/       learn from the counts alone
-  agglearn predict model/ new.csv --out predictions.csv   probability of the label for new records
-  agglearn compress tables/ --budget 500 --out clusters.csv   few clusters of the values of large features
-  agglearn schema draft data.csv > schema.yaml            bins and categories to be declared, for a person to review
-  agglearn doctor                                         versions, extras, memory, sources of data that answer
-  agglearn reproduce maxent_table4                        a table beside the paper's numbers, in the current folder
-  agglearn plan --hours 8                                 prices of the experiments, and what eight CPU hours buy
-  agglearn archive                                        results of finished runs that the repository keeps
-  agglearn data                                           data sets: what is here; `data get NAME` fetches one
-  agglearn cite results/                                  references of what a results folder used
-  agglearn track --from results/ --to URI                 runs of a results folder, sent to MLflow
-
-`agglearn COMMAND --help` explains each."""
+`agglearn COMMAND --help` explains each command, with an example."""
 
 
 class Parser(argparse.ArgumentParser):

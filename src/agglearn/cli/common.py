@@ -3,7 +3,7 @@
 import argparse
 import contextlib
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from agglearn.errors import ConfigError, DataError
@@ -75,26 +75,21 @@ def whole_seed(text: str) -> int:
     return int(text)
 
 
-def finite(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not math.isfinite(value):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number")
-    return value
-
-
 def not_negative(text: str) -> float:
-    if (value := finite(text)) < 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is below 0")
-    return value
+    return _number(text, lambda value: value >= 0, "is below 0")
 
 
 def positive(text: str) -> float:
-    if (value := finite(text)) <= 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is not above 0")
-    return value
+    return _number(text, lambda value: value > 0, "is not above 0")
+
+
+def _number(text: str, is_allowed: Callable[[float], bool], fault: str) -> float:
+    with contextlib.suppress(ValueError):
+        if math.isfinite(value := float(text)):
+            if is_allowed(value):
+                return value
+            raise argparse.ArgumentTypeError(f"{text!r} {fault}")
+    raise argparse.ArgumentTypeError(f"{text!r} is not a number")
 
 
 def number(n: int, noun: str) -> str:

@@ -10,7 +10,7 @@ import pandas as pd
 
 from agglearn.encoding.labels import check_labels
 from agglearn.errors import DataError
-from agglearn.observations.base import NoiseSpec, Observation
+from agglearn.observations.base import NoiseSpec, Observation, check_weights
 from agglearn.rounding import round_to_totals
 from agglearn.text import list_some
 
@@ -54,7 +54,7 @@ class Bags(Observation):
         put("bag_names", tuple(map(str, self.bag_names)))
         self._check_instances()
         if self.weights is not None:
-            put("weights", _check_weights(self.weights, len(x)))
+            put("weights", check_weights(self.weights, len(x)))
         if self.counts is not None:
             put("counts", self._check_counts(np.asarray(self.counts)))
         if self.target is not None:
@@ -101,7 +101,7 @@ class Bags(Observation):
         bare = cls(
             np.asarray(X)[order],
             np.append(0, np.cumsum(sizes)),
-            weights=None if weights is None else _check_weights(weights, len(X))[order],
+            weights=None if weights is None else check_weights(weights, len(X))[order],
             names=tuple(names) or tuple(getattr(X, "columns", ())),
             bag_names=tuple(map(str, keys)),
         )
@@ -272,15 +272,6 @@ class LabelledBags(Observation):
 def _first(wrong: np.ndarray) -> int | None:
     rows = np.flatnonzero(wrong.any(axis=tuple(range(1, wrong.ndim))))
     return int(rows[0]) if rows.size else None
-
-
-def _check_weights(weights: np.ndarray | Sequence[float], n: int) -> np.ndarray:
-    weights = np.asarray(weights, dtype=float)
-    if weights.shape != (n,):
-        raise DataError(f"weights: must be ({n},), got {weights.shape}")
-    if not ((weights >= 0) & np.isfinite(weights)).all():
-        raise DataError("weights: must be finite numbers ≥ 0")
-    return weights
 
 
 def order_columns(x: np.ndarray, names: Sequence[str], expected: Sequence[str]) -> np.ndarray:

@@ -4,6 +4,10 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
+import numpy as np
+from numpy.typing import ArrayLike
+
+from agglearn.errors import DataError
 from agglearn.observations.units import SINGLE, Unit
 from agglearn.saving import Packed, Saved
 
@@ -76,6 +80,14 @@ class NoiseSpec(Saved):
 def map_scales(noise: NoiseSpec, change: Callable[[float], float]) -> NoiseSpec:
     scales = noise.scales and {name: change(scale) for name, scale in noise.scales.items()}
     return replace(noise, scale=change(noise.scale), scales=scales)
+
+
+def check_weights(weights: ArrayLike, n: int) -> np.ndarray:
+    """(n,) weights of records, as floats."""
+    weights = np.asarray(weights, dtype=float)
+    if weights.shape != (n,) or not (np.isfinite(weights) & (weights >= 0)).all():
+        raise DataError(f"weights: must be ({n},) finite numbers from 0 on, got shape {weights.shape}")
+    return weights
 
 
 class Observation(Saved):

@@ -14,7 +14,7 @@ from agglearn.encoding.codes import EXACT
 from agglearn.encoding.columns import as_frame
 from agglearn.encoding.design import FeatureMap
 from agglearn.errors import ConfigError, DataError
-from agglearn.observations.base import NoiseSpec, Observation
+from agglearn.observations.base import NoiseSpec, Observation, check_weights
 from agglearn.observations.disclosure import certify, describe_learned, public_features
 from agglearn.observations.release import SCHEMA_ADVICE
 from agglearn.observations.units import SINGLE, Unit, rows_of
@@ -61,7 +61,7 @@ class LabelSums(Observation):
         if (bad := np.flatnonzero(~np.isfinite(self.sums))).size:
             raise DataError(f"sums: {self.names[bad[0]]!r} is no number")
         if self.weights is not None:
-            _check_weights(np.asarray(self.weights), len(self.frame))
+            check_weights(self.weights, len(self.frame))
 
     # -- making -------------------------------------------------------------------------------------------------
 
@@ -105,7 +105,7 @@ class LabelSums(Observation):
         if not np.isin(y, (0, 1)).all():
             raise DataError("labels: must be 0 or 1; map them first")
         mapped.check_ranges(frame)
-        weights = None if weights is None else _check_weights(np.asarray(weights, float), len(y))
+        weights = None if weights is None else check_weights(weights, len(y))
         counted, whose = rows_of(unit, max_rows, len(y), label, mapped.inputs)
         frame, y, weights = frame[counted], y[counted], None if weights is None else weights[counted]
         weighted = np.asarray(y, float) if weights is None else y * weights
@@ -292,9 +292,3 @@ def _check_names(expected: list[str], names: Sequence[str], sums: np.ndarray) ->
     i = next(i for i, (a, b) in enumerate(zip(names, expected, strict=True)) if a != b)
     todo = "; bring them into one order" if sorted(names) == sorted(expected) else ""
     raise DataError(f"sums: coordinate {i + 1} of the release is {names[i]!r}, of the features {expected[i]!r}{todo}")
-
-
-def _check_weights(weights: np.ndarray, n: int) -> np.ndarray:
-    if weights.shape != (n,) or not (np.isfinite(weights) & (weights >= 0)).all():
-        raise DataError(f"weights: must be ({n},) numbers from 0 on, got shape {weights.shape}")
-    return weights

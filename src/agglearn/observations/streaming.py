@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -41,22 +42,30 @@ class ParquetRecords:
         return with_missing(as_columns(self.file.read(columns=[name])), self.missing)[name]
 
     def values(self, name: str, are_names: bool) -> tuple[pd.Series, None]:
-        """The values of a column, the distinct ones alone where they are categories."""
-        if not are_names and not self._is_mostly_text(name):
+        """The values of a column: the distinct ones alone where they are text, but for text that spells numbers."""
+        if not self._is_text(name):
             return self[name], None
-        return with_missing(pd.DataFrame({name: self._distinct(name)}), self.missing)[name], None
+        column = pq.ParquetFile(self.path, read_dictionary=[name]).read(columns=[name])[name]
+        distinct, rows = pc.value_counts(column.unify_dictionaries()).flatten()
+        values = with_missing(distinct.dictionary_decode().to_pandas().to_frame(name), self.missing)[name]
+        n = pd.Series(rows.to_numpy())
+        numeric, observed = (n[mask].sum() for mask in (pd.to_numeric(values, errors="coerce").notna(), values.notna()))
+        is_text = are_names or not observed or numeric < LOOKS_NUMERIC * observed
+        return values if is_text else self[name], None
 
     def batches(
-        self, encoder: FrameEncoder, y: np.ndarray, counted: np.ndarray
+        self, encoder: FrameEncoder, y: np.ndarray, labelled: np.ndarray, counted: Any
     ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Codes and labels of the records that count, (n,) of all. `y` has the labels of these alone."""
-        n_before = np.append(0, np.cumsum(counted))
+        """Codes and labels of the records that count, among those with a label (n,) in `y`. `labelled` are these of all."""
+        mask = np.zeros(len(labelled), bool)
+        mask[np.flatnonzero(labelled)[counted]] = True
+        y, n_before = y[counted], np.append(0, np.cumsum(mask))
         file, start = pq.ParquetFile(self.path, read_dictionary=self._repetitive(encoder)), 0
         for batch in file.iter_batches(BATCH, columns=encoder.names):
             frame = as_columns(batch)
             end = start + len(frame)
             codes = encoder.encode(with_missing(frame, self.missing))
-            yield codes[counted[start:end]], y[n_before[start] : n_before[end]]
+            yield codes[mask[start:end]], y[n_before[start] : n_before[end]]
             start = end
 
     def _repetitive(self, encoder: FrameEncoder) -> list[str]:
@@ -67,28 +76,3 @@ class ParquetRecords:
 
     def _is_text(self, name: str) -> bool:
         return self.file.schema_arrow.field(name).type in (pa.string(), pa.large_string())
-
-    def _chunks(self, name: str) -> Iterator[pa.Array]:
-        for batch in self.file.iter_batches(BATCH, columns=[name]):
-            chunk = batch.column(0)
-            yield chunk.dictionary_decode() if pa.types.is_dictionary(chunk.type) else chunk
-
-    def _distinct(self, name: str) -> pd.Series:
-        chunks = self._chunks(name)
-        distinct = pc.unique(next(chunks))
-        for chunk in chunks:
-            distinct = pc.unique(pa.concat_arrays([distinct, pc.unique(chunk)]))
-        return distinct.to_pandas(types_mapper=WHOLE.get)
-
-    def _is_mostly_text(self, name: str) -> bool:
-        """Whether a column is text, and too few of its rows hold numbers for a numeric column."""
-        if not self._is_text(name):
-            return False
-        rows = numeric = 0
-        for chunk in self._chunks(name):
-            counts = pc.value_counts(chunk.drop_null()).flatten()
-            values, n = counts[0].to_pandas(), counts[1].to_numpy()
-            observed = ~values.isin(self.missing).to_numpy(bool)
-            rows += n[observed].sum()
-            numeric += n[observed & pd.to_numeric(values, errors="coerce").notna().to_numpy()].sum()
-        return rows == 0 or numeric / rows < LOOKS_NUMERIC

@@ -86,12 +86,10 @@ class ContingencyTables(TableSet, Observation):
             Column that names whose a record is, which is no feature, and the most records that count of each: others
             are left out by a hash, and a warning counts them. `auto`: the release chooses (`release_tables`).
         """
-        encoder, x, y, label, rows = encode_records(
-            frame, label, features, schema, binning=binning, categorical=categorical, positive=positive, hashed=hashed,
-            hash_above=hash_above, unit=unit, max_rows=max_rows, before=functools.partial(check_pairs, pairs, before_counting),
+        return cls._from(
+            as_frame(frame), label, features, pairs, cross_buckets, before_counting, schema=schema, binning=binning,
+            categorical=categorical, positive=positive, hashed=hashed, hash_above=hash_above, unit=unit, max_rows=max_rows,
         )  # fmt: skip
-        codes, options = encoder.encode(x), (label, pairs, cross_buckets, before_counting)
-        return rows.count(lambda counted: cls.from_codes(encoder, codes[counted], y[counted], *options))
 
     @classmethod
     def from_codes(
@@ -123,29 +121,32 @@ class ContingencyTables(TableSet, Observation):
 
     @classmethod
     def from_parquet(
-        cls, path: str | Path, label: str | None = None, features: Iterable[str] | None = None, pairs: Pairs = "all",
-        *, schema: Schema | None = None, binning: str | Binning | None = None, categorical: Iterable[str] = (),
-        positive: object = None, missing: Iterable[str] = (), hashed: Mapping[str, int] | None = None,
-        hash_above: tuple[int, int] | None = None, cross_buckets: int | None = None,
-        before_counting: Check = within_memory, unit: str | None = None, max_rows: MaxRows | None = None,
+        cls, path: str | Path, label: str | None = None, features: Iterable[str] | None = None, pairs: Pairs = "all", *,
+        missing: Iterable[str] = (), cross_buckets: int | None = None, before_counting: Check = within_memory,
+        **options: Any,
     ) -> Self:  # fmt: skip
         """Aggregate a file too large for memory. `missing` are spellings of a missing value besides null.
 
         Columns are read one by one to fit the encoder, then batches to count. Other parameters as in `from_records`.
         """
         records = ParquetRecords(path, list(missing))
-        encoder, labelled, y, label, rows = read_records(
-            records, label, features, schema, binning=binning, categorical=categorical, positive=positive, hashed=hashed,
-            hash_above=hash_above, unit=unit, max_rows=max_rows, before=functools.partial(check_pairs, pairs, before_counting),
-        )  # fmt: skip
-        options = (label, pairs, cross_buckets, len(labelled), before_counting)
+        return cls._from(records, label, features, pairs, cross_buckets, before_counting, **options)
 
-        def count(counted: Any) -> "ContingencyTables":
-            mask = np.zeros(len(labelled), bool)
-            mask[np.flatnonzero(labelled)[counted]] = True
-            return cls.from_batches(encoder, records.batches(encoder, y[counted], mask), *options)
-
-        return rows.count(count)
+    @classmethod
+    def _from(
+        cls, records: pd.DataFrame | ParquetRecords, label: str | None, features: Iterable[str] | None, pairs: Pairs,
+        cross_buckets: int | None, before_counting: Check, **options: Any,
+    ) -> Self:  # fmt: skip
+        before = functools.partial(check_pairs, pairs, before_counting)
+        encoder, labelled, y, label, rows = read_records(records, label, features, before=before, **options)
+        batches: Callable[[Any], Iterable[tuple[np.ndarray, np.ndarray]]]
+        if isinstance(records, ParquetRecords):
+            batches = functools.partial(records.batches, encoder, y, labelled)
+        else:
+            codes = encoder.encode(records.loc[labelled, encoder.names])
+            batches = lambda counted: [(codes[counted], y[counted])]  # noqa: E731
+        work = (label, pairs, cross_buckets, len(y), before_counting)
+        return rows.count(lambda counted: cls.from_batches(encoder, batches(counted), *work))
 
     @classmethod
     def from_frame(
@@ -302,17 +303,17 @@ class ContingencyTables(TableSet, Observation):
 
 
 def encode_records(
-    frame: pd.DataFrame, label: str | None, features: Iterable[str] | None, schema: Schema | None = None, **options: Any
+    frame: pd.DataFrame, label: str | None, features: Iterable[str] | None, **options: Any
 ) -> tuple[FrameEncoder, pd.DataFrame, np.ndarray, str, UnitRows]:
     """(encoder, features, labels, label's name, units) of records with a label."""
     frame = as_frame(frame)
-    encoder, labelled, y, label, rows = read_records(frame, label, features, schema, **options)
+    encoder, labelled, y, label, rows = read_records(frame, label, features, **options)
     return encoder, frame.loc[labelled, encoder.names], y, label, rows
 
 
 def read_records(
-    records: pd.DataFrame | ParquetRecords, label: str | None, features: Iterable[str] | None, schema: Schema | None, *,
-    binning: str | Binning | None = None, categorical: Iterable[str] = (), positive: object = None,
+    records: pd.DataFrame | ParquetRecords, label: str | None, features: Iterable[str] | None, *,
+    schema: Schema | None = None, binning: str | Binning | None = None, categorical: Iterable[str] = (), positive: object = None,
     hashed: Mapping[str, int] | None = None, hash_above: tuple[int, int] | None = None,
     unit: str | None = None, max_rows: MaxRows | None = None, before: Callable[[int], object] = lambda features: None,
 ) -> tuple[FrameEncoder, np.ndarray, np.ndarray, str, UnitRows]:  # fmt: skip
