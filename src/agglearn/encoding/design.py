@@ -1,7 +1,8 @@
 """From raw columns to coordinates of known range: the largest change of a sum by one row follows without the data."""
 
 import itertools
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, Self
 
@@ -174,8 +175,6 @@ def _scale(column: pd.Series, low: float, high: float, has_missing: bool) -> spa
 def _ranges(encoder: FrameEncoder, frame: pd.DataFrame, ranges: Ranges) -> dict[str, tuple[float, float]]:
     """Declared ranges of the binned columns, or those of the frame where `features` asks for them."""
     names = [f.name for f in encoder.features if isinstance(f, BinnedEncoder)]
-    if isinstance(ranges, Mapping):
-        ranges = {str(name): bounds for name, bounds in ranges.items()}
     if ranges is None:
         raise ConfigError(
             "ranges: scaled features need a range for every numeric column, {column: [low, high]}; `features` takes the "
@@ -185,14 +184,22 @@ def _ranges(encoder: FrameEncoder, frame: pd.DataFrame, ranges: Ranges) -> dict[
         if ranges != "features":
             raise ConfigError(f"ranges: {ranges!r} is not known; 'features', or {{column: [low, high]}}")
         values = {name: numbers(frame[name]) for name in names}
-        spans = {name: (float(np.nanmin(v)), float(np.nanmax(v))) for name, v in values.items()}
-        return {name: (low, high if high > low else low + 1) for name, (low, high) in spans.items()}
-    if absent := [name for name in names if name not in ranges]:
-        raise ConfigError(f"ranges: no range for column {absent[0]!r}; declare [low, high] for it")
-    spans = {}
-    for name in names:
-        low, high = ranges[name]
-        if not low < high:
-            raise ConfigError(f"ranges: {name}: [{low}, {high}] is empty")
+        ranges = {name: (np.nanmin(v), np.nanmax(v)) for name, v in values.items()}
+        ranges = {name: (low, high if high > low else low + 1) for name, (low, high) in ranges.items()}
+    spans = declared_ranges("ranges", ranges, names)
+    if empty := [name for name, (low, high) in spans.items() if low == high]:
+        raise ConfigError(f"ranges: {empty[0]}: the range is empty")
+    return spans
+
+
+def declared_ranges(setting: str, ranges: Mapping, columns: Iterable[str]) -> dict[str, tuple[float, float]]:
+    """{column: (low, high)} of all columns. ConfigError where one is absent, or no range."""
+    by_name, spans = {str(name): span for name, span in ranges.items()}, {}
+    for name in columns:
+        if name not in by_name:
+            raise ConfigError(f"{setting}: none for column {name!r}; declare (low, high) for it")
+        low, high = by_name[name]
+        if not -math.inf < low <= high < math.inf:
+            raise ConfigError(f"{setting}: {name}: ({low}, {high}) is no range")
         spans[name] = float(low), float(high)
     return spans

@@ -224,14 +224,6 @@ class CellReader:
         return Table(shape, distinct, *means), float((1 / times).mean())
 
 
-def scaled_noise(noise: NoiseSpec, names: Mapping[Key, str], factors: Mapping[Key, float]) -> NoiseSpec:
-    """The noise of tables whose variance grew by these factors."""
-    if not noise.scale or set(factors.values()) <= {1.0}:
-        return noise
-    scales = {names[key]: noise.scale * math.sqrt(factor) for key, factor in factors.items()}
-    return replace(noise, scale=max(scales.values()), scales=scales)
-
-
 def find_totals(tables: Mapping[Key, Table], noise: NoiseSpec | None) -> tuple[float, float]:
     """Records and positives: of the row of totals, else of the fullest table, with noise the mean by precision."""
     noisy = noise is not None and noise.scale > 0
@@ -311,7 +303,10 @@ def read_tables(
     if noise is None or not noise.scale:
         total, positives = int(total), int(positives)
         agreed = {key: _occupied(table) for key, table in agreed.items()}
-    return encoder, total, positives, agreed, noise and scaled_noise(noise, names, factors)
+    if noise is not None and noise.scale and set(factors.values()) != {1.0}:
+        scales = {names[key]: noise.scale * math.sqrt(factor) for key, factor in factors.items()}
+        noise = replace(noise, scale=max(scales.values()), scales=scales)
+    return encoder, total, positives, agreed, noise
 
 
 def _occupied(table: Table) -> Table:

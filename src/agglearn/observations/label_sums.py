@@ -12,7 +12,7 @@ from scipy import sparse
 
 from agglearn.encoding.codes import EXACT
 from agglearn.encoding.columns import as_frame
-from agglearn.encoding.design import FeatureMap
+from agglearn.encoding.design import FeatureMap, declared_ranges
 from agglearn.errors import ConfigError, DataError
 from agglearn.observations.base import NoiseSpec, Observation, check_weights
 from agglearn.observations.disclosure import certify, describe_learned, public_features
@@ -88,7 +88,8 @@ class LabelSums(Observation):
             them. `private` then protects all labels of one unit.
         """
         frame = as_frame(X)
-        ranges = _bounds(bounds, list(frame.columns))
+        by_name = bounds if isinstance(bounds, Mapping) else dict.fromkeys(frame.columns, bounds)
+        ranges = {} if bounds is None else declared_ranges("bounds", by_name, frame.columns)
         mapped = FeatureMap("columns", None, tuple(frame.columns), ranges, intercept=intercept)
         return cls.from_map(mapped, frame, y, weights=weights, label=label, unit=unit, max_rows=max_rows)
 
@@ -265,21 +266,6 @@ class LabelSums(Observation):
         x, slack = self.matrix, 1e-9 * np.maximum(abs(self.sums), 1)
         low, high = x.minimum(0).T @ w, x.maximum(0).T @ w
         return (self.sums < low - slack) | (self.sums > high + slack)
-
-
-def _bounds(bounds: Bounds | None, columns: list[str]) -> dict[str, tuple[float, float]]:
-    if bounds is None:
-        return {}
-    by_name = bounds if isinstance(bounds, Mapping) else dict.fromkeys(columns, bounds)
-    by_name, ranges = {str(name): span for name, span in by_name.items()}, {}
-    for name in columns:
-        if name not in by_name:
-            raise ConfigError(f"bounds: none for column {name!r}; declare (low, high) for it")
-        low, high = by_name[name]
-        if not -math.inf < low <= high < math.inf:
-            raise ConfigError(f"bounds: {name}: ({low}, {high}) is no range")
-        ranges[name] = float(low), float(high)
-    return ranges
 
 
 def _check_names(expected: list[str], names: Sequence[str], sums: np.ndarray) -> None:

@@ -217,7 +217,7 @@ def test_bad_maps_and_promises(records):
     encoder = FrameEncoder.fit(frame, "deciles", ["zone"])
     with pytest.raises(ConfigError, match="range"):
         FeatureMap.fit("scaled", encoder, frame)
-    with pytest.raises(ConfigError, match="no range for column 'age'"):
+    with pytest.raises(ConfigError, match="ranges: none for column 'age'"):
         FeatureMap.fit("scaled", encoder, frame, {})
     with pytest.raises(ConfigError, match="not known"):
         FeatureMap.fit("cubic", encoder, frame)
