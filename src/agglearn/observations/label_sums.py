@@ -13,6 +13,7 @@ from scipy import sparse
 from agglearn.encoding.codes import EXACT
 from agglearn.encoding.columns import as_frame
 from agglearn.encoding.design import FeatureMap, declared_ranges
+from agglearn.encoding.labels import check_labels
 from agglearn.errors import ConfigError, DataError
 from agglearn.observations.base import NoiseSpec, Observation, check_weights
 from agglearn.observations.disclosure import certify, describe_learned, public_features
@@ -100,11 +101,8 @@ class LabelSums(Observation):
         unit: pd.Series | np.ndarray | None = None, max_rows: int | None = None,
     ) -> Self:  # fmt: skip
         """Sums over the coordinates that a map makes of (n,) rows. Other parameters as in `from_records`."""
-        frame, y = public_features(frame, mapped.inputs, getattr(y, "name", None)), np.asarray(y)
-        if y.shape != (len(frame),):
-            raise DataError(f"labels: {y.shape} for {len(frame)} records")
-        if not np.isin(y, (0, 1)).all():
-            raise DataError("labels: must be 0 or 1; map them first")
+        frame = public_features(frame, mapped.inputs, getattr(y, "name", None))
+        y = check_labels(y, len(frame))
         mapped.check_ranges(frame)
         weights = None if weights is None else check_weights(weights, len(y))
         counted, whose = rows_of(unit, max_rows, len(y), label, mapped.inputs)
