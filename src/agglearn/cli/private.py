@@ -9,6 +9,7 @@ from agglearn.cli.outputs import TABLES, output_folder
 from agglearn.errors import ConfigError
 
 HELP = "add noise for privacy to tables"
+OPTIONS = ("mechanism", "split", "adjacency", "postprocessing", "allow_large_epsilon", "accept_learned_schema")
 ABOUT = """Add noise to the tables of `agglearn aggregate`, so that they satisfy (epsilon, delta)-differential privacy as a whole.
 Noise is drawn once, by OpenDP (extra `privacy`), from the system's secret randomness. A second run draws other noise, and both together
 satisfy a weaker guarantee. Training on OUT spends no further budget.
@@ -47,7 +48,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
                    help="accept bins and categories that were learned from the records: OUT is then not private")  # fmt: skip
     command.add_argument("--allow-large-epsilon", action="store_true",
                    help="accept an epsilon above 20, which protects nobody")  # fmt: skip
-    command.add_argument("--post", default="none",
+    command.add_argument("--post", dest="postprocessing", default="none",
                    help="afterwards: none (default), clip, or project (tables made to agree)")  # fmt: skip
 
 
@@ -60,17 +61,9 @@ def run(args: argparse.Namespace) -> None:
         tables = ContingencyTables.load(args.tables)
         if args.unit and args.unit != (tables.unit and tables.unit.column):
             raise ConfigError(f"--unit: {args.tables} has another unit than {args.unit!r}, or none; aggregate again")
-        noisy = tables.private(
-            args.epsilon,
-            args.delta,
-            mechanism=args.mechanism,
-            split=args.split,
-            adjacency=args.adjacency,
-            max_rows=None if args.max_rows == "auto" else args.max_rows,
-            postprocessing=args.post,
-            allow_large_epsilon=args.allow_large_epsilon,
-            accept_learned_schema=args.accept_learned_schema,
-        )
+        max_rows = None if args.max_rows == "auto" else args.max_rows
+        options = {name: getattr(args, name) for name in OPTIONS}
+        noisy = tables.private(args.epsilon, args.delta, max_rows=max_rows, **options)
         noisy.save(work)
         copy_reading(args.tables, work)
     spec = noisy.noise

@@ -8,8 +8,6 @@ from scipy.sparse import csr_matrix
 
 from agglearn.errors import DataError
 
-DENSE = 100_000  # integers between the least and the greatest category up to which a table has the rank of each
-
 
 class DenseEncoder:
     """Vectors of records (Sun 2019, sections 3.5.1, 3.5.2.1). Missing numbers are 0 and flagged."""
@@ -20,8 +18,7 @@ class DenseEncoder:
         categories = set(categorical)
         self.categorical = [c for c in frame if c in categories]
         self.numeric = [c for c in frame if c not in categories]
-        self.values = {c: np.sort(frame[c].unique()) for c in self.categorical}
-        self.ranks = {c: _rank_table(values) for c, values in self.values.items()}
+        self.values = {c: pd.Index(np.sort(frame[c].unique())) for c in self.categorical}
         numbers = frame[self.numeric].to_numpy(float)
         numbers = np.where(np.isnan(numbers).all(axis=0), 0, numbers)
         self.mean, spread = np.nanmean(numbers, axis=0), np.nanstd(numbers, axis=0)
@@ -67,13 +64,8 @@ class DenseEncoder:
 
     def _rank(self, name: str, column: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(n,) rank of each value among the categories, and whether it is one of them."""
-        values, ranks = self.values[name], self.ranks[name]
-        if ranks is not None and column.dtype.kind in "iu":
-            clipped = np.clip(column, values[0], values[-1]).astype(np.int64)  # int8 would overflow
-            rank = ranks[clipped - int(values[0])]
-        else:
-            rank = np.minimum(np.searchsorted(values, column), len(values) - 1)
-        return rank, values[rank] == column
+        rank = self.values[name].get_indexer(column)
+        return np.maximum(rank, 0), rank >= 0
 
     def drop_correlated(self, frame: pd.DataFrame, labels: np.ndarray, above: float = 0.7) -> list[str]:
         """Attributes that are left out: one of their columns has |Pearson r| > `above` with an indicator of a class."""
@@ -111,10 +103,3 @@ class DenseEncoder:
             weights[self.mask] = self.components
             return np.asarray(x @ weights) - self.centre
         return np.asarray(x[:, self.mask].todense(), dtype=np.float32)
-
-
-def _rank_table(values: np.ndarray) -> np.ndarray | None:
-    """Rank among sorted values of each integer from the least to the greatest. None where these are too many."""
-    if values.dtype.kind not in "iu" or int(values[-1]) - int(values[0]) >= DENSE:
-        return None
-    return np.searchsorted(values, np.arange(int(values[0]), int(values[-1]) + 1))
