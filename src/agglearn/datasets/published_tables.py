@@ -10,12 +10,11 @@ from typing import ClassVar
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-from pyarrow import csv
 
 from agglearn.datasets.base import Stored
 from agglearn.encoding import FrameEncoder
 from agglearn.encoding.columns import present
-from agglearn.encoding.csv_files import CSVFormat, about, read_csv, refuse_unreadable
+from agglearn.encoding.csv_files import CSVFormat, about, read_csv, read_csv_blocks
 from agglearn.errors import DataError
 from agglearn.observations import ContingencyTables, NoiseSpec
 from agglearn.observations.cells import CellReader, Cells, learn_encoder, split_tables
@@ -100,10 +99,8 @@ def _read_cells(path: Path, ids: Sequence[int], order: int, numbers: Sequence[st
     """Rows of the features `ids` in tables of so many features. The file is read in blocks."""
     keys = [f"feature_{k}_{field}" for field in ("id", "value") for k in range(1, order + 1)]
     types = dict.fromkeys(keys, pa.int64()) | dict.fromkeys(numbers, pa.float64())
-    convert = csv.ConvertOptions(column_types=types, include_columns=list(types))
-    with about(path), refuse_unreadable(CSVFormat()), csv.open_csv(path, convert_options=convert) as blocks:
-        frames = [frame[frame[keys[:order]].isin(ids).all(axis=1)] for frame in map(pa.RecordBatch.to_pandas, blocks)]
-    return pd.concat(frames, ignore_index=True)
+    frames = map(pa.Table.to_pandas, read_csv_blocks(path, CSVFormat(), types))
+    return pd.concat([f[f[keys[:order]].isin(ids).all(axis=1)] for f in frames], ignore_index=True)
 
 
 def hash_pairs(tables: ContingencyTables, buckets: int) -> ContingencyTables:

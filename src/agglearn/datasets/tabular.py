@@ -90,7 +90,7 @@ class Streamed(Stored):
         schema = pa.schema([(c, pa.string()) for c in features])
         with pq.ParquetWriter(out / "features.parquet", schema, compression="zstd") as writer:
             for path in files.values():
-                for block in read_csv_blocks(path, form, [*features, label]):
+                for block in read_csv_blocks(path, form, dict.fromkeys([*features, label], pa.string())):
                     writer.write_table(block.select(features))
                     labels.append(self._labels(block[label], path))
         y = np.concatenate(labels)

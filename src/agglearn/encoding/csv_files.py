@@ -91,13 +91,12 @@ def read_csv(path: str | Path, form: CSVFormat, dtype: type[str] | dict[str, typ
     return frame
 
 
-def read_csv_blocks(path: str | Path, form: CSVFormat, names: Sequence[str]) -> Iterator[pa.Table]:
-    """Records of a file larger than memory, some at a time. Fields stay text, and quotation marks are part of them."""
+def read_csv_blocks(path: str | Path, form: CSVFormat, types: dict[str, pa.DataType]) -> Iterator[pa.Table]:
+    """Columns of these types of a file larger than memory, some rows at a time. Quotation marks are part of a text."""
     read = csv.ReadOptions(column_names=form.columns, block_size=BLOCK)
     parse = csv.ParseOptions(delimiter=form.delimiter, quote_char=False)
-    types = {name: pa.string() for name in names}
     nulls = {"strings_can_be_null": True, "null_values": ["", *form.missing]}
-    convert = csv.ConvertOptions(column_types=types, include_columns=names, **nulls)
+    convert = csv.ConvertOptions(column_types=types, include_columns=list(types), **nulls)
     with about(path), refuse_unreadable(form), csv.open_csv(path, read, parse, convert) as blocks:
         yield from (pa.Table.from_batches([block]) for block in blocks)
 

@@ -287,18 +287,14 @@ class ContingencyTables(TableSet, Observation):
     @classmethod
     def _restore(cls, parameters: dict[str, Any]) -> Self:
         stored, encoder = parameters.pop("tables"), parameters["encoder"]
-        rows = {name: stored[name].to_numpy() for name in COLUMNS}
-        features = _pair(rows["feature_a"], rows["feature_b"])
-        order = np.argsort(features, kind="stable")
+        rows_of = stored.groupby(COLUMNS[:2]).indices
+        columns = [stored[name].to_numpy() for name in COLUMNS[2:]]
         tables, buckets = {}, {(i, j): (size,) for i, j, size in parameters.pop("hashed")}
         for key in map(tuple, parameters.pop("keys")):
             shape = buckets.get(key) or encoder.shape(key)
-            pair = _pair(key[0], key[1] if len(key) == 2 else -1)
-            first = np.searchsorted(features, pair, "left", order)
-            selected = order[first : np.searchsorted(features, pair, "right", order)]
-            codes = [rows[c][selected].astype(np.int64) for c in ("code_a", "code_b")[: len(shape)]]
-            cells = np.ravel_multi_index(codes, shape)
-            tables[key] = Table(shape, cells, rows["count"][selected], rows["label_sum"][selected])
+            code_a, code_b, counts, sums = (c[rows_of.get((*key, -1)[:2], slice(0))] for c in columns)
+            cells = np.ravel_multi_index([code.astype(np.int64) for code in (code_a, code_b)[: len(shape)]], shape)
+            tables[key] = Table(shape, cells, counts, sums)
         return super()._restore({**parameters, "tables": tables})
 
 
@@ -347,11 +343,6 @@ def select_features(encoder: FrameEncoder, features: Iterable[str] | None) -> Fr
 
 
 COLUMNS = ["feature_a", "feature_b", "code_a", "code_b", "count", "label_sum"]
-
-
-def _pair(first: np.ndarray | int, second: np.ndarray | int) -> np.ndarray:
-    """One number for the features of a table, which no other two features have."""
-    return (np.asarray(first, np.int64) << 32) + np.asarray(second, np.int64)
 
 
 def table_keys(names: Sequence[str], pairs: Pairs) -> list[Key]:

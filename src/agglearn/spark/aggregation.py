@@ -60,7 +60,11 @@ def aggregate(
     candidates = [c for c in dataframe.columns if c != label]
     columns = encoder.names if encoder else candidates if features is None else list(features)
     present(columns, candidates)
-    labels = {schema.positive: 1, schema.negative: 0} if schema else label_values(dataframe, label, positive)
+    if schema is not None:
+        labels = {schema.positive: 1, schema.negative: 0}
+    else:
+        values, _ = _distinct(dataframe, label, True)
+        labels = dict(zip(as_text(values), binary_label(values, positive).tolist(), strict=True))
     if encoder is None:
         read = functools.partial(_distinct, dataframe)
         encoder = fit_features(columns, read, binning or "deciles", categorical, hashed, hash_above)
@@ -77,11 +81,6 @@ def aggregate(
         schema.check_labels(tally.positives, tally.total, tally.total + left_out)
     tables = ContingencyTables.from_counts(encoder, cells, tally, label)
     return replace(tables, unit=Unit() if schema and schema.one_row_per_person else None)
-
-
-def label_values(dataframe: "DataFrame", label: str, positive: object) -> dict[str, int]:
-    values, _ = _distinct(dataframe, label, True)
-    return dict(zip(as_text(values), binary_label(values, positive).tolist(), strict=True))
 
 
 def count(
