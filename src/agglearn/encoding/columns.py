@@ -194,9 +194,5 @@ def present(names: Iterable[str], columns: Collection[str] | pd.Index) -> list[s
 
 
 def first_repeated(names: Iterable[str]) -> str | None:
-    earlier: set[str] = set()
-    for name in names:
-        if name in earlier:
-            return name
-        earlier.add(name)
-    return None
+    index = pd.Index(list(names), dtype=object)
+    return next(iter(index[index.duplicated()]), None)

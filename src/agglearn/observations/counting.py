@@ -148,6 +148,4 @@ def buckets_of(cells: np.ndarray, buckets: int) -> np.ndarray:
     """(m,) bucket of each flat cell, by the hash that `Tally` uses."""
     from agglearn.observations import kernels
 
-    out = np.empty(len(cells), np.int64)
-    kernels.buckets_of(np.ascontiguousarray(cells, np.int64), buckets, out)
-    return out
+    return kernels.buckets_of(np.ascontiguousarray(cells, np.int64), buckets)

@@ -29,9 +29,12 @@ def bucket(cell, buckets):
 
 
 @njit(cache=True, nogil=True)
-def buckets_of(cells, buckets, out):
+def buckets_of(cells, buckets):
+    """(m,) int64 bucket of each flat cell (m,)."""
+    found = np.empty(cells.size, np.int64)
     for k in range(cells.size):
-        out[k] = bucket(cells[k], buckets)
+        found[k] = bucket(cells[k], buckets)
+    return found
 
 
 @njit(cache=True, nogil=True)
