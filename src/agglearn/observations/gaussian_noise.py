@@ -1,5 +1,5 @@
-"""Seeded Gaussian noise on tables (σ = 17 in the AdKDD'21 data, Gilotte et al. 2022, section 5.1), which is not private,
-and encodings that are computed from noisy tables, which failed there.
+"""Seeded Gaussian noise on tables (σ = 17 in the AdKDD'21 data, Gilotte et al. 2022, section 5.1), which is not
+private, and encodings that are computed from noisy tables, which failed there.
 """
 
 import functools

@@ -39,24 +39,29 @@ class ParquetRecords:
         self.columns = data_columns(self.file.schema_arrow)
 
     def __getitem__(self, name: str) -> pd.Series:
-        return with_missing(as_columns(self.file.read(columns=[name])), self.missing)[name]
+        """A column as the file has it."""
+        return as_columns(self.file.read(columns=[name]))[name]
+
+    def masked(self, name: str) -> pd.Series:
+        """A column in which the spellings of a missing value are missing."""
+        return with_missing(self[name].to_frame(), self.missing)[name]
 
     def values(self, name: str, are_names: bool) -> tuple[pd.Series, None]:
         """The values of a column: the distinct ones alone where they are text, but for text that spells numbers."""
         if not self._is_text(name):
-            return self[name], None
+            return self.masked(name), None
         column = pq.ParquetFile(self.path, read_dictionary=[name]).read(columns=[name])[name]
         distinct, rows = pc.value_counts(column.unify_dictionaries()).flatten()
         values = with_missing(distinct.dictionary_decode().to_pandas().to_frame(name), self.missing)[name]
         n = pd.Series(rows.to_numpy())
         numeric, observed = (n[mask].sum() for mask in (pd.to_numeric(values, errors="coerce").notna(), values.notna()))
         is_text = are_names or not observed or numeric < LOOKS_NUMERIC * observed
-        return values if is_text else self[name], None
+        return values if is_text else self.masked(name), None
 
     def batches(
         self, encoder: FrameEncoder, y: np.ndarray, labelled: np.ndarray, counted: Any
     ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Codes and labels of the records that count, among those with a label (n,) in `y`. `labelled` are these of all."""
+        """Codes and labels of the records that count among those with a label, which `labelled` tells and `y` has."""
         mask = np.zeros(len(labelled), bool)
         mask[np.flatnonzero(labelled)[counted]] = True
         y, n_before = y[counted], np.append(0, np.cumsum(mask))

@@ -309,11 +309,11 @@ def encode_records(
 
 def read_records(
     records: pd.DataFrame | ParquetRecords, label: str | None, features: Iterable[str] | None, *,
-    schema: Schema | None = None, binning: str | Binning | None = None, categorical: Iterable[str] = (), positive: object = None,
-    hashed: Mapping[str, int] | None = None, hash_above: tuple[int, int] | None = None,
+    schema: Schema | None = None, binning: str | Binning | None = None, categorical: Iterable[str] = (),
+    positive: object = None, hashed: Mapping[str, int] | None = None, hash_above: tuple[int, int] | None = None,
     unit: str | None = None, max_rows: MaxRows | None = None, before: Callable[[int], object] = lambda features: None,
 ) -> tuple[FrameEncoder, np.ndarray, np.ndarray, str, UnitRows]:  # fmt: skip
-    """(encoder, which records have a label, their labels, label's name, units). `before` gets the number of features first."""
+    """(encoder, which records have a label, labels, label's name, units). `before` first gets the number of features."""
     learned = {"binning": binning, "categorical": categorical, "hashed": hashed, "hash_above": hash_above}
     encoder, features = None, None if features is None else list(map(str, features))
     if schema is not None:
@@ -323,7 +323,7 @@ def read_records(
     unit, max_rows = state_unit(unit, max_rows, label, encoder.names if encoder else features or (), schema)
     if label not in records.columns:
         raise DataError(f"no label column {label!r}; the columns are {list_some(records.columns)}")
-    owners = None if unit is None else records[present([unit], records.columns)[0]]
+    present([] if unit is None else [unit], records.columns)
     others = [name for name in records.columns if name not in (label, unit)]
     names = present(encoder.names if encoder else others if features is None else features, others)
     column = records[label]
@@ -334,8 +334,10 @@ def read_records(
     if encoder is None:
         read = records.values if isinstance(records, ParquetRecords) else lambda name, _: (records[name], None)
         encoder = fit_features(names, read, binning or "deciles", categorical, hashed, hash_above)
-    single = schema is not None and schema.one_row_per_person
-    return encoder, labelled, y, label, unit_rows(None if owners is None else owners[labelled], max_rows, single)
+    single, owners = schema is not None and schema.one_row_per_person, None
+    if unit is not None:
+        owners = (records.masked(unit) if isinstance(records, ParquetRecords) else records[unit])[labelled]
+    return encoder, labelled, y, label, unit_rows(owners, max_rows, single)
 
 
 def select_features(encoder: FrameEncoder, features: Iterable[str] | None) -> FrameEncoder:
