@@ -23,12 +23,8 @@ def require(module: str, extra: str) -> ModuleType:
 
 def active_session() -> "SparkSession":
     """The active Spark session, or a new one with the settings of the environment."""
+    sql, errors = require("pyspark.sql", "spark"), require("pyspark.errors", "spark")
     try:
-        from pyspark.errors import PySparkException
-        from pyspark.sql import SparkSession
-    except ImportError:
-        raise NotAvailable("PySpark is not installed; `make spark` installs it") from None
-    try:
-        return SparkSession.getActiveSession() or SparkSession.builder.appName("agglearn").getOrCreate()
-    except (PySparkException, RuntimeError) as error:
+        return sql.SparkSession.getActiveSession() or sql.SparkSession.builder.appName("agglearn").getOrCreate()
+    except (errors.PySparkException, RuntimeError) as error:
         raise NotAvailable(f"Spark does not start ({' '.join(str(error).split())}); is Java 17 installed?") from None

@@ -123,7 +123,7 @@ def fit_features(
     binning_: str | Binning, categorical: Iterable[str], hashed: Mapping[str, int] | None,
     hash_above: tuple[int, int] | None,
 ) -> FrameEncoder:  # fmt: skip
-    """The encoder of columns. `read(name, whether its values are names)` gives values, and counts where they are distinct."""
+    """The encoder of columns. `read(name, are its values names)` gives values, and counts where they are distinct."""
     bins, names = binning(binning_), set(map(str, categorical))
     hashed = {str(name): buckets for name, buckets in (hashed or {}).items()}
     for setting, asked in (("categorical", names), ("hashed", set(hashed))):

@@ -47,7 +47,7 @@ def needs_spark(test):
 
 @pytest.mark.skipif(importlib.util.find_spec("pyspark") is not None, reason="PySpark is installed")
 def test_without_pyspark_there_is_one_line():
-    with pytest.raises(NotAvailable, match="make spark"):
+    with pytest.raises(NotAvailable, match=r"pip install 'agglearn\[spark\]'"):
         active_session()
 
 
@@ -354,5 +354,5 @@ def test_machines_are_tasks(spark, features):
 
 @pytest.mark.skipif(importlib.util.find_spec("pyspark") is not None, reason="PySpark is installed")
 def test_machines_need_pyspark():
-    with pytest.raises(NotAvailable, match="make spark"):
+    with pytest.raises(NotAvailable, match=r"pip install 'agglearn\[spark\]'"):
         DistributedSubmodularQuantizer(90, engine="spark").fit(*vocabulary(1))
