@@ -104,9 +104,8 @@ class FeatureMap(Saved):
                 else _indicators(codes[:, d], f.size)
                 for d, f in enumerate(self.encoder.features)
             ]
-            for cells, flat in zip(
-                self.cells, _pairs(codes, self.encoder.sizes), strict=False
-            ):  # none but of `quadratic`
+            pairs = _pairs(codes, self.encoder.sizes)
+            for cells, flat in zip(self.cells, pairs, strict=False):  # `quadratic` alone has cells
                 blocks.append(_indicators(pd.Index(cells).get_indexer(flat), len(cells)))
         if self.intercept:
             blocks.append(sparse.csr_array(np.ones((len(frame), 1))))
