@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import pandas as pd
 
-from agglearn.errors import DataError, NotAvailable
+from agglearn.errors import DataError, NotAvailable, describe
 from agglearn.machine import memory_bytes
 from agglearn.registry import resolve
 from agglearn.seeds import GENERATORS
@@ -182,8 +182,9 @@ def refuse_damaged(folder: str | Path, title: str) -> Iterator[None]:
     except PermissionError as error:
         raise DataError(f"{error.filename or folder}: cannot be read ({os.strerror(errno.EACCES)})") from error
     except Exception as error:
-        message = f"{type(error).__name__}: {error}".splitlines()[0]
-        raise DataError(f"{folder}: damaged, or no {title} made by agglearn ({message}); make it again") from error
+        raise DataError(
+            f"{folder}: damaged, or no {title} made by agglearn ({describe(error)}); make it again"
+        ) from error
 
 
 class _Reader:

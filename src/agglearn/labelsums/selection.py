@@ -13,8 +13,7 @@ from agglearn.errors import ConfigError, DataError
 from agglearn.estimator import Estimator, MetaEstimator, RecordClassifier, choose_best
 from agglearn.evaluation.metrics import log_likelihood
 from agglearn.observations import ContingencyTables, Halves, LabelSums, Observation, Records
-from agglearn.observations.consistency import project_tables
-from agglearn.observations.thinning import thin_tables
+from agglearn.observations.consistency import project_tables, thin_tables
 from agglearn.progress import track
 from agglearn.seeds import RandomState, derive_seed, draw_generator, draw_seed
 from agglearn.settings import ParametersOf, Part
@@ -25,7 +24,7 @@ class AggregateSearch(MetaEstimator, RecordClassifier):
     """A learner with one parameter chosen by aggregates alone, then fitted to the whole aggregate.
 
     From `Halves` each value is fitted to the first half and scored on the second. `ContingencyTables` are split by
-    thinning (`agglearn.observations.thinning`). Scores are mean log-likelihoods of labels given features, exact for
+    thinning (`agglearn.observations.consistency`). Scores are mean log-likelihoods of labels given features, exact for
     label sums, whose features are public. For tables, samples of the model replace the features.
 
     Parameters

@@ -9,8 +9,7 @@ from sklearn.linear_model import LogisticRegression
 
 from agglearn.evaluation.information import predictive_information
 from agglearn.observations import ContingencyTables
-from agglearn.observations.consistency import noise_variances
-from agglearn.observations.thinning import thin_table
+from agglearn.observations.consistency import noise_variances, thin_table
 from agglearn.seeds import RandomState, derive_generator, draw_seed
 from agglearn.vocabulary.quantizer import Quantizer, estimate_counts
 from agglearn.vocabulary.rate_order import pool_rare

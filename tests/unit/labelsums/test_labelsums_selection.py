@@ -15,9 +15,9 @@ from agglearn.labelsums import AggregateSearch, LabelledGradientDescent, RecordS
 from agglearn.maxent import MaxEntClassifier, NaiveBayesClassifier
 from agglearn.maxent.enumeration import Enumeration
 from agglearn.observations import ContingencyTables, Halves, LabelSums, Records, with_gaussian_noise
+from agglearn.observations.consistency import thin_tables
 from agglearn.observations.halves import add_sums, add_tables
 from agglearn.observations.release import release_tables
-from agglearn.observations.thinning import thin_tables
 from agglearn.privacy import draw_seeded
 
 VALUES = (0.5, 8.0, 128.0, 2048.0)

@@ -9,9 +9,8 @@ import pytest
 
 from agglearn.encoding import CategoricalEncoder, FrameEncoder
 from agglearn.observations import ContingencyTables, Halves, LabelSums, NoiseSpec, Table
-from agglearn.observations.consistency import clip_tables, possible_totals
+from agglearn.observations.consistency import clip_tables, possible_totals, thin_tables
 from agglearn.observations.gaussian_noise import tables_with_noisy_encoding, with_gaussian_noise
-from agglearn.observations.thinning import thin_tables
 
 FRAME = pd.DataFrame({"a": list("uvuvvuv"), "b": list("xyzzyxz"), "y": [1, 0, 1, 1, 0, 1, 0]})
 EXACT = ContingencyTables.from_records(FRAME, "y")

@@ -16,8 +16,7 @@ from agglearn.encoding import CodedEncoder, FrameEncoder
 from agglearn.evaluation.information import predictive_information
 from agglearn.observations import ContingencyTables, Table, with_gaussian_noise
 from agglearn.observations.base import NoiseSpec
-from agglearn.observations.consistency import clip_tables
-from agglearn.observations.thinning import thin_table
+from agglearn.observations.consistency import clip_tables, thin_table
 from agglearn.vocabulary import OptimalQuantizer, held_out_information
 from agglearn.vocabulary.held_out import _budget, regress, sum_clusters
 from agglearn.vocabulary.quantizer import estimate_counts
