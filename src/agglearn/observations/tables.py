@@ -327,7 +327,7 @@ def read_records(
     others = [name for name in records.columns if name not in (label, unit)]
     names = present(encoder.names if encoder else others if features is None else features, others)
     column = records[label]
-    if not names or column.empty:
+    if not names or (schema is None and column.empty):
         raise DataError("there are no records to aggregate")
     before(len(names))
     y, labelled = schema.labels(column) if schema else (binary_label(column, positive), np.ones(len(column), bool))
