@@ -79,11 +79,12 @@ def read_tables(singles: Path, pairs: Path, names: Sequence[str], label: str, si
 
 def _counted(encoder: FrameEncoder, cells: Cells) -> Cells:
     """The cells of values that have a count of their own."""
-    values = {feature.name: feature.labels for feature in encoder.features}
-    counted = np.all([pd.Series(v).isin(values[n]) for n, v in zip(cells.names, cells.values.T, strict=True)], axis=0)
+    labels = {feature.name: feature.labels for feature in encoder.features}
+    counted = np.all([pd.Series(v).isin(labels[n]) for n, v in zip(cells.names, cells.values.T, strict=True)], axis=0)
     if lost := int((~counted).sum()):
         logger.info(f"{list(cells.names)}: {lost:,} cells have a value without a count, and are left out")
-    return cells._replace(**{name: getattr(cells, name)[counted] for name in ("values", "counts", "label_sums")})
+    values, counts, sums = (array[counted] for array in (cells.values, cells.counts, cells.label_sums))
+    return Cells(cells.columns, cells.names, values, counts, sums)
 
 
 def _read_records(features: Path, labels: Path, names: Sequence[str], label: str) -> pd.DataFrame:

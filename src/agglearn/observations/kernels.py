@@ -31,10 +31,10 @@ def bucket(cell, buckets):
 @njit(cache=True, nogil=True)
 def buckets_of(cells, buckets):
     """(m,) int64 bucket of each flat cell (m,)."""
-    found = np.empty(cells.size, np.int64)
+    numbers = np.empty(cells.size, np.int64)
     for k in range(cells.size):
-        found[k] = bucket(cells[k], buckets)
-    return found
+        numbers[k] = bucket(cells[k], buckets)
+    return numbers
 
 
 @njit(cache=True, nogil=True)
