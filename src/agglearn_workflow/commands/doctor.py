@@ -4,7 +4,7 @@ missing, threads, memory, and which sources of data answer.
 example:
   agglearn doctor
 
-reads   the installed packages; in a folder with the workflow, the addresses under config/datasets and the folders under
+reads   the installed packages, and in a folder with the workflow the addresses under config/datasets and the folders under
         `mirrors`. It asks each host once for a few seconds and sends nothing about you or your data.
 writes  nothing. A host that does not answer is no error: data can come from elsewhere, see `agglearn data`.
 """

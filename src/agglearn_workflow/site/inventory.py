@@ -98,9 +98,9 @@ def used(results: Path) -> tuple[set[str], set[str], dict[str, set[str]]]:
     for run in set(rows["run"]):
         # the runs of a smaller scale, whose measurements lie in a folder below, are there too
         paths = [folder / "runs" / run / "run.json" for folder in (results, results.absolute().parent)]
-        if not (found := [path for path in paths if path.exists()]):
+        if not (present := [path for path in paths if path.exists()]):
             raise DataError(f"{results}: the file runs/{run}/run.json is not there; run the workflow again")
-        facts = storage.read_json(found[0])
+        facts = storage.read_json(present[0])
         sources.add(facts["config"]["experiment"]["source"])
         versions["agglearn"].add(f"{__version__} at {facts['commit']}" if facts["commit"] else __version__)
         for package, version in {"Python": facts["python"], **facts["versions"]}.items():
