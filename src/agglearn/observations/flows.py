@@ -85,9 +85,10 @@ class FlowCounts(Observation):
             raise ConfigError("from_frame: give place=, or origin= and destination=")
         if place is not None and time is None:
             raise ConfigError("from_frame: counts at places need time=, the column of their times")
-        counts, nodes, steps = read_flows(frame, count, ends, time, places, times, absent)
-        context = {"places": nodes, "times": steps} | ({} if graph is None else {"allowed": read_graph(graph, nodes)})
-        return cls(**{"node_counts" if place is not None else "edge_counts": counts}, context=context, **options)
+        counts, names, steps = read_flows(frame, count, ends, time, places, times, absent)
+        context = {"places": names, "times": steps} | ({} if graph is None else {"allowed": read_graph(graph, names)})
+        nodes, edges = (counts, None) if place is not None else (None, counts)
+        return cls(node_counts=nodes, edge_counts=edges, context=context, **options)
 
     @property
     def exact_facts(self) -> str:
