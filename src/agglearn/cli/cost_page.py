@@ -34,6 +34,7 @@ def draw(costs: pd.DataFrame, path: Path) -> None:
         values, errors = (costs.pivot(index="epsilon", columns="release", values=n).rename(_budget) for n in names)
         axes.axhline(values["all records"].iloc[-1], color="black", linestyle="dashed")
         values.plot(ax=axes, yerr=errors, marker="o", capsize=3, legend=False, xlabel="", title=measure.upper())
+        axes.set_xticks(range(len(values)), values.index)
     figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=3)
     figure.savefig(path)
 

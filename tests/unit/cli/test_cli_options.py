@@ -112,6 +112,11 @@ def of_schema(out: Path, said: str) -> dict:
     return features | whose | {f"label {k}": v for k, v in schema["label"].items()} | {"to a file": out.exists()}
 
 
+def of_cost(out: Path, said: str) -> dict:
+    costs = pd.read_csv(out / "cost.csv")
+    return {"scores": costs["nllh"].tolist(), "releases": costs["release"].unique().tolist()}
+
+
 def of_words(out: Path, said: str) -> dict:
     return {"words": said}
 
@@ -162,6 +167,11 @@ A, P, F = (
 M = "fit {tables} --set n_chains=50 --set max_iter=3"
 C, S = "compress {pages} --budget 9 --min-count 3 --no-shrink", "schema draft {data.csv}"
 N, Q = "import {cells.csv}", "schema query {schema.yaml}"
+D, T = (
+    f"cost {{half.csv}} {LABEL} --epsilon 9 --splits 2",
+    "cost {half.csv} --schema {schema.yaml} --epsilon 9 --splits 2",
+)
+L, U = "cost --rows 500 --features 2 --values 4 --base-rate .3 --epsilon 1", f"{D} --unit page --max-rows 2"
 X, K = "reproduce maxent_xor", "archive check --scale default --seed 0"
 ROWS = {
     "aggregate data": Row(A, f"aggregate {{half.csv}} {LABEL}", {"records", "positives", "feature age", "feature zone"}),
@@ -212,6 +222,28 @@ ROWS = {
     ),
     "private --post": Row(P, P + " --post clip", {"postprocessing", "below zero"}, of_release),
     "private --force": forced(P, P.replace("epsilon 1", "epsilon 3"), of_release),
+    "private --ledger": Row(P, P + " --ledger {spent.csv}", {"words"}, of_words),
+    "cost data": Row(T + " --out {a}", T.replace("half", "data") + " --out {b}", {"scores"}, of_cost),
+    "cost --label": Row(D + " --out {a}", D.replace("label y", "label z") + " --out {b}", {"scores"}, of_cost),
+    "cost --positive": Row(D + " --out {a}", D.replace("yes", "no") + " --out {b}", {"scores"}, of_cost),
+    "cost --schema": Row(D + " --out {a}", T + " --out {b}", {"scores"}, of_cost),
+    "cost --unit": Row(D + " --out {a}", U + " --out {b}", {"scores", "releases"}, of_cost),
+    "cost --max-rows": Row(U + " --out {a}", U.replace("rows 2", "rows 3") + " --out {b}", {"scores"}, of_cost),
+    "cost --missing": Row(T + " --out {a}", T + " --missing ? --out {b}", {"scores"}, of_cost),
+    "cost --separator": Row(
+        T.replace("half", "semicolons") + " --out {a}", T.replace("half", "semicolons") + " --separator ; --out {a}", set(),
+        of_cost, (1, 0), T.replace("half", "data") + " --out {b}",
+    ),
+    "cost --splits": Row(T + " --out {a}", T.replace("splits 2", "splits 3") + " --out {b}", {"scores"}, of_cost),
+    "cost --out": Row(T, T + " --out {a}", set(), of_cost, (2, 0)),
+    "cost --force": forced(T, T.replace("half", "data"), of_cost),
+    "cost --epsilon": Row(L, L.replace("epsilon 1", "epsilon 2"), {"words"}, of_words),
+    "cost --delta": Row(L, L + " --delta 1e-6", {"words"}, of_words),
+    "cost --rows": Row(L, L.replace("500", "900"), {"words"}, of_words),
+    "cost --features": Row(L, L.replace("features 2", "features 5"), {"words"}, of_words),
+    "cost --values": Row(L, L.replace("values 4", "values 9"), {"words"}, of_words),
+    "cost --base-rate": Row(L, L.replace(".3", ".2"), {"words"}, of_words),
+    "cost --auc": Row(L, L + " --auc .7", {"words"}, of_words),
     "fit tables": Row(F, F.replace("tables", "others"), {"predictions"}, of_model),
     "fit --method": Row(F, F.replace("naive_bayes", "best_pair"), {"class", "predictions"}, of_class,
     ),
