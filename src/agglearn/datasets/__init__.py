@@ -2,6 +2,7 @@
 
 from agglearn.datasets.base import BagPopulation, Dataset, Population, RecordStore, Simulated, Stored
 from agglearn.datasets.census import Census
+from agglearn.datasets.elections import CrossTabulatedElection
 from agglearn.datasets.flows import BirdMigration, FlowPopulation, HumanMobility, StateFlows
 from agglearn.datasets.gaussian_bags import GaussianBags
 from agglearn.datasets.point_clouds import DigitClouds, PointClouds
@@ -24,6 +25,7 @@ __all__ = [
     "Census",
     "ClickLog",
     "ClickTables",
+    "CrossTabulatedElection",
     "Dataset",
     "DigitClouds",
     "FlowPopulation",

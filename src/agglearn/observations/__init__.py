@@ -7,6 +7,7 @@ from agglearn.observations.flows import FlowCounts, FlowInstances
 from agglearn.observations.gaussian_noise import with_gaussian_noise
 from agglearn.observations.halves import Halves
 from agglearn.observations.label_sums import LabelSums
+from agglearn.observations.margins import Margins
 from agglearn.observations.noisy_encoding import tables_with_noisy_encoding
 from agglearn.observations.records import Records
 from agglearn.observations.table import Table
@@ -23,6 +24,7 @@ __all__ = [
     "Halves",
     "LabelSums",
     "LabelledBags",
+    "Margins",
     "NoiseSpec",
     "Observation",
     "Records",

@@ -2,8 +2,10 @@
 
 from agglearn.proportions.alternating import AlternatingMeanMapClassifier
 from agglearn.proportions.cardinality import CardinalityClassifier, NormalApproximationClassifier
+from agglearn.proportions.ecological import EcologicalInference
 from agglearn.proportions.feature_map import FeatureMapClassifier
 from agglearn.proportions.individual import IndividualClassifier
+from agglearn.proportions.margin_rivals import IndependentTables, LeastSquaresTables, LinearProgrammeTables
 from agglearn.proportions.means import InverseCalibrationClassifier, MeanEmbeddingClassifier, MeanMapClassifier
 from agglearn.proportions.posterior import cardinality_posterior, class_posteriors
 from agglearn.proportions.records_adapter import BagLearnerOnRecords
@@ -12,9 +14,13 @@ __all__ = [
     "AlternatingMeanMapClassifier",
     "BagLearnerOnRecords",
     "CardinalityClassifier",
+    "EcologicalInference",
     "FeatureMapClassifier",
+    "IndependentTables",
     "IndividualClassifier",
     "InverseCalibrationClassifier",
+    "LeastSquaresTables",
+    "LinearProgrammeTables",
     "MeanEmbeddingClassifier",
     "MeanMapClassifier",
     "NormalApproximationClassifier",

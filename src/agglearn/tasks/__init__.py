@@ -5,6 +5,7 @@ from agglearn.tasks.base import Task, TaskInput, Truth
 from agglearn.tasks.classification import Classification, SubsetClassification
 from agglearn.tasks.compression import Compression
 from agglearn.tasks.distribution import DistributionRegression
+from agglearn.tasks.ecological import EcologicalTables
 from agglearn.tasks.flows import FlowInference, FlowLearning
 from agglearn.tasks.measures import Measurement
 
@@ -13,6 +14,7 @@ __all__ = [
     "Classification",
     "Compression",
     "DistributionRegression",
+    "EcologicalTables",
     "FlowInference",
     "FlowLearning",
     "Measurement",

@@ -1,0 +1,82 @@
+"""Cross tables of districts from the margins of polling places."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import pandas as pd
+
+from agglearn.datasets import CrossTabulatedElection
+from agglearn.estimator import Estimator
+from agglearn.observations import Margins, Observation
+from agglearn.tasks.base import Kind, Task, TaskInput, Truth, check_stored
+from agglearn.tasks.keys import NoKeys
+from agglearn.tasks.measures import Measurement, Measurements, higher, lower, neither
+
+LARGE = 50  # votes of a cell that is counted as a large one
+
+
+@dataclass(frozen=True)
+class CrossTables(Truth):
+    tables: np.ndarray  # (D, R, C) votes, NaN where a district lacks the group or the option
+
+    def units(self) -> list[np.ndarray]:
+        return [self.tables]
+
+
+class EcologicalTables(Task[CrossTables]):
+    """Observe the margins of all units of an election, and judge the tables of its districts.
+
+    * `index`: 50 Σ|T̂ − T| / ΣT, the percentage of people in a wrong cell, of each district.
+    * `coverage`, `large_coverage`: share of true cells inside their intervals, and of those with at least 50 votes.
+    * `width`: half the mean width of intervals, per cent of the votes of a cell's district, summed over cells.
+    * `inside_bounds`: share of true cells within the Duncan–Davis bounds. `estimated`, `true`: votes of an election.
+    """
+
+    OBSERVATIONS: ClassVar = ((CrossTabulatedElection, Margins, NoKeys, NoKeys),)
+    MEASURES: ClassVar = (
+        lower("index", "width") | higher("coverage", "large_coverage", "inside_bounds") | neither("estimated", "true")
+    )
+    KEYS: ClassVar[tuple[str, ...]] = ("district", "group", "option")
+    truth: ClassVar = CrossTables
+
+    def observe(self, inputs: TaskInput, kind: Kind, params: dict, seed: int) -> tuple[Observation, CrossTables]:
+        self.check_observation(kind, params)
+        check_stored(inputs, NoKeys)
+        long = inputs.data.features()
+        sides = []
+        for margin in ("group", "option"):
+            counts = long[long["margin"] == margin]
+            sides.append(counts.pivot(index=["district", "unit"], columns="name", values="votes"))
+        groups, votes = sides
+        margins = Margins.from_frames(groups, votes, groups.index.get_level_values("district"))
+        cells = pd.read_parquet(inputs.data.folder / "labels.parquet").set_index(["district", "group", "option"])
+        axes = margins.district_names, margins.group_names, margins.vote_names
+        table = cells["votes"].reindex(pd.MultiIndex.from_product(axes)).to_numpy()
+        return margins, CrossTables(table.reshape([len(names) for names in axes]))
+
+    def measure(self, estimator: Estimator, truth: CrossTables, measures: list[str]) -> Measurements:
+        for number, (name, table) in enumerate(zip(estimator.district_names_, truth.tables, strict=True)):
+            about, there = {"district": name}, ~np.isnan(table)
+            true, estimated = table[there], estimator.tables_[number][there]
+            yield Measurement("index", 50 * float(abs(estimated - true).sum() / true.sum()), about)
+            if not hasattr(estimator, "low_"):
+                continue
+            low, high = estimator.low_[number][there], estimator.high_[number][there]
+            covered = (low <= true) & (true <= high)
+            yield Measurement("coverage", float(covered.mean()), about)
+            yield Measurement("large_coverage", float(covered[true >= LARGE].mean()), about)
+            yield Measurement("width", 50 * float((high - low).sum() / true.sum()), about)
+            bounds = estimator.minimum_[number][there], estimator.maximum_[number][there]
+            yield Measurement("inside_bounds", float(((bounds[0] <= true) & (true <= bounds[1])).mean()), about)
+        if {"estimated", "true"} & set(measures):
+            yield from _cells(estimator, truth)
+
+
+def _cells(estimator: Estimator, truth: CrossTables) -> Measurements:
+    """Votes of each group for each option, summed over districts."""
+    for measure, tables in (("estimated", estimator.tables_), ("true", truth.tables)):
+        total = np.nansum(tables, axis=0)
+        for r, group in enumerate(estimator.group_names_):
+            for c, option in enumerate(estimator.vote_names_):
+                yield Measurement(measure, float(total[r, c]), {"group": group, "option": option})
