@@ -5,7 +5,6 @@ import warnings
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 
 from agglearn.datasets.base import Stored, write_header
@@ -13,6 +12,7 @@ from agglearn.errors import DataError
 from agglearn.optional import require
 
 COLUMNS = ("District", "Votes_to_parties", "Votes_to_candidates", "District_cross_votes")
+TEXT_COLUMNS = (2, 2, 1)  # before those of counts: places of units, parties of the cross table
 PARTY = re.compile(r"\(([^()]+)\)\s*$")  # of a candidate, behind the name
 Options = list[str]
 
@@ -32,7 +32,7 @@ class CrossTabulatedElection(Stored):
         margins, truths, off = [], [], []
         for _, row in pd.concat(frames).iterrows():
             tables = [row[name] for name in COLUMNS[1:]]
-            district, (groups, votes, truth) = str(row[COLUMNS[0]]), (_numbers(t) for t in tables)
+            district, (groups, votes, truth) = str(row[COLUMNS[0]]), map(_numbers, tables, TEXT_COLUMNS)
             if truth.shape != (groups.shape[1], votes.shape[1]) or len(groups) != len(votes):
                 raise DataError(f"district {district}: the tables of margins and the cross table have different sizes")
             options, names = option_names(list(truth.columns)), [str(c) for c in groups.columns]
@@ -76,9 +76,8 @@ def _read(path: Path) -> pd.DataFrame:
     return frame
 
 
-def _numbers(table: pd.DataFrame) -> pd.DataFrame:
-    """The columns of counts, which follow those of text."""
-    return table.select_dtypes(include=np.number).astype(float).reset_index(drop=True)
+def _numbers(table: pd.DataFrame, text_columns: int) -> pd.DataFrame:
+    return table.iloc[:, text_columns:].astype(float).reset_index(drop=True)
 
 
 def _long(table: pd.DataFrame, district: str, rows: str, columns: str) -> pd.DataFrame:

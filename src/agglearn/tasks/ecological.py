@@ -29,7 +29,7 @@ class EcologicalTables(Task[CrossTables]):
 
     * `index`: 50 Σ|T̂ − T| / ΣT, the percentage of people in a wrong cell, of each district.
     * `coverage`, `large_coverage`: share of true cells inside their intervals, and of those with at least 50 votes.
-    * `width`: half the mean width of intervals, per cent of the votes of a cell's district, summed over cells.
+    * `width`: half the widths of all intervals together, in per cent of the district's people.
     * `inside_bounds`: share of true cells within the Duncan–Davis bounds. `estimated`, `true`: votes of an election.
     """
 
@@ -65,7 +65,8 @@ class EcologicalTables(Task[CrossTables]):
             low, high = estimator.low_[number][there], estimator.high_[number][there]
             covered = (low <= true) & (true <= high)
             yield Measurement("coverage", float(covered.mean()), about)
-            yield Measurement("large_coverage", float(covered[true >= LARGE].mean()), about)
+            if (true >= LARGE).any():
+                yield Measurement("large_coverage", float(covered[true >= LARGE].mean()), about)
             yield Measurement("width", 50 * float((high - low).sum() / true.sum()), about)
             bounds = estimator.minimum_[number][there], estimator.maximum_[number][there]
             yield Measurement("inside_bounds", float(((bounds[0] <= true) & (true <= bounds[1])).mean()), about)

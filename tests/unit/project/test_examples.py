@@ -42,6 +42,14 @@ def distribution(left):
     assert min(scores["random Fourier features"], scores["mean and covariance"]) > 0.8
 
 
+def election(left):
+    """Few voters are in a wrong cell, and the truth is inside most intervals and all bounds."""
+    true, model = left["true"], left["model"]
+    assert 50 * abs(model.tables_[0] - true).sum() / true.sum() < 3
+    assert ((model.low_[0] <= true) & (true <= model.high_[0])).mean() >= 8 / 9
+    assert ((model.minimum_[0] <= true) & (true <= model.maximum_[0])).all()
+
+
 def label_sum(left):
     """The coefficients of one exact sum are those of all labels; noise moves them the more the smaller the budget."""
     away = left["coefficients"].sub(left["coefficients"]["all labels"], axis=0).abs().max()
