@@ -111,8 +111,8 @@ def three_features(left):
 CHECKS = {
     check.__name__: check
     for check in (
-        bags, birds, county_votes, distribution, label_sum, ladder, learn_from_tables, million_values, own_method,
-        spark, state_flows, three_features,
+        bags, birds, county_votes, distribution, election, label_sum, ladder, learn_from_tables, million_values,
+        own_method, spark, state_flows, three_features,
     )
 }  # fmt: skip
 
