@@ -12,6 +12,7 @@ from agglearn.encoding.labels import check_labels
 from agglearn.errors import DataError
 from agglearn.observations.base import NoiseSpec, Observation
 from agglearn.rounding import round_to_totals
+from agglearn.seeds import RandomState, draw_generator
 from agglearn.text import list_some
 
 CHUNK = 1 << 17  # rows checked at a time
@@ -65,7 +66,7 @@ class Bags(Observation):
     @classmethod
     def from_groups(
         cls, X: pd.DataFrame | np.ndarray, bags: Sequence[Hashable] | np.ndarray | pd.Series,
-        counts: Values | None = None, *, proportions: Values | None = None,
+        counts: Values | None = None, *, proportions: Values | None = None, totals: Values | None = None,
         weights: np.ndarray | Sequence[float] | None = None, names: Sequence[str] = (),
     ) -> Self:  # fmt: skip
         """Bags from the bag of each instance, and the counts or the proportions of every bag.
@@ -76,18 +77,20 @@ class Bags(Observation):
         ----------
         X, bags : DataFrame or ndarray of shape (n, d), Sequence[Hashable] or ndarray of shape (n,) or Series
             Covariates in any order, and the bag of each instance.
-        counts, proportions : Values or None
+        counts, proportions, totals : Values or None
             {bag: number of positives, or of every class}, a Series or a data frame, which gives the order of the bags.
-            Proportions become whole counts by largest remainder, but fractions with weights other than 0 and 1.
+            Proportions become whole counts by largest remainder, but fractions with weights other than 0 and 1. Totals
+            are numbers of every class in the population that a bag samples; they are taken as proportions.
         weights, names
             As in `Bags`.
         """
         labels = np.asarray(bags)
         if labels.shape != (len(X),):
             raise DataError(f"bags: must name the bag of each of the {len(X)} instances, got shape {labels.shape}")
-        if (counts is None) == (proportions is None):
-            raise DataError("counts, proportions: give one of them, for every bag")
-        name, numbers = ("counts", counts) if proportions is None else ("proportions", proportions)
+        given = {"counts": counts, "proportions": proportions, "totals": totals}
+        if len(given := {name: numbers for name, numbers in given.items() if numbers is not None}) != 1:
+            raise DataError("counts, proportions, totals: give one of them, for every bag")
+        [(name, numbers)] = given.items()
         by_bag = _map_bags(numbers, name)
         keys = list(by_bag)
         number = {k: i for i, k in enumerate(keys)}
@@ -106,7 +109,9 @@ class Bags(Observation):
             bag_names=tuple(map(str, keys)),
         )
         values = _table([by_bag[k] for k in keys], name)
-        return replace(bare, counts=values if proportions is None else bare._counts_of(values))
+        if name == "totals":
+            values = bare._shares(values)
+        return replace(bare, counts=values if name == "counts" else bare._counts_of(values))
 
     # -- using --------------------------------------------------------------------------------------------------
 
@@ -160,10 +165,29 @@ class Bags(Observation):
         if self.weights is None:
             return self
         if not np.isin(self.weights, (0, 1)).all():
-            raise DataError("weights other than 0 and 1: this method needs whole instances; draw them by weight first")
+            raise DataError("weights other than 0 and 1: this method needs whole instances; draw them with bags.draw()")
         mask = self.weights > 0
         sizes = np.bincount(self.bag_of[mask], minlength=len(self))
         return replace(self, X=self.X[mask], offsets=np.append(0, np.cumsum(sizes)), weights=None)
+
+    def draw(self, random_state: RandomState = None) -> Self:
+        """Bags of as many instances each, drawn by weight with replacement, with whole counts in the same proportions.
+
+        Methods that count persons learn from survey weights in this way.
+
+        Parameters
+        ----------
+        random_state : int, RandomState, Generator or None
+        """
+        rng, weights = draw_generator(random_state), np.ones(len(self.X)) if self.weights is None else self.weights
+        if (b := _first(self.totals <= 0)) is not None:
+            raise DataError(f"bag {self._bag(b)}: all weights are 0; leave the bag out")
+        ends = np.cumsum(weights)
+        starts = ends[self.offsets[1:] - 1] - self.totals
+        rows = np.searchsorted(ends, (starts[self.bag_of] + rng.random(len(weights)) * self.totals[self.bag_of]))
+        rows = np.minimum(rows, self.offsets[1:][self.bag_of] - 1)
+        counts = None if self.counts is None else apportion(self.counts, self.sizes)
+        return replace(self, X=self.X[rows], weights=None, counts=counts)
 
     def columns(self, names: Sequence[str]) -> np.ndarray:
         """(n, d) covariates in this order, as they are where either side has no names. DataError for an unknown name.
@@ -173,6 +197,12 @@ class Bags(Observation):
         names : Sequence[str]
         """
         return order_columns(self.X, self.names, names)
+
+    def _shares(self, totals: np.ndarray) -> np.ndarray:
+        sums = totals.sum(axis=1, keepdims=True) if totals.ndim == 2 else np.zeros((len(totals), 1))
+        if (b := _first((sums <= 0) | ~(totals.reshape(len(totals), -1) >= 0))) is not None:
+            raise DataError(f"totals: bag {self._bag(b)} has {totals[b].tolist()}; give a number ≥ 0 for every class")
+        return totals / sums
 
     def _counts_of(self, proportions: np.ndarray) -> np.ndarray:
         if (b := _first(~((proportions >= 0) & (proportions <= 1)))) is not None:
@@ -230,7 +260,10 @@ class Bags(Observation):
         tolerance = 1e-6 * np.maximum(sizes, 1) if weighted else 0
         if (b := _first(abs(counts.sum(axis=1) - sizes) > tolerance)) is not None:
             added = f"{counts[b].tolist()} add up to {counts[b].sum()}"
-            raise DataError(f"bag {self._bag(b)}: counts {added}, the bag has {sizes[b]}")
+            raise DataError(
+                f"bag {self._bag(b)}: counts {added}, the bag has {sizes[b]}; for numbers of a population that the bag "
+                "samples use Bags.from_groups(X, bags, totals=…)"
+            )
         return counts
 
     def _check_target(self, target: np.ndarray) -> np.ndarray:

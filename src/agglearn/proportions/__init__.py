@@ -4,6 +4,7 @@ from agglearn.proportions.alternating import AlternatingMeanMapClassifier
 from agglearn.proportions.cardinality import CardinalityClassifier, NormalApproximationClassifier
 from agglearn.proportions.ecological import EcologicalInference
 from agglearn.proportions.feature_map import FeatureMapClassifier
+from agglearn.proportions.group_shares import group_shares
 from agglearn.proportions.individual import IndividualClassifier
 from agglearn.proportions.margin_rivals import IndependentTables, LeastSquaresTables, LinearProgrammeTables
 from agglearn.proportions.means import InverseCalibrationClassifier, MeanEmbeddingClassifier, MeanMapClassifier
@@ -26,4 +27,5 @@ __all__ = [
     "NormalApproximationClassifier",
     "cardinality_posterior",
     "class_posteriors",
+    "group_shares",
 ]

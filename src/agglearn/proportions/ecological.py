@@ -10,16 +10,23 @@ from numpy.typing import ArrayLike
 from agglearn.errors import DataError
 from agglearn.estimator import Estimator
 from agglearn.observations import Margins
+from agglearn.observations.margins import District
 from agglearn.proportions.margin_tables import MarginFit, balance, duncan_davis, exact_mean, exact_size, softmax
 from agglearn.seeds import RandomState, draw_generator
 from agglearn.settings import Count, NonNegative, Part, Positive
+from agglearn.text import list_some
 
 MAX_EXACT = 2e6  # operations for one pass over the units of a district
 
 
 @dataclass(eq=False, repr=False)
 class MarginEstimator(Estimator):
-    """Base of a learner of one table for each district from `Margins`. Subclasses write `_district(...)`.
+    """Base of a learner of one table for each district from `Margins`. Subclasses write `_infer(district)`.
+
+    Parameters
+    ----------
+    random_state : int, RandomState, Generator or None
+        Unused where the result is deterministic.
 
     Attributes
     ----------
@@ -28,6 +35,8 @@ class MarginEstimator(Estimator):
     """
 
     observes = Margins
+
+    random_state: RandomState = None
 
     def fit(
         self, groups: Margins | pd.DataFrame | np.ndarray, votes: pd.DataFrame | np.ndarray | None = None,
@@ -41,29 +50,21 @@ class MarginEstimator(Estimator):
         """
         if votes is not None:
             groups = Margins.from_frames(groups, votes, districts, weights)  # type: ignore[arg-type]
-        elif not isinstance(groups, Margins):
-            raise DataError(f"{type(self).__name__}.fit: needs groups and votes, or Margins")
-        elif districts is not None or weights is not None:
-            raise DataError(f"{type(self).__name__}.fit: Margins hold districts and weights; leave these out")
+        elif not isinstance(groups, Margins) or districts is not None or weights is not None:
+            raise DataError(f"{type(self).__name__}.fit: needs groups and votes, or Margins alone")
         return super().fit(groups)
 
     def _fit(self, margins: Margins) -> None:
         self.group_names_, self.vote_names_ = list(margins.group_names), list(margins.vote_names)
         self.district_names_ = list(margins.district_names)
         shape = len(self.district_names_), len(self.group_names_), len(self.vote_names_)
-        results: dict[str, np.ndarray] = {}
-        for number, name in enumerate(self.district_names_):
-            groups, votes, weights, rows, columns = margins.district(number)
-            if not len(groups) or not weights.sum():
-                raise DataError(f"district {name}: has no units with people and weight")
-            for key, table in self._district(groups, votes, weights, number).items():
-                results.setdefault(key, np.full(shape, np.nan))[np.ix_([number], rows, columns)] = table
-        for key, tables in results.items():
-            setattr(self, key, tables)
+        for number, district in enumerate(margins.split()):
+            for name, table in self._infer(district).items():
+                if number == 0:
+                    setattr(self, name, np.full(shape, np.nan))
+                getattr(self, name)[np.ix_([number], district.rows, district.columns)] = table
 
-    def _district(
-        self, groups: np.ndarray, votes: np.ndarray, weights: np.ndarray, number: int
-    ) -> dict[str, np.ndarray]:
+    def _infer(self, district: District) -> dict[str, np.ndarray]:
         raise NotImplementedError
 
     def table(self, district: str | None = None, of: str = "tables_") -> pd.DataFrame:
@@ -74,13 +75,13 @@ class MarginEstimator(Estimator):
         district, of : str or None, str
             Its name, and the learned tables that are shown, such as `tables_`, or `low_` of one district.
         """
-        if district is None and len(self.district_names_) > 1 and of != "tables_":
-            raise DataError(f"{of} cannot be added up over districts; name one of {len(self.district_names_)}")
-        if district is not None and district not in self.district_names_:
-            raise DataError(f"district: there is no {district!r}; there are {', '.join(self.district_names_[:10])}")
-        tables = getattr(self, of)
-        kept = np.nansum(tables, axis=0) if district is None else tables[self.district_names_.index(district)]
-        frame = pd.DataFrame(kept, index=self.group_names_, columns=self.vote_names_)
+        if district is None and (len(self.district_names_) == 1 or of == "tables_"):
+            table = np.nansum(getattr(self, of), axis=0)
+        elif district in self.district_names_:
+            table = getattr(self, of)[self.district_names_.index(district)]
+        else:
+            raise DataError(f"district: there is no {district!r}; there are {list_some(self.district_names_)}")
+        frame = pd.DataFrame(table, index=self.group_names_, columns=self.vote_names_)
         return frame.dropna(how="all").dropna(axis=1, how="all")
 
 
@@ -103,6 +104,7 @@ class EcologicalInference(MarginEstimator):
     level, n_draws : float, int
         Of the intervals, and draws from the normal approximation of the posterior that make them.
     random_state : int, RandomState, Generator or None
+        Seed of the draws.
 
     Attributes
     ----------
@@ -120,15 +122,13 @@ class EcologicalInference(MarginEstimator):
     method: Literal["auto", "exact", "approximate"] = "auto"
     level: Part = 0.95
     n_draws: Count = 400
-    random_state: RandomState = None
 
     def _fit(self, margins: Margins) -> None:
         self._rng = draw_generator(self.random_state)
         super()._fit(margins)
 
-    def _district(
-        self, groups: np.ndarray, votes: np.ndarray, weights: np.ndarray, number: int
-    ) -> dict[str, np.ndarray]:
+    def _infer(self, district: District) -> dict[str, np.ndarray]:
+        groups, votes, weights = district[:3]
         exact = self._is_exact(groups, votes)
         theta, information = self._learn(groups, votes, weights, exact)
         table = _unit_tables(groups, votes, softmax(theta), exact).sum(axis=0)
@@ -136,7 +136,7 @@ class EcologicalInference(MarginEstimator):
         low, high = self._intervals(table, theta, information)
         strong = np.argsort(-groups[:, groups.sum(axis=0).argmax()] / groups.sum(axis=1), kind="stable")
         parts = []
-        for half in np.array_split(strong, 2) if len(strong) > 1 else ():
+        for half in np.array_split(strong, 2):
             learned = self._learn(groups[half], votes[half], weights[half], exact)[0]
             parts.append(_unit_tables(groups, votes, softmax(learned), exact).sum(axis=0))
         return {
@@ -145,7 +145,7 @@ class EcologicalInference(MarginEstimator):
             "high_": np.clip(high, minimum, maximum),
             "minimum_": minimum,
             "maximum_": maximum,
-            "sensitivity_": parts[0] - parts[1] if parts else np.zeros_like(table),
+            "sensitivity_": parts[0] - parts[1],
         }
 
     def _is_exact(self, groups: np.ndarray, votes: np.ndarray) -> bool:

@@ -7,6 +7,7 @@ from scipy.optimize import linprog, nnls
 from scipy.sparse import bmat, eye_array, kron
 
 from agglearn.errors import NotAvailable
+from agglearn.observations.margins import District
 from agglearn.proportions.ecological import MarginEstimator
 from agglearn.proportions.margin_tables import balance
 
@@ -17,9 +18,8 @@ STRONG = 1e3  # weight of the rows that make probabilities add up to 1
 class IndependentTables(MarginEstimator):
     """In each unit all groups vote alike: its table is the product of its margins."""
 
-    def _district(
-        self, groups: np.ndarray, votes: np.ndarray, weights: np.ndarray, number: int
-    ) -> dict[str, np.ndarray]:
+    def _infer(self, district: District) -> dict[str, np.ndarray]:
+        groups, votes = district[:2]
         return {"tables_": groups.T @ (votes / groups.sum(axis=1, keepdims=True))}
 
 
@@ -27,17 +27,11 @@ class IndependentTables(MarginEstimator):
 class LeastSquaresTables(MarginEstimator):
     """Goodman's regression with probabilities between 0 and 1, by least squares of votes / √people.
 
-    Parameters
-    ----------
-    balanced : bool
-        Whether each unit's expected table is scaled to its margins.
+    Each unit's expected table is scaled to its margins.
     """
 
-    balanced: bool = True
-
-    def _district(
-        self, groups: np.ndarray, votes: np.ndarray, weights: np.ndarray, number: int
-    ) -> dict[str, np.ndarray]:
+    def _infer(self, district: District) -> dict[str, np.ndarray]:
+        groups, votes, weights = district[:3]
         scale = np.sqrt(weights / groups.sum(axis=1))[:, None]
         n, m = groups * scale, votes * scale
         (n_rows, n_options), strong = (n.shape[1], m.shape[1]), STRONG * float(np.sqrt((n**2).mean()))
@@ -45,8 +39,7 @@ class LeastSquaresTables(MarginEstimator):
         sums = np.kron(np.eye(n_rows), np.full((1, n_options), strong))
         target = np.concatenate([m.ravel(), np.full(n_rows, strong)])
         p, _ = nnls(np.vstack([equations, sums]), target, maxiter=100 * sums.shape[1])
-        p = p.reshape(n_rows, n_options)
-        return {"tables_": unit_sum(groups, votes, p) if self.balanced else groups.sum(axis=0)[:, None] * p}
+        return {"tables_": unit_sum(groups, votes, p.reshape(n_rows, n_options))}
 
 
 @dataclass(eq=False, repr=False)
@@ -57,9 +50,8 @@ class LinearProgrammeTables(MarginEstimator):
     them in relative entropy. nslphom takes a second linear programme there.
     """
 
-    def _district(
-        self, groups: np.ndarray, votes: np.ndarray, weights: np.ndarray, number: int
-    ) -> dict[str, np.ndarray]:
+    def _infer(self, district: District) -> dict[str, np.ndarray]:
+        groups, votes, weights = district[:3]
         (n_units, n_rows), n_options = groups.shape, votes.shape[1]
         options = eye_array(n_options)
         errors = eye_array(n_units * n_options)

@@ -29,24 +29,15 @@ def exact_mean(groups: np.ndarray, votes: np.ndarray, probabilities: np.ndarray)
     P(votes | groups) is the coefficient of Π_c x_c^votes_c in Π_r (Σ_c p_rc x_c)^groups_r. With one person of group r
     less, who voted for c, it gives the mean of cell (r, c). Counts are whole numbers.
     """
-    n, m = groups.astype(int), votes.astype(int)
-    last = int(np.argmax(m))  # its exponent follows from the others
-    order = [c for c in range(len(m)) if c != last]
-    p = probabilities[:, [*order, last]]
-    shape, at = tuple(m[order] + 1), tuple(m[order])
-    product = _product(n, p, shape)
-    mean = np.zeros_like(p)
+    n, p, at = groups.astype(int), probabilities, votes[:-1].astype(int)  # the last exponent follows from the others
+    product, mean = _product(n, p, tuple(at + 1)), np.zeros_like(p)
     for r in np.flatnonzero(n):
         fewer = n.copy()
         fewer[r] -= 1
-        without = _product(fewer, p, shape)
-        for k in range(len(m)):
-            place = tuple(i - (j == k) for j, i in enumerate(at))
-            if k == len(order) or place[k] >= 0:
-                mean[r, k] = n[r] * p[r, k] * without[place] / product[at]
-    ordered = np.zeros_like(mean)
-    ordered[:, [*order, last]] = mean
-    return float(np.log(product[at])), ordered
+        without = _product(fewer, p, tuple(at + 1))
+        for k in np.flatnonzero(votes):
+            mean[r, k] = n[r] * p[r, k] * without[tuple(at - (np.arange(len(at)) == k))] / product[tuple(at)]
+    return float(np.log(product[tuple(at)])), mean
 
 
 def _product(n: np.ndarray, p: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
@@ -66,7 +57,7 @@ def _product(n: np.ndarray, p: np.ndarray, shape: tuple[int, ...]) -> np.ndarray
 
 def exact_size(groups: np.ndarray, votes: np.ndarray) -> float:
     """About how many operations `exact_mean` needs for units (U, R) and (U, C)."""
-    states = np.prod(votes + 1, axis=1) / (votes.max(axis=1) + 1)
+    states = np.prod(votes[:, :-1] + 1, axis=1)
     return float((states * groups.sum(axis=1) * (groups > 0).sum(axis=1) * votes.shape[1]).sum())
 
 

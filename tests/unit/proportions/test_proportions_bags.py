@@ -130,8 +130,11 @@ def test_published_shares_of_counts_give_the_counts(rows):
         ({"counts": {"s": 1, "t": [1, 2]}}, "counts: every bag needs one number, or one for each class"),
         ({"counts": pd.Series([1, 1, 1], index=list("sts"))}, "counts: bag 's' occurs more than once"),
         ({"counts": {"s": 1.5, "t": 1}}, "bag 's': counts .* are not whole; for shares use"),
-        ({}, "counts, proportions: give one of them"),
-        ({"counts": {"s": 1, "t": 1}, "proportions": {"s": 0.5, "t": 0.5}}, "counts, proportions: give one of them"),
+        ({}, "counts, proportions, totals: give one of them"),
+        (
+            {"counts": {"s": 1, "t": 1}, "proportions": {"s": 0.5, "t": 0.5}},
+            "counts, proportions, totals: give one of them",
+        ),
         ({"proportions": {"s": 0.5, "t": 50}}, "proportions: bag 't' has 50.0; shares lie between 0 and 1"),
         ({"proportions": {"s": 0.5, "t": np.nan}}, "proportions: bag 't' has nan; shares lie"),
         ({"proportions": {"s": [0.5, 0.5], "t": [0.5, 0.3]}}, "proportions: those of bag 't' add up to 0.8, not to 1"),
@@ -203,7 +206,7 @@ def test_weights():
     whole = weighted.drop_zero_weights()
     assert whole.X[:, 0].tolist() == [0, 4, 6, 10]
     assert whole.offsets.tolist() == [0, 1, 4]
-    with pytest.raises(DataError, match="draw them by weight"):
+    with pytest.raises(DataError, match=r"draw them with bags.draw\(\)"):
         Bags(X, [0, 6], [[1, 2]], weights=np.full(6, 0.5)).drop_zero_weights()
     with pytest.raises(DataError, match="not whole"):
         Bags(X, [0, 6], [[0.5, 2.5]], weights=np.full(6, 0.5)).drop_zero_weights()
