@@ -171,23 +171,23 @@ class Bags(Observation):
         return replace(self, X=self.X[mask], offsets=np.append(0, np.cumsum(sizes)), weights=None)
 
     def draw(self, random_state: RandomState = None) -> Self:
-        """Bags of as many instances each, drawn by weight with replacement, with whole counts in the same proportions.
+        """Bags of as many instances each, drawn by weight, with whole counts in the same proportions.
 
-        Methods that count persons learn from survey weights in this way.
+        Methods that count persons learn from survey weights in this way. The draw is systematic, so an instance is
+        drawn once where all weights are equal.
 
         Parameters
         ----------
         random_state : int, RandomState, Generator or None
         """
-        rng, weights = draw_generator(random_state), np.ones(len(self.X)) if self.weights is None else self.weights
-        if (b := _first(self.totals <= 0)) is not None:
+        rng, bag, totals = draw_generator(random_state), self.bag_of, self.totals
+        if (b := _first(totals <= 0)) is not None:
             raise DataError(f"bag {self._bag(b)}: all weights are 0; leave the bag out")
-        ends = np.cumsum(weights)
-        starts = ends[self.offsets[1:] - 1] - self.totals
-        rows = np.searchsorted(ends, (starts[self.bag_of] + rng.random(len(weights)) * self.totals[self.bag_of]))
-        rows = np.minimum(rows, self.offsets[1:][self.bag_of] - 1)
+        ends = np.cumsum(np.ones(len(bag)) if self.weights is None else self.weights)
+        steps = (np.arange(len(bag)) - self.offsets[bag] + rng.random(len(self))[bag]) / self.sizes[bag]
+        rows = np.searchsorted(ends, (ends[self.offsets[1:] - 1] - totals)[bag] + steps * totals[bag], side="right")
         counts = None if self.counts is None else apportion(self.counts, self.sizes)
-        return replace(self, X=self.X[rows], weights=None, counts=counts)
+        return replace(self, X=self.X[np.clip(rows, self.offsets[bag], self.offsets[bag + 1] - 1)], weights=None, counts=counts)
 
     def columns(self, names: Sequence[str]) -> np.ndarray:
         """(n, d) covariates in this order, as they are where either side has no names. DataError for an unknown name.

@@ -57,6 +57,13 @@ def test_instances_are_drawn_by_their_weight_inside_their_bag():
     assert once.counts.tolist() == [[1, 2], [3, 0]]
 
 
+def test_each_instance_is_drawn_once_where_weights_are_equal():
+    bags = Bags.from_groups(X, COUNTY, counts={"a": (10.0, 5.0), "b": (5.0, 10.0)}, weights=np.full(6, 5.0))
+    drawn = bags.draw(0)
+    assert (drawn.X == X).all()
+    assert drawn.counts.tolist() == [[2, 1], [1, 2]]
+
+
 def test_a_bag_without_weight_is_refused():
     bags = Bags.from_groups(X, COUNTY, proportions={"a": 0.5, "b": 0.5}, weights=[1, 1, 1, 0, 0, 0])
     with pytest.raises(DataError, match="bag 'b': all weights are 0; leave the bag out"):
