@@ -11,6 +11,7 @@ from agglearn.errors import DataError
 from agglearn.estimator import Estimator
 from agglearn.observations import Margins
 from agglearn.observations.margins import District
+from agglearn.progress import track
 from agglearn.proportions.margin_tables import MarginFit, balance, duncan_davis, exact_mean, exact_size, softmax
 from agglearn.seeds import RandomState, draw_generator
 from agglearn.settings import Count, NonNegative, Part, Positive
@@ -58,7 +59,7 @@ class MarginEstimator(Estimator):
         self.group_names_, self.vote_names_ = list(margins.group_names), list(margins.vote_names)
         self.district_names_ = list(margins.district_names)
         shape = len(self.district_names_), len(self.group_names_), len(self.vote_names_)
-        for number, district in enumerate(margins.split()):
+        for number, district in enumerate(track(list(margins.split()), "districts")):
             for name, table in self._infer(district).items():
                 if number == 0:
                     setattr(self, name, np.full(shape, np.nan))
@@ -135,17 +136,17 @@ class EcologicalInference(MarginEstimator):
         minimum, maximum = duncan_davis(groups, votes)
         low, high = self._intervals(table, theta, information)
         strong = np.argsort(-groups[:, groups.sum(axis=0).argmax()] / groups.sum(axis=1), kind="stable")
-        parts = []
+        halves = []
         for half in np.array_split(strong, 2):
             learned = self._learn(groups[half], votes[half], weights[half], exact)[0]
-            parts.append(_unit_tables(groups, votes, softmax(learned), exact).sum(axis=0))
+            halves.append(_unit_tables(groups, votes, softmax(learned), exact).sum(axis=0))
         return {
             "tables_": table,
             "low_": np.clip(low, minimum, maximum),
             "high_": np.clip(high, minimum, maximum),
             "minimum_": minimum,
             "maximum_": maximum,
-            "sensitivity_": parts[0] - parts[1],
+            "sensitivity_": halves[0] - halves[1],
         }
 
     def _is_exact(self, groups: np.ndarray, votes: np.ndarray) -> bool:
