@@ -33,6 +33,7 @@ class MarginEstimator(Estimator):
     ----------
     tables_ : ndarray of shape (districts, R, C)
         Estimated counts. NaN where a district does not have the group or the option.
+    group_names_, vote_names_, district_names_ : list of str
     """
 
     observes = Margins
@@ -51,9 +52,9 @@ class MarginEstimator(Estimator):
         """
         if votes is not None:
             groups = Margins.from_frames(groups, votes, districts, weights)  # type: ignore[arg-type]
-        elif not isinstance(groups, Margins) or districts is not None or weights is not None:
+        elif districts is not None or weights is not None:
             raise DataError(f"{type(self).__name__}.fit: needs groups and votes, or Margins alone")
-        return super().fit(groups)
+        return super().fit(groups)  # type: ignore[arg-type]
 
     def _fit(self, margins: Margins) -> None:
         self.group_names_, self.vote_names_ = list(margins.group_names), list(margins.vote_names)
@@ -96,6 +97,8 @@ class EcologicalInference(MarginEstimator):
 
     Parameters
     ----------
+    random_state : int, RandomState, Generator or None
+        Seed of the draws.
     spread : float
         Prior standard deviation of a group's log odds around the option's. Small: groups vote alike.
     overdispersion : float
@@ -104,8 +107,6 @@ class EcologicalInference(MarginEstimator):
         `auto` is exact where the units of a district are small and have few options.
     level, n_draws : float, int
         Of the intervals, and draws from the normal approximation of the posterior that make them.
-    random_state : int, RandomState, Generator or None
-        Seed of the draws.
 
     Attributes
     ----------
