@@ -80,7 +80,7 @@ class Bags(Observation):
         counts, proportions, totals : Values or None
             {bag: number of positives, or of every class}, a Series or a data frame, which gives the order of the bags.
             Proportions become whole counts by largest remainder, but fractions with weights other than 0 and 1. Totals
-            are numbers of every class in the population that a bag samples; they are taken as proportions.
+            are numbers of every class in the population that a bag samples, taken as proportions.
         weights, names
             As in `Bags`.
         """
@@ -110,7 +110,7 @@ class Bags(Observation):
         )
         values = _table([by_bag[k] for k in keys], name)
         if name == "totals":
-            values = bare._shares(values)
+            values = bare._proportions_of(values)
         return replace(bare, counts=values if name == "counts" else bare._counts_of(values))
 
     # -- using --------------------------------------------------------------------------------------------------
@@ -200,7 +200,7 @@ class Bags(Observation):
         """
         return order_columns(self.X, self.names, names)
 
-    def _shares(self, totals: np.ndarray) -> np.ndarray:
+    def _proportions_of(self, totals: np.ndarray) -> np.ndarray:
         sums = totals.sum(axis=1, keepdims=True) if totals.ndim == 2 else np.zeros((len(totals), 1))
         if (b := _first((sums <= 0) | ~(totals.reshape(len(totals), -1) >= 0))) is not None:
             raise DataError(f"totals: bag {self._bag(b)} has {totals[b].tolist()}; give a number ≥ 0 for every class")

@@ -103,13 +103,15 @@ class Margins(Observation):
             units = np.flatnonzero((self.districts == number) & (np.nansum(self.groups, axis=1) > 0))
             if not self.weights[units].sum():
                 raise DataError(f"district {name}: has no units with people and weight")
-            sides, kept = [], []
+            sides, columns = [], []
             for counts, names in ((self.groups, self.group_names), (self.votes, self.vote_names)):
-                kept.append(np.flatnonzero(~np.isnan(counts[units]).all(axis=0)))
-                sides.append(counts[np.ix_(units, kept[-1])])
+                columns.append(np.flatnonzero(~np.isnan(counts[units]).all(axis=0)))
+                sides.append(counts[np.ix_(units, columns[-1])])
                 for u, k in np.argwhere(np.isnan(sides[-1])):
-                    raise DataError(f"unit {self.unit_names[units[u]]}: the count of {names[kept[-1][k]]} is missing")
-            yield District(*sides, self.weights[units], *kept)
+                    raise DataError(
+                        f"unit {self.unit_names[units[u]]}: the count of {names[columns[-1][k]]} is missing"
+                    )
+            yield District(*sides, self.weights[units], *columns)
 
 
 def _as_counts(frame: pd.DataFrame, name: str) -> np.ndarray:
@@ -118,6 +120,6 @@ def _as_counts(frame: pd.DataFrame, name: str) -> np.ndarray:
     except (TypeError, ValueError):
         raise DataError(f"{name}: must be a table of numbers, one row for each unit") from None
     for u, k in np.argwhere(np.isinf(counts) | (counts < 0)):
-        where = f"unit {frame.index[u]!r}, column {frame.columns[k]!r}"
-        raise DataError(f"{name}: {where} is {counts[u, k]:g}; counts are finite numbers ≥ 0")
+        cell = f"unit {frame.index[u]!r}, column {frame.columns[k]!r}"
+        raise DataError(f"{name}: {cell} is {counts[u, k]:g}; counts are finite numbers ≥ 0")
     return counts

@@ -11,6 +11,7 @@ from agglearn.errors import DataError
 from agglearn.estimator import Estimator
 from agglearn.observations import Margins
 from agglearn.observations.margins import District
+from agglearn.progress import track
 from agglearn.proportions.margin_tables import MarginFit, balance, duncan_davis, exact_mean, exact_size, softmax
 from agglearn.seeds import RandomState, draw_generator
 from agglearn.settings import Count, NonNegative, Part, Positive
@@ -32,6 +33,7 @@ class MarginEstimator(Estimator):
     ----------
     tables_ : ndarray of shape (districts, R, C)
         Estimated counts. NaN where a district does not have the group or the option.
+    group_names_, vote_names_, district_names_ : list of str
     """
 
     observes = Margins
@@ -50,15 +52,15 @@ class MarginEstimator(Estimator):
         """
         if votes is not None:
             groups = Margins.from_frames(groups, votes, districts, weights)  # type: ignore[arg-type]
-        elif not isinstance(groups, Margins) or districts is not None or weights is not None:
+        elif districts is not None or weights is not None:
             raise DataError(f"{type(self).__name__}.fit: needs groups and votes, or Margins alone")
-        return super().fit(groups)
+        return super().fit(groups)  # type: ignore[arg-type]
 
     def _fit(self, margins: Margins) -> None:
         self.group_names_, self.vote_names_ = list(margins.group_names), list(margins.vote_names)
         self.district_names_ = list(margins.district_names)
         shape = len(self.district_names_), len(self.group_names_), len(self.vote_names_)
-        for number, district in enumerate(margins.split()):
+        for number, district in enumerate(track(list(margins.split()), "districts")):
             for name, table in self._infer(district).items():
                 if number == 0:
                     setattr(self, name, np.full(shape, np.nan))
@@ -95,6 +97,8 @@ class EcologicalInference(MarginEstimator):
 
     Parameters
     ----------
+    random_state : int, RandomState, Generator or None
+        Seed of the draws.
     spread : float
         Prior standard deviation of a group's log odds around the option's. Small: groups vote alike.
     overdispersion : float
@@ -103,8 +107,6 @@ class EcologicalInference(MarginEstimator):
         `auto` is exact where the units of a district are small and have few options.
     level, n_draws : float, int
         Of the intervals, and draws from the normal approximation of the posterior that make them.
-    random_state : int, RandomState, Generator or None
-        Seed of the draws.
 
     Attributes
     ----------
@@ -135,17 +137,17 @@ class EcologicalInference(MarginEstimator):
         minimum, maximum = duncan_davis(groups, votes)
         low, high = self._intervals(table, theta, information)
         strong = np.argsort(-groups[:, groups.sum(axis=0).argmax()] / groups.sum(axis=1), kind="stable")
-        parts = []
+        halves = []
         for half in np.array_split(strong, 2):
             learned = self._learn(groups[half], votes[half], weights[half], exact)[0]
-            parts.append(_unit_tables(groups, votes, softmax(learned), exact).sum(axis=0))
+            halves.append(_unit_tables(groups, votes, softmax(learned), exact).sum(axis=0))
         return {
             "tables_": table,
             "low_": np.clip(low, minimum, maximum),
             "high_": np.clip(high, minimum, maximum),
             "minimum_": minimum,
             "maximum_": maximum,
-            "sensitivity_": parts[0] - parts[1],
+            "sensitivity_": halves[0] - halves[1],
         }
 
     def _is_exact(self, groups: np.ndarray, votes: np.ndarray) -> bool:

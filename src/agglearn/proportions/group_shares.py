@@ -41,15 +41,15 @@ def group_shares(
     if bags.counts is None or (classes is not None and len(classes) != bags.counts.shape[1]):
         raise DataError("classes: needs bags with counts, and one name for each column of them")
     rng, weights = draw_generator(random_state), np.ones(len(codes)) if bags.weights is None else bags.weights
-    shares = []
+    fits = []
     for k in track(range(n_draws + 1), "bag bootstrap"):
         chosen = rng.integers(len(bags), size=len(bags)) if k else np.arange(len(bags))
         drawn = bags.take(chosen)
         p = clone(model).fit(drawn if bags.weights is None else drawn.draw(rng)).predict_proba(bags.X)
-        shares.append([np.average(p[codes == g], axis=0, weights=weights[codes == g]) for g in range(len(names))])
-    low, high = np.quantile(shares[1:], [(1 - level) / 2, (1 + level) / 2], axis=0)
+        fits.append([np.average(p[codes == g], axis=0, weights=weights[codes == g]) for g in range(len(names))])
+    low, high = np.quantile(fits[1:], [(1 - level) / 2, (1 + level) / 2], axis=0)
     index = pd.MultiIndex.from_product(
         [names, range(low.shape[1]) if classes is None else classes], names=["group", "class"]
     )
-    columns = {"share": np.ravel(shares[0]), "low": low.ravel(), "high": high.ravel()}
+    columns = {"share": np.ravel(fits[0]), "low": low.ravel(), "high": high.ravel()}
     return pd.DataFrame(columns, index=index)

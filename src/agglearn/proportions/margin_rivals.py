@@ -16,7 +16,13 @@ STRONG = 1e3  # weight of the rows that make probabilities add up to 1
 
 @dataclass(eq=False, repr=False)
 class IndependentTables(MarginEstimator):
-    """In each unit all groups vote alike: its table is the product of its margins."""
+    """In each unit all groups vote alike: its table is the product of its margins.
+
+    Parameters
+    ----------
+    random_state : int or None
+        Unused: the result is deterministic.
+    """
 
     def _infer(self, district: District) -> dict[str, np.ndarray]:
         groups, votes = district[:2]
@@ -28,6 +34,11 @@ class LeastSquaresTables(MarginEstimator):
     """Goodman's regression with probabilities between 0 and 1, by least squares of votes / √people.
 
     Each unit's expected table is scaled to its margins.
+
+    Parameters
+    ----------
+    random_state : int or None
+        Unused: the result is deterministic.
     """
 
     def _infer(self, district: District) -> dict[str, np.ndarray]:
@@ -48,6 +59,11 @@ class LinearProgrammeTables(MarginEstimator):
 
     The probabilities reproduce the district's votes. A unit's table is the one with its margins that is nearest to
     them in relative entropy. nslphom takes a second linear programme there.
+
+    Parameters
+    ----------
+    random_state : int or None
+        Unused: the result is deterministic.
     """
 
     def _infer(self, district: District) -> dict[str, np.ndarray]:

@@ -29,15 +29,24 @@ def exact_mean(groups: np.ndarray, votes: np.ndarray, probabilities: np.ndarray)
     P(votes | groups) is the coefficient of Π_c x_c^votes_c in Π_r (Σ_c p_rc x_c)^groups_r. With one person of group r
     less, who voted for c, it gives the mean of cell (r, c). Counts are whole numbers.
     """
-    n, p, at = groups.astype(int), probabilities, votes[:-1].astype(int)  # the last exponent follows from the others
-    product, mean = _product(n, p, tuple(at + 1)), np.zeros_like(p)
+    n, p, exponents = (
+        groups.astype(int),
+        probabilities,
+        votes[:-1].astype(int),
+    )  # the last exponent follows from the others
+    product, mean = _product(n, p, tuple(exponents + 1)), np.zeros_like(p)
     for r in np.flatnonzero(n):
         fewer = n.copy()
         fewer[r] -= 1
-        without = _product(fewer, p, tuple(at + 1))
+        without = _product(fewer, p, tuple(exponents + 1))
         for k in np.flatnonzero(votes):
-            mean[r, k] = n[r] * p[r, k] * without[tuple(at - (np.arange(len(at)) == k))] / product[tuple(at)]
-    return float(np.log(product[tuple(at)])), mean
+            mean[r, k] = (
+                n[r]
+                * p[r, k]
+                * without[tuple(exponents - (np.arange(len(exponents)) == k))]
+                / product[tuple(exponents)]
+            )
+    return float(np.log(product[tuple(exponents)])), mean
 
 
 def _product(n: np.ndarray, p: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
@@ -92,9 +101,9 @@ class MarginFit:
         """(log likelihood, (R, C) its gradient in log p): the expected table, by weighted units."""
         p = softmax(theta)
         if self.exact:
-            parts = [exact_mean(n, m, p) for n, m in zip(self.groups, self.votes, strict=True)]
-            tables = np.array([table for _, table in parts])
-            return float(self.weights @ [value for value, _ in parts]), np.tensordot(self.weights, tables, 1)
+            posteriors = [exact_mean(n, m, p) for n, m in zip(self.groups, self.votes, strict=True)]
+            tables = np.array([table for _, table in posteriors])
+            return float(self.weights @ [value for value, _ in posteriors]), np.tensordot(self.weights, tables, 1)
         expected = self.groups @ p + TINY
         value = self.weights @ (self.votes * np.log(expected)).sum(axis=1)
         return float(value), p * (self.groups.T @ (self.weights[:, None] * self.votes / expected))

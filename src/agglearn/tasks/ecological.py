@@ -11,7 +11,7 @@ from agglearn.estimator import Estimator
 from agglearn.observations import Margins, Observation
 from agglearn.tasks.base import Kind, Task, TaskInput, Truth, check_stored
 from agglearn.tasks.keys import NoKeys
-from agglearn.tasks.measures import Measurement, Measurements, higher, lower, neither
+from agglearn.tasks.measures import Measurement, Measurements, higher, lower, neither, select
 
 LARGE = 50  # votes of a cell that is counted as a large one
 
@@ -27,7 +27,8 @@ class CrossTables(Truth):
 class EcologicalTables(Task[CrossTables]):
     """Observe the margins of all units of an election, and judge the tables of its districts.
 
-    * `index`: 50 Σ|T̂ − T| / ΣT, the percentage of people in a wrong cell, of each district.
+    * `index`: 50 Σ|T̂ − T| / ΣT, the percentage of people in a wrong cell, mean over districts.
+      `index_of_part`, `coverage_of_part`: of each district.
     * `coverage`, `large_coverage`: share of true cells inside their intervals, and of those with at least 50 votes.
     * `width`: half the widths of all intervals together, in per cent of the district's people.
     * `inside_bounds`: share of true cells within the Duncan–Davis bounds. `estimated`, `true`: votes of an election.
@@ -35,7 +36,9 @@ class EcologicalTables(Task[CrossTables]):
 
     OBSERVATIONS: ClassVar = ((CrossTabulatedElection, Margins, NoKeys, NoKeys),)
     MEASURES: ClassVar = (
-        lower("index", "width") | higher("coverage", "large_coverage", "inside_bounds") | neither("estimated", "true")
+        lower("index", "index_of_part", "width")
+        | higher("coverage", "coverage_of_part", "large_coverage", "inside_bounds")
+        | neither("estimated", "true")
     )
     KEYS: ClassVar[tuple[str, ...]] = ("district", "group", "option")
     truth: ClassVar = CrossTables
@@ -56,22 +59,29 @@ class EcologicalTables(Task[CrossTables]):
         return margins, CrossTables(table.reshape([len(names) for names in axes]))
 
     def measure(self, estimator: Estimator, truth: CrossTables, measures: list[str]) -> Measurements:
-        for number, (name, table) in enumerate(zip(estimator.district_names_, truth.tables, strict=True)):
-            about, there = {"district": name}, ~np.isnan(table)
-            true, estimated = table[there], estimator.tables_[number][there]
-            yield Measurement("index", 50 * float(abs(estimated - true).sum() / true.sum()), about)
-            if not hasattr(estimator, "low_"):
-                continue
-            low, high = estimator.low_[number][there], estimator.high_[number][there]
-            covered = (low <= true) & (true <= high)
-            yield Measurement("coverage", float(covered.mean()), about)
-            if (true >= LARGE).any():
-                yield Measurement("large_coverage", float(covered[true >= LARGE].mean()), about)
-            yield Measurement("width", 50 * float((high - low).sum() / true.sum()), about)
-            bounds = estimator.minimum_[number][there], estimator.maximum_[number][there]
-            yield Measurement("inside_bounds", float(((bounds[0] <= true) & (true <= bounds[1])).mean()), about)
+        rows = [_judge(estimator, number, table) for number, table in enumerate(truth.tables)]
+        for name, row in zip(estimator.district_names_, rows, strict=True):
+            in_district = {f"{measure}_of_part": value for measure, value in row.items()}
+            yield from select(measures, in_district, {"district": name})
+        yield from select(measures, pd.DataFrame(rows).mean().to_dict())
         if {"estimated", "true"} & set(measures):
             yield from _cells(estimator, truth)
+
+
+def _judge(estimator: Estimator, number: int, table: np.ndarray) -> dict[str, float]:
+    """Measures of one district."""
+    cells = ~np.isnan(table)
+    true, estimated = table[cells], estimator.tables_[number][cells]
+    row = {"index": 50 * float(abs(estimated - true).sum() / true.sum())}
+    if hasattr(estimator, "low_"):
+        low, high = estimator.low_[number][cells], estimator.high_[number][cells]
+        covered = (low <= true) & (true <= high)
+        row |= {"coverage": float(covered.mean()), "width": 50 * float((high - low).sum() / true.sum())}
+        if (true >= LARGE).any():
+            row["large_coverage"] = float(covered[true >= LARGE].mean())
+        bounds = estimator.minimum_[number][cells], estimator.maximum_[number][cells]
+        row["inside_bounds"] = float(((bounds[0] <= true) & (true <= bounds[1])).mean())
+    return row
 
 
 def _cells(estimator: Estimator, truth: CrossTables) -> Measurements:

@@ -46,6 +46,9 @@ SAMPLES = {  # what a class observes → samples of it; a learner takes one of t
     ],
     observations.LabelledBags: [observations.LabelledBags(BAGS, Y)],
     observations.FlowCounts: [FLOWS],
+    observations.Margins: [
+        observations.Margins.from_frames([[30, 20], [10, 40], [25, 5]], [[35, 15], [15, 35], [20, 10]])
+    ],
     observations.FlowInstances: [
         observations.FlowInstances((MOVES,)),
         observations.FlowInstances((NESTS,)),

@@ -57,6 +57,12 @@ def held_out(module):
         module.choose_l2 = right
 
 
+PLACES = (
+    np.array([[30.0, 20], [10, 40], [25, 5]]),
+    np.array([[35.0, 15], [15, 35], [20, 10]]),
+)  # margins of three places
+
+
 def folds(model, module):
     """What a classifier of bags draws: which bags are held out, the first part of them."""
     with held_out(module) as seen:
@@ -147,6 +153,7 @@ SEEDED = {  # learner → what it draws under a seed
         vocabulary.LogisticOnClusters(OptimalQuantizer(8), random_state=s)),
     vocabulary.NetworkOnClusters: lambda s: of_clusters(
         vocabulary.NetworkOnClusters(OptimalQuantizer(8), trials=1, epochs=1, batch_size=64, random_state=s)),
+    proportions.EcologicalInference: lambda s: proportions.EcologicalInference(random_state=s).fit(*PLACES).low_,
     vocabulary.SubmodularQuantizer: lambda s: vocabulary.SubmodularQuantizer(20, epsilon=0.9, random_state=s)
         .fit(COUNTS, ONES).information_,
 }  # fmt: skip
@@ -178,6 +185,9 @@ UNSEEDED = {  # learner → what it learns, whatever the seed
         .fit(LabelledBags(BAGS, LABELS)).coef_,
     proportions.InverseCalibrationClassifier: lambda s: proportions.InverseCalibrationClassifier(random_state=s)
         .fit(BAGS).coef_,
+    proportions.IndependentTables: lambda s: proportions.IndependentTables(random_state=s).fit(*PLACES).tables_,
+    proportions.LeastSquaresTables: lambda s: proportions.LeastSquaresTables(random_state=s).fit(*PLACES).tables_,
+    proportions.LinearProgrammeTables: lambda s: proportions.LinearProgrammeTables(random_state=s).fit(*PLACES).tables_,
     vocabulary.AgglomerativeQuantizer: clusters(vocabulary.AgglomerativeQuantizer),
     vocabulary.BucketingQuantizer: clusters(vocabulary.BucketingQuantizer),
     vocabulary.DistributedSubmodularQuantizer: clusters(vocabulary.DistributedSubmodularQuantizer),
