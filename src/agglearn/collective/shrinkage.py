@@ -9,7 +9,6 @@ from agglearn.collective.population import first_tables, population_size
 from agglearn.errors import DataError
 from agglearn.estimator import Estimator
 from agglearn.observations import FlowInstances
-from agglearn.seeds import RandomState
 from agglearn.settings import Count
 
 GROUP_FREEDOM = 8  # of the ratio of a group, beside that of a cell, which has one less than there are periods
@@ -25,9 +24,9 @@ class ShrunkenTables(Estimator):
 
     Parameters
     ----------
-    group, random_state : int, int or None
-        Number of cells of similar size, whose common v / m counts for a cell as much as eight periods of its own. The
-        seed is unused.
+    random_state, group : int or None, int
+        Seed, which is unused, and number of cells of similar size, whose common v / m counts for a cell as much as eight
+        periods of its own.
 
     Attributes
     ----------
@@ -40,7 +39,6 @@ class ShrunkenTables(Estimator):
     observes = FlowInstances
 
     group: Count = 64
-    random_state: RandomState = None
 
     def _fit(self, observation: FlowInstances) -> None:
         counts = observation.instances

@@ -17,8 +17,8 @@ from scipy.special import log_expit, logit, ndtri
 
 from agglearn.errors import ConfigError
 from agglearn.evaluation import entropy
-from agglearn.privacy.calibration import analytic_gaussian_scale, check_promise
 from agglearn.privacy.budget import check_delta
+from agglearn.privacy.calibration import analytic_gaussian_scale, check_promise
 
 __all__ = ["predict_cost"]
 

@@ -18,7 +18,7 @@ from agglearn.observations import ContingencyTables, LabelSums, Records
 from agglearn.observations.tables import encode_records
 from agglearn.observations.units import SINGLE, Unit
 from agglearn.privacy import draw_seeded
-from agglearn.privacy.limits import check_delta
+from agglearn.privacy.budget import check_delta
 from agglearn.seeds import derive_generator, derive_seed
 
 __all__ = ["measure_cost", "summarise"]

@@ -13,6 +13,7 @@ from agglearn.encoding.columns import as_frame, present
 from agglearn.errors import ConfigError, DataError, PrivacyWarning
 from agglearn.observations.base import NoiseSpec
 from agglearn.observations.units import SINGLE, STATE
+from agglearn.privacy.budget import check_delta
 from agglearn.privacy.mechanisms import Draw, draw_private
 
 LARGEST_EPSILON = 20  # e^20 is half a billion
@@ -40,9 +41,7 @@ def certify(
     if spec.epsilon > LARGE_EPSILON:
         weak = f"epsilon {spec.epsilon:g} is above {LARGE_EPSILON}: that protects little"
         warnings.warn(weak, PrivacyWarning, stacklevel=2)
-    if spec.delta * records >= 1:  # the publication of one record in N, drawn at random, would satisfy it
-        advice = "choose one far below, for example 1/N²"
-        raise ConfigError(f"delta: {spec.delta:g} is not below one over the number of records; {advice}")
+    check_delta(spec.delta, records)
     if spec.adjacency != "label" and getattr(observation, "seeded_coins", False):
         raise ConfigError(
             "random_state: the halves were drawn by coins of a known seed, so that one record more moves others from half to "

@@ -8,6 +8,7 @@ from typing import TypeVar
 
 import numpy as np
 
+from agglearn.errors import ConfigError
 from agglearn.privacy.calibration import analytic_gaussian_scale, check_promise, discrete_gaussian_scales
 from agglearn.privacy.mechanisms import Mechanism
 from agglearn.settings import check_choice
@@ -50,3 +51,10 @@ def mechanisms(
         repeated = np.repeat(ratios, l2_squared)
         scales = discrete_gaussian_scales(repeated, np.full(len(repeated), max_rows), epsilon, delta)[::l2_squared]
     return {k: Mechanism(mechanism, float(scale)) for k, scale in zip(fractions, scales, strict=True)}
+
+
+def check_delta(delta: float | None, records: float) -> None:
+    """Raise ConfigError for δ from 1/N on: the publication of one record in N, drawn at random, would satisfy it."""
+    if delta and delta * records >= 1:
+        advice = "choose one far below, for example 1/N²"
+        raise ConfigError(f"delta: {delta:g} is not below one over the number of records; {advice}")
