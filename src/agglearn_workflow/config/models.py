@@ -286,6 +286,7 @@ class Label(Model):
 class Features(Model):
     drop: list[str] = key("columns that are no features")
     categorical: list[str] = key("numbers that are names")
+    domains: dict[str, Count] = key("columns of codes that are whole numbers from 0 to below a declared size")
     numeric: list[str] = key("columns that must be numbers; text in them is an error")
     log: list[str] = key("numbers from 0 on that are replaced by ln(1 + x)")
     log2: dict[str, NonNegative] = key(
