@@ -44,8 +44,7 @@ def load(
     faults: Faults | None = None if targets is None else {}
     _check_folders(config, folder, faults)
     for code in config["code"]:
-        digests.add_root(folder / code)
-        sys.path[:0] = {str((folder / code).resolve())} - set(sys.path)
+        _follow(folder / code)
     config["datasets"] = _datasets(roots, layered.get("datasets", {}), faults)
     config["references"] = _settings(roots, "config/references.yaml")
     validate(config["references"], "references", "config/references.yaml")
@@ -67,6 +66,12 @@ def load(
         config |= {k: [n for n in config[k] if n not in gone] for k in ("run", "show") if config[k] != "all"}
         config["left_out"] = [str(error) for error in faults.values()]
     return config
+
+
+def _follow(code: Path) -> None:
+    """Let the modules of a folder be imported, and be part of the digests of what uses them."""
+    digests.add_root(code)
+    sys.path[:0] = {str(code.resolve())} - set(sys.path)
 
 
 def _each(faults: Faults | None, kind: str, names: Iterable[str], build: Callable[[str], Any]) -> dict:
@@ -148,6 +153,18 @@ def _experiments(config: dict, roots: list[Path], over: dict, faults: Faults | N
     each, paths = functools.partial(_each, faults, "experiments"), _entry_files(roots, EXPERIMENTS)
     files = each(paths, lambda name: read_yaml(paths[name]))
     raw = deep_merge(files, over, EXPERIMENTS)
+
+    def add_code(name: str) -> None:
+        for code in raw[name]["code"]:
+            root = next((root for root in reversed(roots) if (root / str(code)).is_dir()), None)
+            if root is None:
+                rule = "make it, or leave it out"
+                raise ConfigError(f"{EXPERIMENTS}/{name}.yaml: code: there is no folder {code!r}; {rule}")
+            _follow(root / code)
+            place = code if root == roots[-1] else str(root / code)
+            config["code"] = list(dict.fromkeys([*config["code"], place]))
+
+    each((n for n, e in raw.items() if isinstance(e, dict) and isinstance(e.get("code"), list)), add_code)
     shipped = each(files, lambda name: _ablate(resolve_extends(name, files, EXPERIMENTS), name))
     # what is laid over a parent may have removed already what its children remove
     laid = each(raw, lambda name: _ablate(resolve_extends(name, raw, EXPERIMENTS, strict=False), name))

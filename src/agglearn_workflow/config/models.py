@@ -459,6 +459,7 @@ class Experiment(Model):
     title: str
     order: int = key("place on the source's page; small numbers first")
     caption: str = key("what a reader must know to read the table")
+    code: Unique[Name] = key("folders with classes that it names, beside those of config.yaml", [])
     task: str = Field(description="dotted path of a subclass of agglearn.tasks.Task")
     datasets: Annotated[dict[Word, Params | None], Len(1)] = Field(description="name → parameters of the data set")
     observe: Annotated[dict[Word, Observed], Len(1)]
