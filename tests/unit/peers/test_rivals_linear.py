@@ -5,8 +5,6 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
-from arena import accounting, labels, linear
-from arena.records import PrivateRecords
 from scipy.special import expit
 from scipy.stats import norm
 from sklearn.linear_model import LogisticRegression
@@ -14,6 +12,8 @@ from sklearn.linear_model import LogisticRegression
 from agglearn.encoding import FrameEncoder
 from agglearn.encoding.frame import with_declared_domains
 from agglearn.privacy import gaussian_epsilon, zcdp_budget
+from arena import accounting, labels, linear
+from arena.records import PrivateRecords
 
 SIZES = {"a": 3, "b": 4}
 

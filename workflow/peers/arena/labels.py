@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from arena.records import LinearRival, PrivateRecords, choose_by_public
 from scipy import sparse
 from scipy.special import expit
 
 from agglearn.linear.sum_logistic import Objective
 from agglearn.seeds import RandomState, draw_generator
 from agglearn.settings import Positive
+from arena.records import LinearRival, PrivateRecords, choose_by_public
 
 PENALTIES = [4.0**k for k in range(-1, 7)]
 

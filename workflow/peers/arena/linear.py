@@ -4,8 +4,6 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from arena.accounting import sampled_gaussian_scale
-from arena.records import LinearRival, PrivateRecords, choose_by_public
 from scipy import sparse
 from scipy.special import expit
 
@@ -15,6 +13,8 @@ from agglearn.optional import require
 from agglearn.privacy import analytic_gaussian_scale
 from agglearn.seeds import RandomState, draw_generator
 from agglearn.settings import Count, Part, Positive, Share
+from arena.accounting import sampled_gaussian_scale
+from arena.records import LinearRival, PrivateRecords, choose_by_public
 
 RIDGES = [4.0**k for k in range(-1, 9)]
 
