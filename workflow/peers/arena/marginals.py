@@ -74,7 +74,7 @@ class LabelLaw(RecordClassifier):
 def field_log_odds(model: Any, names: Sequence[str], codes: Mapping[str, np.ndarray] | None = None) -> Any:
     """Log-odds of the label given codes of all features, under a Markov random field: sums over cliques with the label."""
     tables = []
-    for clique, factor in model.potentials.tables.items():
+    for factor in model.potentials.tables.values():
         attributes = factor.domain.attributes
         if LABEL in attributes:
             values = np.moveaxis(np.asarray(factor.values, float), attributes.index(LABEL), -1)
