@@ -56,7 +56,7 @@ class BudgetKeys(EncodedKeys, total=False):
 class Arena(Classification):
     """`Classification`, also from private records, of which `public` (1,000) training rows are public.
 
-    A rival with several `heads_`, models of what it released, is measured by each (key `head`).
+    A rival with several `heads_`, models of what it released, is measured by each (key `head`, but for the first one).
     """
 
     OBSERVATIONS: ClassVar = (*Classification.OBSERVATIONS, (Dataset, PrivateRecords, RowKeys, BudgetKeys))

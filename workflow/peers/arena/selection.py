@@ -43,7 +43,7 @@ class Measuring(RecordClassifier):
         self._set_encoder(encoder)
         law = LabelLaw(encoder, field_log_odds(model, encoder.names, codes), prior_log_odds(model))
         rows = expand_rows(model.synthetic_data(rows=max(1, round(float(model.total)))).to_dict(), codes, rng)
-        self.heads_ = {"its own law": law.shrink(observation)}
+        self.heads_ = {"": law.shrink(observation)}  # its own law
         self.heads_ |= heads_on_rows(encoder, rows, int(rng.integers(2**31)))
         if not codes:
             self.heads_["sufficient statistics"] = statistics_of(model, observation)
@@ -53,7 +53,7 @@ class Measuring(RecordClassifier):
         raise NotImplementedError
 
     def _predict_positive(self, X: pd.DataFrame | np.ndarray) -> np.ndarray:
-        return self.heads_["its own law"]._predict_positive(X)
+        return self.heads_[""]._predict_positive(X)
 
 
 def statistics_of(model: Any, observation: PrivateRecords) -> SufficientStatistics:
