@@ -1,4 +1,4 @@
-"""Rivals of the arena that model marginals: laws by enumeration, budgets that add up, errors that fall."""
+"""Rivals of the arena that model marginals: laws by enumeration, budgets that add up, errors that fall. They need `make peers`."""
 
 import math
 
@@ -14,6 +14,7 @@ from arena.accounting import concentrated_budget
 from arena.records import PrivateRecords
 
 mbi = pytest.importorskip("mbi")
+pytestmark = pytest.mark.slow  # JAX compiles every new set of marginals
 SIZES = {"a": 3, "b": 4, "c": 2}
 
 
@@ -114,7 +115,6 @@ def test_the_exponential_mechanism_prefers_by_epsilon():
     assert odds == pytest.approx(math.e, rel=0.1)
 
 
-@pytest.mark.slow
 def test_with_a_large_budget_every_head_knows_the_law():
     observed = observation(epsilon=50.0)
     truth = 0.2 + 0.25 * observed.public_frame["a"]
