@@ -161,8 +161,8 @@ def _experiments(config: dict, roots: list[Path], over: dict, faults: Faults | N
                 rule = "make it, or leave it out"
                 raise ConfigError(f"{EXPERIMENTS}/{name}.yaml: code: there is no folder {code!r}; {rule}")
             _follow(root / code)
-            place = code if root == roots[-1] else str(root / code)
-            config["code"] = list(dict.fromkeys([*config["code"], place]))
+            path = code if root == roots[-1] else str(root / code)
+            config["code"] = list(dict.fromkeys([*config["code"], path]))
 
     each((n for n, e in raw.items() if isinstance(e, dict) and isinstance(e.get("code"), list)), add_code)
     shipped = each(files, lambda name: _ablate(resolve_extends(name, files, EXPERIMENTS), name))
