@@ -1,4 +1,4 @@
-"""Rivals of the arena that model marginals: laws by enumeration, budgets that add up, errors that fall. They need `make peers`."""
+"""Rivals of the arena that model marginals: laws by enumeration, budgets, errors that fall (`make peers`)."""
 
 import math
 

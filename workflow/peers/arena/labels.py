@@ -26,8 +26,8 @@ class RandomisedResponse(LinearRival):
     Parameters
     ----------
     stages, l2, random_state : int, list of float or None, int or None
-        With 2, a regression on half of the records is the prior of the labels of the other half (LP-2ST). Values of λ to
-        try, by default powers of 4.
+        With 2, a regression on half of the records is the prior of the labels of the other half (LP-2ST). Values of λ
+        to try, by default powers of 4.
     """
 
     stages: Literal[1, 2] = 2
@@ -49,7 +49,7 @@ class RandomisedResponse(LinearRival):
 
 
 def respond(y: np.ndarray, prior: np.ndarray, epsilon: float, rng: np.random.Generator) -> np.ndarray:
-    """(n,) the likelier label where its prior exceeds the truth's probability in a response, else an unbiased response."""
+    """(n,) the likelier label where its prior exceeds the chance of a true response, else an unbiased response."""
     truthful = 1 / (1 + math.exp(-epsilon))
     response = np.where(rng.random(len(y)) < truthful, y, 1 - y)
     unbiased = (response - (1 - truthful)) / (2 * truthful - 1)

@@ -42,6 +42,11 @@ class Marginals:
         flat = np.ravel_multi_index([self.columns[name] for name in clique], shape)
         return np.bincount(flat, minlength=math.prod(shape)).astype(float)
 
+    def measure(self, mbi: ModuleType, cliques: Sequence[Clique], sigma: float, rng: np.random.Generator) -> list:
+        """Tables with Gaussian noise, as mbi takes them."""
+        counts = [(clique, self.count(clique)) for clique in cliques]
+        return [mbi.LinearMeasurement(y + rng.normal(0, sigma, y.size), clique, sigma) for clique, y in counts]
+
     def pairs(self) -> list[Clique]:
         return list(itertools.combinations(self.names, 2))
 
@@ -72,7 +77,7 @@ class LabelLaw(RecordClassifier):
 
 
 def field_log_odds(model: Any, names: Sequence[str], codes: Mapping[str, np.ndarray] | None = None) -> Any:
-    """Log-odds of the label given codes of all features, under a Markov random field: sums over cliques with the label."""
+    """Log-odds of the label given codes of all features, under a Markov random field: a sum over cliques."""
     tables = []
     for factor in model.potentials.tables.values():
         attributes = factor.domain.attributes
@@ -147,7 +152,7 @@ class PrivatePGM(RecordClassifier):
         marginals, rng = Marginals(observation), draw_generator(self.random_state)
         pairs = marginals.pairs()
         sigma = analytic_gaussian_scale(math.sqrt(len(pairs)), observation.epsilon, observation.delta)
-        measured = [mbi.LinearMeasurement(y + rng.normal(0, sigma, y.size), cl, sigma) for cl in pairs for y in [marginals.count(cl)]]  # fmt: skip
+        measured = marginals.measure(mbi, pairs, sigma, rng)
         fit = mixtures.MixtureOfProductsEstimator(
             optimizer=optax.adam(0.1), num_components=self.components, seed=int(rng.integers(2**31))
         )

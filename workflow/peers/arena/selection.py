@@ -32,7 +32,7 @@ OF_SELECTION = 0.1  # share of AIM's budget of a round
 
 
 class Measuring(RecordClassifier):
-    """A model of measured marginals, judged by its own law of the label, by its statistics and by learners on its rows."""
+    """A model of measured marginals, judged by its own law of the label, its statistics, and learners on its rows."""
 
     observes = PrivateRecords
 
@@ -117,17 +117,12 @@ class AIM(Measuring):
         rounds = self.rounds or 16 * len(singles)
         sigma = math.sqrt(rounds / (2 * (1 - OF_SELECTION) * rho))
         epsilon = math.sqrt(8 * OF_SELECTION * rho / rounds)
-        measured: list = []
-
-        def measure(clique: Clique) -> None:
-            y = marginals.count(clique)
-            measured.append(mbi.LinearMeasurement(y + rng.normal(0, sigma, y.size), clique, sigma))
 
         def fit(start: Any) -> Any:
             return mbi.estimation.MirrorDescent().estimate(domain, measured, iters=self.iterations, warm_start=start)
 
-        for clique in singles:
-            measure(clique)
+        exact = {c: marginals.count(c) for c in weights}
+        measured = marginals.measure(mbi, singles, sigma, rng)
         model, spent = fit(None), len(singles) / (2 * sigma**2)
         while spent < rho:
             if rho - spent < 2 * (1 / (2 * sigma**2) + epsilon**2 / 8):  # the last round takes what is left
@@ -138,12 +133,10 @@ class AIM(Measuring):
                 spent += 1 / (2 * sigma**2) + epsilon**2 / 8
             fitting = within_size(mbi, domain, model, weights, self.model_size * spent / rho)
             before = {c: table_of(model, c) for c in fitting}
-            errors = {
-                c: np.abs(marginals.count(c) - before[c]).sum() - EXPECTED * sigma * before[c].size for c in fitting
-            }
-            scores = {c: weights[c] * error for c, error in errors.items()}
+            excess = {c: np.abs(exact[c] - before[c]).sum() - EXPECTED * sigma * exact[c].size for c in fitting}
+            scores = {c: weights[c] * excess[c] for c in fitting}
             clique = choose(scores, epsilon, max(weights[c] for c in fitting), rng)
-            measure(clique)
+            measured += marginals.measure(mbi, [clique], sigma, rng)
             model = fit(model)
             if np.abs(table_of(model, clique) - before[clique]).sum() <= EXPECTED * sigma * before[clique].size:
                 sigma, epsilon = sigma / 2, 2 * epsilon
@@ -176,7 +169,7 @@ class MST(Measuring):
 
     def _release(self, mbi: ModuleType, marginals: Marginals, rho: float, rng: np.random.Generator) -> tuple[Any, dict]:
         singles = [(name,) for name in marginals.names]
-        measured = self._measure(mbi, marginals, singles, rho / 3, rng)
+        measured = marginals.measure(mbi, singles, math.sqrt(3 * len(singles) / (2 * rho)), rng)
         codes = {
             m.clique[0]: merged for m in measured if (merged := merge_rare(m.noisy_measurement, m.stddev)) is not None
         }
@@ -187,16 +180,9 @@ class MST(Measuring):
         fit = mbi.estimation.MirrorDescent().estimate
         independent = fit(domain, measured, iters=self.iterations)
         pairs = spanning_tree(marginals, independent, rho / 3, rng)
-        measured += self._measure(mbi, marginals, pairs, rho / 3, rng)
+        measured += marginals.measure(mbi, pairs, math.sqrt(3 * len(pairs) / (2 * rho)), rng)
         self.measured_ = [(m.clique, float(m.stddev)) for m in measured]
         return fit(domain, measured, iters=self.iterations), codes
-
-    def _measure(
-        self, mbi: ModuleType, marginals: Marginals, cliques: list[Clique], rho: float, rng: np.random.Generator
-    ) -> list:
-        sigma = math.sqrt(len(cliques) / (2 * rho))
-        tables = [(clique, marginals.count(clique)) for clique in cliques]
-        return [mbi.LinearMeasurement(y + rng.normal(0, sigma, y.size), clique, sigma) for clique, y in tables]
 
 
 def merge_rare(noisy: np.ndarray, sigma: float) -> np.ndarray | None:
