@@ -14,6 +14,7 @@ PROJECT = (
     "environment.yml",
     "profiles",
     "rules",
+    "workflow/peers",
     "workflow/report",
     "workflow/schemas",
     *(f"workflow/scripts/{script}.py" for script in SCRIPTS),

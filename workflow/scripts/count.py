@@ -31,7 +31,7 @@ def code_lines(text: str) -> int:
 def main() -> None:
     """Print the sizes of all rooms, of `src/` and of the machinery."""
     listed = subprocess.run(
-        ["git", "ls-files", "src/*.py", "rules", "Snakefile", "workflow/scripts/*.py"],
+        ["git", "ls-files", "src/*.py", "rules", "Snakefile", "workflow/peers/*.py", "workflow/scripts/*.py"],
         capture_output=True,
         text=True,
         check=True,

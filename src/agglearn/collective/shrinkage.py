@@ -24,9 +24,9 @@ class ShrunkenTables(Estimator):
 
     Parameters
     ----------
-    random_state, group : int or None, int
-        Seed, which is unused, and number of cells of similar size, whose common v / m counts for a cell as much as eight
-        periods of its own.
+    group, random_state : int, int or None
+        Number of cells of similar size, whose common v / m counts for a cell as much as eight periods of its own, and
+        seed, which is unused.
 
     Attributes
     ----------

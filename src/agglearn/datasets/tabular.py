@@ -175,7 +175,7 @@ def label_of(frame: pd.DataFrame, spec: dict, source: str) -> np.ndarray:
 
 def features_of(frame: pd.DataFrame, entry: dict) -> pd.DataFrame:
     spec = entry.get("features", {})
-    for key in ("drop", "categorical", "numeric", "log", "log2", "rare", "hashed"):
+    for key in ("drop", "categorical", "domains", "numeric", "log", "log2", "rare", "hashed"):
         for name in spec.get(key, []):
             if name not in frame:
                 raise DataError(f"features.{key}: no column {name!r}; there are {', '.join(map(str, frame.columns))}")

@@ -187,3 +187,18 @@ def with_rare_values_grouped(encoder: FrameEncoder, frame: pd.DataFrame, rare: M
         values = tuple(v for v, n in zip(feature.values, counts, strict=False) if n > limit)
         by_name[name] = CategoricalEncoder(name, values, feature.has_missing, has_other=True)
     return FrameEncoder(tuple(by_name.values()), encoder.schema)
+
+
+def with_declared_domains(encoder: FrameEncoder, domains: Mapping[str, int]) -> FrameEncoder:
+    """The encoder with the whole numbers from 0 to below a declared size as the values of some features.
+
+    Parameters
+    ----------
+    encoder, domains : FrameEncoder, Mapping[str, int]
+        {feature: size}. DataError for another feature. With domains of all features the encoder is `declared`.
+    """
+    if unknown := set(domains) - set(encoder.names):
+        raise DataError(f"domains: no feature {min(unknown)!r}; there are {list_some(encoder.names)}")
+    declared = {name: CategoricalEncoder(name, tuple(map(str, range(size)))) for name, size in domains.items()}
+    schema = "declared" if declared.keys() == set(encoder.names) else encoder.schema
+    return FrameEncoder(tuple(declared.get(f.name, f) for f in encoder.features), schema)

@@ -10,7 +10,7 @@ import pandas as pd
 from agglearn.datasets import RecordStore
 from agglearn.datasets.published_tables import TABLES, hash_pairs
 from agglearn.encoding import FeatureMap, FrameEncoder, HashedEncoder, TargetEncoder
-from agglearn.encoding.frame import with_rare_values_grouped, with_target_encodings
+from agglearn.encoding.frame import with_declared_domains, with_rare_values_grouped, with_target_encodings
 from agglearn.errors import ConfigError
 from agglearn.observations import ContingencyTables, CountedBags, Halves, LabelSums, Records, fill_hidden, hide_cells
 from agglearn.observations.gaussian_noise import tables_with_noisy_encoding, with_gaussian_noise
@@ -134,7 +134,9 @@ def fit_encoder(
     frame = frame.drop(columns=entry.get("unit", []))
     features = entry.get("features", {})
     hashed = params.get("hashed") or features.get("hashed")
-    encoder = FrameEncoder.fit(frame, binning, features.get("categorical", []), hashed)
+    domains = features.get("domains", {})
+    encoder = FrameEncoder.fit(frame, binning, [*features.get("categorical", []), *domains], hashed)
+    encoder = with_declared_domains(encoder, domains)
     encoder = with_rare_values_grouped(encoder, frame, features.get("rare", {}))
     for kind, spec in entry.get("encoding", {}).items():
         from agglearn.vocabulary.encoder import optimal_encoder  # imports for a second, rarely used

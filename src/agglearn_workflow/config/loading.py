@@ -140,6 +140,18 @@ def _experiments(config: dict, roots: list[Path], over: dict, faults: Faults) ->
     each, paths = functools.partial(_each, faults, "experiments"), _entry_files(roots, EXPERIMENTS)
     files = each(paths, lambda name: read_yaml(paths[name]))
     raw = deep_merge(files, over, EXPERIMENTS)
+
+    def add_code(name: str) -> None:
+        for code in raw[name]["code"]:
+            root = next((root for root in reversed(roots) if (root / str(code)).is_dir()), None)
+            if root is None:
+                rule = "make it, or leave it out"
+                raise ConfigError(f"{EXPERIMENTS}/{name}.yaml: code: there is no folder {code!r}; {rule}")
+            digests.add_root(root / code)
+            path = code if root == roots[-1] else str(root / code)
+            config["code"] = list(dict.fromkeys([*config["code"], path]))
+
+    each((n for n, e in raw.items() if isinstance(e, dict) and isinstance(e.get("code"), list)), add_code)
     shipped = each(files, lambda name: _ablate(resolve_extends(name, files, EXPERIMENTS), name))
     # what is laid over a parent may have removed already what its children remove
     laid = each(raw, lambda name: _ablate(resolve_extends(name, raw, EXPERIMENTS, strict=False), name))

@@ -270,6 +270,7 @@ class Label(Model):
 class Features(Model):
     drop: list[str] = key("columns that are no features")
     categorical: list[str] = key("numbers that are names")
+    domains: dict[str, Count] = key("columns of codes that are whole numbers from 0 to below a declared size")
     numeric: list[str] = key("columns that must be numbers; text in them is an error")
     log: list[str] = key("numbers from 0 on that are replaced by ln(1 + x)")
     log2: dict[str, NonNegative] = key("columns that become ⌊log₂(value + this number)⌋, missing where the sum is ≤ 0")
@@ -463,6 +464,7 @@ class Experiment(Model):
     title: str
     order: int = key("place on the source's page; small numbers first")
     caption: str = key("what a reader must know to read the table")
+    code: Unique[Name] = key("folders with classes that it names, beside those of config.yaml", [])
     task: TaskClass
     datasets: Annotated[dict[Varied, Params | None], Len(1)] = Field(description="name → parameters of the data set")
     observe: Annotated[dict[NoScale, Observed], Len(1)]

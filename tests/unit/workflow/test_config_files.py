@@ -51,7 +51,7 @@ def test_layout(path):
 
 
 def test_the_template_is_no_experiment_until_it_is_copied(tmp_path):
-    for name in ("config", "workflow/schemas"):
+    for name in ("config", "workflow/schemas", "workflow/peers"):
         shutil.copytree(ROOT / name, tmp_path / name)
     assert "_template" not in configuration.load(ROOT)["experiments"]
     experiments = tmp_path / "config/experiments"

@@ -21,7 +21,7 @@ CONFIG = ROOT / "config"
 TESTS = {path.stem for folder in ("ablations", "experiments") for path in (CONFIG / folder).glob("*.yaml")}
 
 # keys of an entry whose own keys are names: of files, of inputs, of parameters, of columns
-FREE = tuple((name,) for name in ("files", "inputs", "scales", "log2", "rare", "hashed"))
+FREE = tuple((name,) for name in ("files", "inputs", "scales", "log2", "rare", "hashed", "domains"))
 
 
 def names(folder: str) -> list[str]:

@@ -1,0 +1,204 @@
+"""Mechanisms that choose which marginals to measure: AIM and MST, on the estimators of mbi."""
+
+import math
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.special import softmax
+
+from agglearn.estimator import RecordClassifier
+from agglearn.optional import require
+from agglearn.seeds import RandomState, draw_generator
+from agglearn.settings import Count, Positive
+from arena.accounting import concentrated_budget
+from arena.linear import SufficientStatistics, assemble
+from arena.marginals import (
+    LABEL,
+    Clique,
+    LabelLaw,
+    Marginals,
+    domain_of,
+    field_log_odds,
+    heads_on_rows,
+    prior_log_odds,
+)
+from arena.records import PrivateRecords
+
+EXPECTED = math.sqrt(2 / math.pi)  # of |noise|, in standard deviations
+OF_SELECTION = 0.1  # share of AIM's budget of a round
+
+
+class Measuring(RecordClassifier):
+    """A model of measured marginals, judged by its own law of the label, its statistics, and learners on its rows."""
+
+    observes = PrivateRecords
+
+    def _fit(self, observation: PrivateRecords) -> None:
+        mbi, rng = require("mbi", "peers"), draw_generator(self.random_state)
+        marginals, encoder = Marginals(observation), observation.encoder
+        model, codes = self._release(mbi, marginals, concentrated_budget(observation.epsilon, observation.delta), rng)
+        self._set_encoder(encoder)
+        law = LabelLaw(encoder, field_log_odds(model, encoder.names, codes), prior_log_odds(model))
+        rows = expand_rows(model.synthetic_data(rows=max(1, round(float(model.total)))).to_dict(), codes, rng)
+        self.heads_ = {"": law.shrink(observation)}  # its own law
+        self.heads_ |= heads_on_rows(encoder, rows, int(rng.integers(2**31)))
+        if not codes:
+            self.heads_["sufficient statistics"] = statistics_of(model, observation)
+        self.model_ = model
+
+    def _release(self, mbi: ModuleType, marginals: Marginals, rho: float, rng: np.random.Generator) -> tuple[Any, dict]:
+        raise NotImplementedError
+
+    def _predict_positive(self, X: pd.DataFrame | np.ndarray) -> np.ndarray:
+        return self.heads_[""]._predict_positive(X)
+
+
+def statistics_of(model: Any, observation: PrivateRecords) -> SufficientStatistics:
+    """The regression by sufficient statistics of a model (Ferrando and Sheldon 2025, with AIM)."""
+    encoder = observation.encoder
+    blocks = [[np.zeros((a, b)) for b in encoder.sizes] for a in encoder.sizes]
+    for i, first in enumerate(encoder.names):
+        for j, second in enumerate(encoder.names[:i]):
+            block = np.asarray(model.project((first, second)).datavector(flatten=False), float)
+            blocks[i][j], blocks[j][i] = block, block.T
+    by_label = [np.asarray(model.project((name, LABEL)).datavector(flatten=False), float) for name in encoder.names]
+    feature = np.repeat(np.arange(len(encoder.sizes)), encoder.sizes)
+    regression = SufficientStatistics()
+    regression._set_from_statistics(observation, *assemble(np.block(blocks), np.vstack(by_label), feature))
+    return regression
+
+
+def expand_rows(rows: dict, codes: dict[str, np.ndarray], rng: np.random.Generator) -> dict[str, np.ndarray]:
+    """Rows of original codes: a code that stands for several becomes one of them at random."""
+    expanded = dict(rows)
+    for name, new in codes.items():
+        values = np.asarray(rows[name], int)
+        expanded[name] = np.empty(len(values), int)
+        for code in np.unique(values):
+            chosen = values == code
+            expanded[name][chosen] = rng.choice(np.flatnonzero(new == code), chosen.sum())
+    return expanded
+
+
+def choose(scores: dict[Clique, float], epsilon: float, sensitivity: float, rng: np.random.Generator) -> Clique:
+    """A clique by the exponential mechanism, which is ε²/8-zCDP."""
+    cliques = list(scores)
+    p = softmax(epsilon * np.array([scores[c] for c in cliques]) / (2 * sensitivity))
+    return cliques[rng.choice(len(cliques), p=p)]
+
+
+def table_of(model: Any, clique: Clique) -> np.ndarray:
+    return np.asarray(model.project(clique).datavector(), float)
+
+
+@dataclass(eq=False, repr=False)
+class AIM(Measuring):
+    """Adaptive and iterative selection of marginals (McKenna, Mullins, Sheldon, Miklau 2022), workload: all pairs.
+
+    Parameters
+    ----------
+    model_size, rounds, iterations, random_state : float, int or None, int, int or None
+        Megabytes of the model at the end, rounds that the budget is planned for (16 for each attribute by default), and
+        iterations of mirror descent in a round.
+    """
+
+    model_size: Positive = 16.0
+    rounds: Count | None = None
+    iterations: Count = 1000
+    random_state: RandomState = None
+
+    def _release(self, mbi: ModuleType, marginals: Marginals, rho: float, rng: np.random.Generator) -> tuple[Any, dict]:
+        domain, pairs = domain_of(mbi, marginals), marginals.pairs()
+        singles = [(name,) for name in marginals.names]
+        weights = {c: float(sum(len(set(c) & set(pair)) for pair in pairs)) for c in [*singles, *pairs]}
+        rounds = self.rounds or 16 * len(singles)
+        sigma = math.sqrt(rounds / (2 * (1 - OF_SELECTION) * rho))
+        epsilon = math.sqrt(8 * OF_SELECTION * rho / rounds)
+
+        def fit(start: Any) -> Any:
+            return mbi.estimation.MirrorDescent().estimate(domain, measured, iters=self.iterations, warm_start=start)
+
+        exact = {c: marginals.count(c) for c in weights}
+        measured = marginals.measure(mbi, singles, sigma, rng)
+        model, spent = fit(None), len(singles) / (2 * sigma**2)
+        while spent < rho:
+            if rho - spent < 2 * (1 / (2 * sigma**2) + epsilon**2 / 8):  # the last round takes what is left
+                sigma = math.sqrt(1 / (2 * (1 - OF_SELECTION) * (rho - spent)))
+                epsilon = math.sqrt(8 * OF_SELECTION * (rho - spent))
+                spent = rho
+            else:
+                spent += 1 / (2 * sigma**2) + epsilon**2 / 8
+            fitting = within_size(mbi, domain, model, weights, self.model_size * spent / rho)
+            before = {c: table_of(model, c) for c in fitting}
+            excess = {c: np.abs(exact[c] - before[c]).sum() - EXPECTED * sigma * exact[c].size for c in fitting}
+            scores = {c: weights[c] * excess[c] for c in fitting}
+            clique = choose(scores, epsilon, max(weights[c] for c in fitting), rng)
+            measured += marginals.measure(mbi, [clique], sigma, rng)
+            model = fit(model)
+            if np.abs(table_of(model, clique) - before[clique]).sum() <= EXPECTED * sigma * before[clique].size:
+                sigma, epsilon = sigma / 2, 2 * epsilon
+        self.measured_ = [(m.clique, float(m.stddev)) for m in measured]
+        return model, {}
+
+
+def within_size(mbi: ModuleType, domain: Any, model: Any, weights: dict[Clique, float], limit: float) -> list[Clique]:
+    """Candidates that are in the model, or keep it within so many megabytes."""
+    inside = [set(c) for c in model.cliques]
+    size = mbi.junction_tree.hypothetical_model_size
+    return [c for c in weights if any(set(c) <= s for s in inside) or size(domain, [*model.cliques, c]) <= limit]
+
+
+@dataclass(eq=False, repr=False)
+class MST(Measuring):
+    """A tree of pairs with the largest misfit of independence (McKenna, Miklau, Sheldon 2021).
+
+    A third of the budget each goes to all single attributes, to the choice of pairs, and to these pairs. Values whose
+    noisy count is below three standard deviations become one.
+
+    Parameters
+    ----------
+    iterations, random_state : int, int or None
+        Of mirror descent.
+    """
+
+    iterations: Count = 1000
+    random_state: RandomState = None
+
+    def _release(self, mbi: ModuleType, marginals: Marginals, rho: float, rng: np.random.Generator) -> tuple[Any, dict]:
+        singles = [(name,) for name in marginals.names]
+        measured = marginals.measure(mbi, singles, math.sqrt(3 * len(singles) / (2 * rho)), rng)
+        codes = {
+            m.clique[0]: merged for m in measured if (merged := merge_rare(m.noisy_measurement, m.stddev)) is not None
+        }
+        codes.pop(LABEL, None)
+        domain = domain_of(mbi, marginals)
+        measured, marginals = [m.compress(codes, domain) for m in measured], marginals.recode(codes)
+        domain = domain_of(mbi, marginals)
+        fit = mbi.estimation.MirrorDescent().estimate
+        independent = fit(domain, measured, iters=self.iterations)
+        pairs = spanning_tree(marginals, independent, rho / 3, rng)
+        measured += marginals.measure(mbi, pairs, math.sqrt(3 * len(pairs) / (2 * rho)), rng)
+        self.measured_ = [(m.clique, float(m.stddev)) for m in measured]
+        return fit(domain, measured, iters=self.iterations), codes
+
+
+def merge_rare(noisy: np.ndarray, sigma: float) -> np.ndarray | None:
+    """New code of each value, the last one for all whose noisy count is below 3σ. None where there are none."""
+    kept = np.asarray(noisy) >= 3 * sigma
+    return None if kept.all() else np.where(kept, np.cumsum(kept) - 1, kept.sum())
+
+
+def spanning_tree(marginals: Marginals, model: Any, rho: float, rng: np.random.Generator) -> list[Clique]:
+    """Pairs that connect all attributes, each chosen by the exponential mechanism among those that join two parts."""
+    scores = {c: float(np.abs(marginals.count(c) - table_of(model, c)).sum()) for c in marginals.pairs()}
+    part, chosen = {name: k for k, name in enumerate(marginals.names)}, []
+    epsilon = math.sqrt(8 * rho / (len(part) - 1))
+    while len(set(part.values())) > 1:
+        joining = {c: score for c, score in scores.items() if part[c[0]] != part[c[1]]}
+        first, second = choose(joining, epsilon, 1.0, rng)
+        chosen.append((first, second))
+        part = {name: part[first] if p == part[second] else p for name, p in part.items()}
+    return chosen
