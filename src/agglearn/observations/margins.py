@@ -91,8 +91,10 @@ class Margins(Observation):
         codes, names = pd.factorize(np.repeat("all", len(units)) if districts is None else np.asarray(districts))
         if len(codes) != len(units) or (codes < 0).any():
             raise DataError(f"districts: needs a name for each of the {len(units)} units")
-        labels = (tuple(map(str, values)) for values in (*(f.columns for f in sides.values()), units, names))
-        return cls(*counts, np.ones(len(units)) if weights is None else np.asarray(weights, float), codes, *labels)
+        columns = [frame.columns for frame in sides.values()]
+        group_names, vote_names, unit_names, district_names = (tuple(map(str, v)) for v in (*columns, units, names))
+        each = np.ones(len(units)) if weights is None else np.asarray(weights, float)
+        return cls(counts[0], counts[1], each, codes, group_names, vote_names, unit_names, district_names)
 
     def split(self) -> Iterator[District]:
         """Yield the units of each district, without those that have no people.
@@ -111,7 +113,7 @@ class Margins(Observation):
                     raise DataError(
                         f"unit {self.unit_names[units[u]]}: the count of {names[columns[-1][k]]} is missing"
                     )
-            yield District(*sides, self.weights[units], *columns)
+            yield District(sides[0], sides[1], self.weights[units], columns[0], columns[1])
 
 
 def _as_counts(frame: pd.DataFrame, name: str) -> np.ndarray:

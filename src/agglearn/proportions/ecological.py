@@ -64,7 +64,7 @@ class MarginEstimator(Estimator):
             for name, table in self._infer(district).items():
                 if number == 0:
                     setattr(self, name, np.full(shape, np.nan))
-                getattr(self, name)[np.ix_([number], district.rows, district.columns)] = table
+                getattr(self, name)[np.ix_(np.array([number]), district.rows, district.columns)] = table
 
     def _infer(self, district: District) -> dict[str, np.ndarray]:
         raise NotImplementedError
