@@ -41,4 +41,4 @@ def test_the_files_of_an_entry_keep_to_its_domains(path):
         frame, domains = pd.read_csv(file), entry["features"]["domains"]
         dropped = entry["features"].get("drop", [])
         assert [*dropped, entry["label"]["column"]] == [c for c in frame if c not in domains]
-        assert all(0 <= frame[c].min() and frame[c].max() < size for c, size in domains.items())
+        assert all(frame[c].min() >= 0 and frame[c].max() < size for c, size in domains.items())
