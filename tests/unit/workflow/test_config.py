@@ -425,14 +425,18 @@ def test_code_that_an_experiment_names(project, tmp_path, monkeypatch):
     (project.base / "named").mkdir()
     code = "from agglearn import estimator\n\nclass My(estimator.Estimator):\n    def __init__(self):\n        pass\n"
     (project.base / "named/named_methods_for_test.py").write_text(code)
-    project.edit("experiments/trial", put("methods", "mine", {"class": "named_methods_for_test.My", "observe": "tables"}))
+    project.edit(
+        "experiments/trial", put("methods", "mine", {"class": "named_methods_for_test.My", "observe": "tables"})
+    )
     project.edit("experiments/trial", put("code", ["named"]))
     assert load_it(project)["code"] == ["named"]
     folder = tmp_path / "here"
     folder.mkdir()
     assert load(project.base, None, folder)["code"] == [str(project.base / "named")]
     project.edit("experiments/trial", put("code", ["absent"]))
-    with pytest.raises(ConfigError, match=r"^config/experiments/trial.yaml: code: there is no folder 'absent'; make it"):
+    with pytest.raises(
+        ConfigError, match=r"^config/experiments/trial.yaml: code: there is no folder 'absent'; make it"
+    ):
         load_it(project)
 
 
