@@ -199,7 +199,7 @@ def table_templates(wildcards):
 def page_texts(wildcards):
     """File → digest of the words that stand on pages, and of their templates."""
     findings, folder = project_files() / "config/findings", TEMPLATES
-    files = [*sorted(folder.iterdir()), *sorted(findings.glob("*.md")), project_files() / "docs/verdicts.md"]
+    files = [*sorted(folder.glob("*.*")), *sorted(findings.glob("*.md")), project_files() / "docs/verdicts.md"]
     return {path.name: file_digest(path) for path in files}
 
 
