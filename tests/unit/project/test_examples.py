@@ -90,6 +90,13 @@ def own_method(left):
     assert (table["maxent"] > table["one_feature"]).all()
 
 
+def clean_room(left):
+    """Where many cells are hidden, a model that knows of it learns more, and nearly as much as from all cells."""
+    unknown, zeros = left["scores"].values()
+    assert unknown[-1] > zeros[-1] + 0.005
+    assert min(unknown) > left["everything"] - 0.01
+
+
 def owner_decides(left):
     """More budget is worth more to both, and the release is what the twin foretold."""
     cost = left["cost"].set_index(["release", "epsilon"])["nllh"]
@@ -119,8 +126,8 @@ def three_features(left):
 CHECKS = {
     check.__name__: check
     for check in (
-        bags, birds, county_votes, distribution, election, label_sum, ladder, learn_from_tables, million_values,
-        own_method, owner_decides, spark, state_flows, three_features,
+        bags, birds, clean_room, county_votes, distribution, election, label_sum, ladder, learn_from_tables,
+        million_values, own_method, owner_decides, spark, state_flows, three_features,
     )
 }  # fmt: skip
 
