@@ -59,6 +59,13 @@ def test_the_law_of_a_mixture_is_that_of_its_joint():
     assert z == pytest.approx(np.log(joint[:, 1] / joint[:, 0]), abs=1e-3)
 
 
+def test_tables_of_a_model_are_those_of_the_library():
+    exact, model = fitted(("a", "b"), ("b", marginals_of.LABEL), ("c",))
+    tables = selection.tables_of(model, [*exact.pairs(), ("c",)])
+    for clique, table in tables.items():
+        assert table == pytest.approx(np.asarray(model.project(clique).datavector()), rel=1e-3)
+
+
 def release(kind, epsilon: float, seed: int = 0):
     exact, rho = marginals_of.Marginals(observation()), concentrated_budget(epsilon, 1e-6)
     rng = np.random.default_rng(seed)
@@ -67,7 +74,7 @@ def release(kind, epsilon: float, seed: int = 0):
 
 
 def workload_error(exact, model) -> float:
-    tables = [(exact.count(c), selection.table_of(model, c)) for c in exact.pairs()]
+    tables = [(exact.count(c), table) for c, table in selection.tables_of(model, exact.pairs()).items()]
     return float(np.mean([np.abs(x / x.sum() - z / z.sum()).sum() / 2 for x, z in tables]))
 
 

@@ -1,6 +1,8 @@
 """Mechanisms that choose which marginals to measure: AIM and MST, on the estimators of mbi."""
 
+import itertools
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
@@ -59,15 +61,19 @@ class Measuring(RecordClassifier):
 def statistics_of(model: Any, observation: PrivateRecords) -> SufficientStatistics:
     """The regression by sufficient statistics of a model (Ferrando and Sheldon 2025, with AIM)."""
     encoder = observation.encoder
-    blocks = [[np.zeros((a, b)) for b in encoder.sizes] for a in encoder.sizes]
-    for i, first in enumerate(encoder.names):
-        for j, second in enumerate(encoder.names[:i]):
-            block = np.asarray(model.project((first, second)).datavector(flatten=False), float)
-            blocks[i][j], blocks[j][i] = block, block.T
-    by_label = [np.asarray(model.project((name, LABEL)).datavector(flatten=False), float) for name in encoder.names]
+    sizes = dict(zip(encoder.names, encoder.sizes, strict=True))
+    pairs = itertools.combinations(encoder.names, 2)
+    tables = tables_of(model, [*pairs, *((name, LABEL) for name in encoder.names)])
+    blocks = {(a, b): np.zeros((sizes[a], sizes[b])) for a in sizes for b in sizes}
+    for (a, b), table in tables.items():
+        if b != LABEL:
+            blocks[a, b] = table.reshape(sizes[a], sizes[b])
+            blocks[b, a] = blocks[a, b].T
+    gram = np.block([[blocks[a, b] for b in sizes] for a in sizes])
+    by_label = np.vstack([tables[name, LABEL].reshape(-1, 2) for name in sizes])
     feature = np.repeat(np.arange(len(encoder.sizes)), encoder.sizes)
     regression = SufficientStatistics()
-    regression._set_from_statistics(observation, *assemble(np.block(blocks), np.vstack(by_label), feature))
+    regression._set_from_statistics(observation, *assemble(gram, by_label, feature))
     return regression
 
 
@@ -90,8 +96,14 @@ def choose(scores: dict[Clique, float], epsilon: float, sensitivity: float, rng:
     return cliques[rng.choice(len(cliques), p=p)]
 
 
-def table_of(model: Any, clique: Clique) -> np.ndarray:
-    return np.asarray(model.project(clique).datavector(), float)
+def tables_of(model: Any, cliques: Iterable[Clique]) -> dict[Clique, np.ndarray]:
+    """Flat tables of a Markov random field, each by a contraction of all factors. mbi compiles anew for each of them."""
+    number, factors = {name: k for k, name in enumerate(model.domain)}, []
+    for factor in model.potentials.tables.values():
+        values = np.asarray(factor.values, float)
+        factors += [np.exp(values - values.max()), [number[name] for name in factor.domain.attributes]]
+    tables = {c: np.einsum(*factors, [number[name] for name in c], optimize="greedy").ravel() for c in cliques}
+    return {c: table * (float(model.total) / table.sum()) for c, table in tables.items()}
 
 
 @dataclass(eq=False, repr=False)
@@ -132,13 +144,16 @@ class AIM(Measuring):
             else:
                 spent += 1 / (2 * sigma**2) + epsilon**2 / 8
             fitting = within_size(mbi, domain, model, weights, self.model_size * spent / rho)
-            before = {c: table_of(model, c) for c in fitting}
+            before = tables_of(model, fitting)
             excess = {c: np.abs(exact[c] - before[c]).sum() - EXPECTED * sigma * exact[c].size for c in fitting}
             scores = {c: weights[c] * excess[c] for c in fitting}
             clique = choose(scores, epsilon, max(weights[c] for c in fitting), rng)
             measured += marginals.measure(mbi, [clique], sigma, rng)
             model = fit(model)
-            if np.abs(table_of(model, clique) - before[clique]).sum() <= EXPECTED * sigma * before[clique].size:
+            if (
+                np.abs(tables_of(model, [clique])[clique] - before[clique]).sum()
+                <= EXPECTED * sigma * before[clique].size
+            ):
                 sigma, epsilon = sigma / 2, 2 * epsilon
         self.measured_ = [(m.clique, float(m.stddev)) for m in measured]
         return model, {}
@@ -193,7 +208,8 @@ def merge_rare(noisy: np.ndarray, sigma: float) -> np.ndarray | None:
 
 def spanning_tree(marginals: Marginals, model: Any, rho: float, rng: np.random.Generator) -> list[Clique]:
     """Pairs that connect all attributes, each chosen by the exponential mechanism among those that join two parts."""
-    scores = {c: float(np.abs(marginals.count(c) - table_of(model, c)).sum()) for c in marginals.pairs()}
+    tables = tables_of(model, marginals.pairs())
+    scores = {c: float(np.abs(marginals.count(c) - table).sum()) for c, table in tables.items()}
     part, chosen = {name: k for k, name in enumerate(marginals.names)}, []
     epsilon = math.sqrt(8 * rho / (len(part) - 1))
     while len(set(part.values())) > 1:
