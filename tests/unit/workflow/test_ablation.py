@@ -221,5 +221,6 @@ def test_the_files_that_come_with_the_project_can_be_planned(path):
     [name] = given["experiments"]
     assert name == path.stem
     methods = loaded["experiments"][name]["methods"]
-    assert len(methods) == 1 + sum(len(values) for values in given["experiments"][name]["ablate"]["changes"].values())
+    if ablate := given["experiments"][name].get("ablate"):
+        assert len(methods) == 1 + sum(map(len, ablate["changes"].values()))
     assert f"snakemake --cores 4 {name} --configfile config/ablations/{name}.yaml" in path.read_text()
