@@ -10,7 +10,7 @@ from agglearn import settings
 from agglearn.settings import REQUIRED
 from agglearn_workflow import digests
 from agglearn_workflow.classes import find, is_subclass
-from agglearn_workflow.config.checks import DATASET, ESTIMATOR, READING, parameters
+from agglearn_workflow.config.checks import READING, parameters
 
 OPTIONAL = ("agglearn.spark", "agglearn.networks", "agglearn.cli")
 
@@ -20,7 +20,11 @@ def classes() -> list[str]:
     names = [m.name for m in pkgutil.walk_packages(agglearn.__path__, "agglearn.") if not m.name.startswith(OPTIONAL)]
     trees = {m: ast.parse(digests.find_file(m).read_text()) for m in names}
     defined = [f"{m}.{n.name}" for m, tree in trees.items() for n in tree.body if isinstance(n, ast.ClassDef)]
-    return sorted(d for d in defined if is_subclass(d, ESTIMATOR) or is_subclass(d, DATASET))
+    return sorted(
+        d
+        for d in defined
+        if is_subclass(d, "agglearn.estimator.Estimator") or is_subclass(d, "agglearn.datasets.base.Dataset")
+    )
 
 
 def test_defaults_are_allowed():

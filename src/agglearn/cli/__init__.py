@@ -1,5 +1,5 @@
 """The command line. Exit status: 0 for success, 1 for wrong data, 2 for a wrong command. An error is one line.
-A command has HELP, ABOUT, `add_options(command)` without --out and --force, and `run(args)` with its heavy imports.
+A command is a module: its docstring, HELP, `add_options(command)` without --out and --force, and `run(args)` with its heavy imports.
 """
 
 import argparse
@@ -50,7 +50,7 @@ def parser() -> Parser:
     top.add_argument("--completion", action="store_true", help="print a script that completes words in bash and zsh")
     subparsers = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, module in commands().items():
-        command = subparsers.add_parser(name, description=module.ABOUT, help=module.HELP)
+        command = subparsers.add_parser(name, description=module.__doc__, help=module.HELP)
         module.add_options(command)
         if name in COMMANDS:
             _add_output(command, module)

@@ -1,32 +1,11 @@
-"""`agglearn aggregate`: records to tables."""
-
-import argparse
-import csv
-import fnmatch
-from pathlib import Path
-from typing import TYPE_CHECKING
-
-from agglearn.cli.common import READING, add_reading_options, number, positive, separator_of, with_remedy
-from agglearn.cli.inputs import add_unit_options, input_file
-from agglearn.cli.outputs import TABLES, output_folder
-from agglearn.errors import ConfigError, DataError
-from agglearn.text import is_buckets, list_some, visible
-
-if TYPE_CHECKING:
-    from agglearn.encoding import Schema
-    from agglearn.observations import ContingencyTables
-    from agglearn.observations.workload import Workload
-
-HELP = "count records into tables"
-LONG = 10  # seconds of a count that is announced
-ABOUT = """Count records, and those with label 1, for every value of every feature and every pair of values of two
+"""Count records, and those with label 1, for every value of every feature and every pair of values of two
 features. `agglearn fit` reads these tables and nothing else.
 
 example:
   agglearn aggregate bank.csv --separator ';' --label y --positive yes --missing unknown --out tables/
 
 reads   one CSV (UTF-8, header line, one record per row) or Parquet file (read piece by piece, so it may be larger
-        than memory); - for standard input. Columns of numbers are binned; all others are categories. The label has two values: 0 and 1,
+        than memory), - for standard input. Columns of numbers are binned, all others are categories. The label has two values: 0 and 1,
         or any two with --positive.
 writes  the folder OUT: tables.parquet (features, codes, count, label_sum), tables.json (bins and categories),
         reading.json (separator and missing marks, so that `predict` reads new files alike). It appears when
@@ -50,7 +29,28 @@ A person with several records is protected only if --unit names the column that 
 each count (auto: `agglearn private` chooses). A hash chooses them, and a message counts the others. A schema can state both.
 
 An empty field is a missing value. --missing adds further spellings. Missing is counted as a value of its own. Counts are
-exact, without noise: small cells can reveal something about single persons."""
+exact, without noise: small cells can reveal something about single persons.
+"""
+
+import argparse
+import csv
+import fnmatch
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from agglearn.cli.common import READING, add_reading_options, number, positive, separator_of, with_remedy
+from agglearn.cli.inputs import add_unit_options, input_file
+from agglearn.cli.outputs import TABLES, output_folder
+from agglearn.errors import ConfigError, DataError
+from agglearn.text import is_buckets, list_some, visible
+
+if TYPE_CHECKING:
+    from agglearn.encoding import Schema
+    from agglearn.observations import ContingencyTables
+    from agglearn.observations.workload import Workload
+
+HELP = "count records into tables"
+LONG = 10  # seconds of a count that is announced
 
 
 def add_options(command: argparse.ArgumentParser) -> None:

@@ -1,4 +1,30 @@
-"""`agglearn compress`: clusters of values from the tables of `agglearn aggregate`."""
+"""Few clusters of values that keep as much information about the label as possible.
+
+example:
+  agglearn aggregate clicks.csv --label click --categorical page,user --pairs none --out tables/
+  agglearn compress tables/ --budgets 10,100,1000 --out curve.csv
+  agglearn compress tables/ --budget 100 --out clusters.csv
+  agglearn compress tables/ --budget 100 --apply new.csv --out new_clusters.csv
+
+reads   the folder TABLES of `agglearn aggregate`, or of `agglearn private`. Only tables of single features are used. Noise is
+        taken out first, as far as it is known: counts are then estimates, which add up to the records.
+writes  a CSV with the columns `feature`, `value`, `cluster`, `count`, `label_sum`, one line per value, and one per feature
+        with an empty value: the cluster for values that the tables do not hold. With --apply instead the rows of FILE, with
+        clusters in place of the values of these features. With --budgets a line for each number of clusters, with the
+        information. It appears when complete, or not at all.
+
+Clusters are numbered by rising label rate (frequency: by value). Rates of rare values are mostly chance. So values of fewer
+than ten records become one value (--min-count), and rates are drawn towards what is usual for the feature before clustering
+(--no-shrink).
+
+What is printed is held-out information: by how many nats a logistic regression on the clusters of a feature predicts the
+label of a record better than the base rate, added up over features. The counts are split five times: 80 % make clusters and
+regression, and the others are predicted. Information on the records that made the clusters is printed beside it. It
+is too large. Where the tables have noise, both are estimates. Tables count records, which have no weights.
+
+In every CSV a text that a spreadsheet would run as a formula (it begins with =, +, -, @, a tab or a line break, and is no number)
+has an apostrophe in front, and so has one that begins with an apostrophe. A program removes the first apostrophe.
+"""
 
 import argparse
 import math
@@ -27,33 +53,6 @@ METHODS = {
     "bucketing": "BucketingQuantizer",
     "frequency": "FrequencyQuantizer",
 }
-
-ABOUT = """Few clusters of values that keep as much information about the label as possible.
-
-example:
-  agglearn aggregate clicks.csv --label click --categorical page,user --pairs none --out tables/
-  agglearn compress tables/ --budgets 10,100,1000 --out curve.csv
-  agglearn compress tables/ --budget 100 --out clusters.csv
-  agglearn compress tables/ --budget 100 --apply new.csv --out new_clusters.csv
-
-reads   the folder TABLES of `agglearn aggregate`, or of `agglearn private`; only tables of single features are used. Noise is
-        taken out first, as far as it is known: counts are then estimates, which add up to the records.
-writes  a CSV with the columns `feature`, `value`, `cluster`, `count`, `label_sum`, one line per value, and one per feature
-        with an empty value: the cluster for values that the tables do not hold. With --apply instead the rows of FILE, with
-        clusters in place of the values of these features. With --budgets a line for each number of clusters, with the
-        information. It appears when complete, or not at all.
-
-Clusters are numbered by rising label rate (frequency: by value). Rates of rare values are mostly chance. So values of fewer
-than ten records become one value (--min-count), and rates are drawn towards what is usual for the feature before clustering
-(--no-shrink).
-
-What is printed is held-out information: by how many nats a logistic regression on the clusters of a feature predicts the
-label of a record better than the base rate, added up over features. The counts are split five times: 80 % make clusters and
-regression, and the others are predicted. Information on the records that made the clusters is printed beside it. It
-is too large. Where the tables have noise, both are estimates. Tables count records, which have no weights.
-
-In every CSV a text that a spreadsheet would run as a formula (it begins with =, +, -, @, a tab or a line break, and is no number)
-has an apostrophe in front, and so has one that begins with an apostrophe. A program removes the first apostrophe."""
 
 
 def add_options(command: argparse.ArgumentParser) -> None:

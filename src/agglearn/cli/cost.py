@@ -1,4 +1,21 @@
-"""`agglearn cost`: what a release costs in accuracy, before it is made."""
+"""Compare what can be released of records: which aggregate, at which epsilon, is worth how much to a learner.
+
+example:
+  agglearn cost twin.csv --label y --epsilon 0.1,0.3,1,3 --out cost/
+  agglearn cost --rows 50000 --features 10 --values 12 --base-rate .1 --auc .8 --epsilon 1
+
+With DATA, four fifths are released with seeded noise, models learn from that, and the other fifth judges them, in several random splits.
+DATA are your own records, or public ones that resemble them (a twin). A run on secret records is itself not private.
+Without DATA, a law answers that was fitted to other data sets. --auc is what a logistic regression on all records would reach.
+Without it the law takes a middle data set, and is far less certain. It does not cover single tables.
+
+`agglearn private` releases tables of single features or of pairs, `LabelSums.private` in Python releases label sums. Where labels alone
+are protected, features are public. NLLH is 0 for the base rate and 1 for certainty. `agglearn plan` has the price of computing.
+
+reads   one CSV or Parquet file, as `agglearn aggregate`. Columns to be left out, or of codes, need --schema.
+writes  the folder OUT: cost.csv (means, and half of their 95 % intervals), cost.svg, and both as a page, cost.html.
+        Without DATA, a table to standard output.
+"""
 
 import argparse
 
@@ -15,23 +32,6 @@ ERRORS = "NLLH, AUC, and the error that nine of ten predictions for data sets wi
 NOT_PRIVATE = (
     "These numbers tell of the records, by seeded noise: they are not private. Do not publish those of secret records."
 )
-ABOUT = """Compare what can be released of records: which aggregate, at which epsilon, is worth how much to a learner.
-
-example:
-  agglearn cost twin.csv --label y --epsilon 0.1,0.3,1,3 --out cost/
-  agglearn cost --rows 50000 --features 10 --values 12 --base-rate .1 --auc .8 --epsilon 1
-
-With DATA, four fifths are released with seeded noise, models learn from that, and the other fifth judges them, in several random splits.
-DATA are your own records, or public ones that resemble them (a twin). A run on secret records is itself not private.
-Without DATA, a law answers that was fitted to other data sets. --auc is what a logistic regression on all records would reach.
-Without it the law takes a middle data set, and is far less certain. It does not cover single tables.
-
-`agglearn private` releases tables of single features or of pairs, `LabelSums.private` in Python releases label sums. Where labels alone
-are protected, features are public. NLLH is 0 for the base rate and 1 for certainty. `agglearn plan` has the price of computing.
-
-reads   one CSV or Parquet file, as `agglearn aggregate`. Columns to be left out, or of codes, need --schema.
-writes  the folder OUT: cost.csv (means, and half of their 95 % intervals), cost.svg, and both as a page, cost.html.
-        Without DATA, a table to standard output."""
 
 
 def add_options(command: argparse.ArgumentParser) -> None:

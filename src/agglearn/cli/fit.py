@@ -1,4 +1,25 @@
-"""`agglearn fit`: tables to a model."""
+"""Learn P(label = 1 | features) from the tables of `agglearn aggregate`. No record is read.
+
+example:
+  agglearn fit tables/ --method maxent --set n_chains=20000 --seed 1 --out model/
+
+methods
+  maxent       pairwise model of features and label, trained by Gibbs sampling: uses all tables, the most accurate
+  naive_bayes  features independent given the label: uses the tables of single features, immediate
+  best_pair    the two most informative features together: uses the table of one pair, fast
+
+Tables of `agglearn private` have noise, those of `agglearn import` may have noise or a threshold. maxent then treats the true counts
+as latent variables: cells with mostly noise have little weight, and a hidden cell is a number below the threshold. The other methods
+treat such tables as exact, and hidden cells as zeros, which may end far below the base rate. They refuse such tables, unless
+--ignore-noise is given. With it, maxent treats them as exact, too.
+
+maxent has an L2 penalty on its weights. The tables suggest its strength (the weaker the label's dependence on the features, the
+stronger). --tune tries five strengths around it and chooses by held-out parts of the tables. --set l2_theta=32 sets it.
+
+reads   the folder TABLES.
+writes  the folder OUT: model.json and model.npz (parameters and weights, no code in them). It appears when complete,
+        or not at all.
+"""
 
 import argparse
 import time
@@ -20,27 +41,6 @@ METHODS = {
 }
 FACTORS = (0.1, 0.3, 1, 3, 10)  # of the penalty from moments: candidates of --tune
 NOISE_AWARE = {"maxent": "agglearn.maxent.NoiseAwareMaxEntClassifier"}  # for tables with noise
-ABOUT = """Learn P(label = 1 | features) from the tables of `agglearn aggregate`; no record is read.
-
-example:
-  agglearn fit tables/ --method maxent --set n_chains=20000 --seed 1 --out model/
-
-methods
-  maxent       pairwise model of features and label, trained by Gibbs sampling: uses all tables, the most accurate
-  naive_bayes  features independent given the label: uses the tables of single features, immediate
-  best_pair    the two most informative features together: uses the table of one pair, fast
-
-Tables of `agglearn private` have noise, those of `agglearn import` may have noise or a threshold. maxent then treats the true counts
-as latent variables: cells with mostly noise have little weight, and a hidden cell is a number below the threshold. The other methods
-treat such tables as exact, and hidden cells as zeros, which may end far below the base rate. They refuse such tables, unless
---ignore-noise is given. With it, maxent treats them as exact, too.
-
-maxent has an L2 penalty on its weights. The tables suggest its strength (the weaker the label's dependence on the features, the
-stronger). --tune tries five strengths around it and chooses by held-out parts of the tables. --set l2_theta=32 sets it.
-
-reads   the folder TABLES.
-writes  the folder OUT: model.json and model.npz (parameters and weights, no code in them). It appears when complete,
-        or not at all."""
 
 
 def add_options(command: argparse.ArgumentParser) -> None:

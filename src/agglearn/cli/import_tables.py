@@ -1,20 +1,4 @@
-"""`agglearn import`: tables that somebody else made."""
-
-import argparse
-import contextlib
-from typing import TYPE_CHECKING
-
-from agglearn.cli.common import add_separator, not_negative, number, separator_of
-from agglearn.cli.inputs import input_file
-from agglearn.cli.outputs import CELLS, TABLES, output_folder
-from agglearn.errors import ConfigError
-from agglearn.text import list_some
-
-if TYPE_CHECKING:
-    from agglearn.observations import ContingencyTables
-
-HELP = "read tables that somebody else made"
-ABOUT = """Read contingency tables that a clean room, a database or a publisher made. `agglearn fit` learns from them as from
+"""Read contingency tables that a clean room, a database or a publisher made. `agglearn fit` learns from them as from
 those of `agglearn aggregate`.
 
 example:
@@ -45,7 +29,23 @@ numbers below the threshold, not for 0. --noise: the noise that the publisher st
 guarantees.
 
 Without --schema the values in the files are the categories, and names such as (30, 45] bins. New records are read with the same
-names."""
+names.
+"""
+
+import argparse
+import contextlib
+from typing import TYPE_CHECKING
+
+from agglearn.cli.common import add_separator, not_negative, number, separator_of
+from agglearn.cli.inputs import input_file
+from agglearn.cli.outputs import CELLS, TABLES, output_folder
+from agglearn.errors import ConfigError
+from agglearn.text import list_some
+
+if TYPE_CHECKING:
+    from agglearn.observations import ContingencyTables
+
+HELP = "read tables that somebody else made"
 
 
 def add_options(command: argparse.ArgumentParser) -> None:

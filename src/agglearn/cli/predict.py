@@ -1,4 +1,18 @@
-"""`agglearn predict`: probabilities for new records."""
+"""Probability of label 1 for every row of a file.
+
+example:
+  agglearn predict model/ new.csv --out predictions.csv
+
+reads   the folder MODEL and a CSV or Parquet file that has the model's features as columns, or - for standard
+        input. Columns are matched by name, others are ignored, and no label is needed. The file is read like the aggregated
+        one (separator, missing marks), unless options give others.
+writes  a CSV with the column `probability`, one line per row of the file, in its order, to OUT or to standard
+        output. OUT appears when complete, or not at all.
+
+A value that is not in the tables (a new category, a missing value where there was none) adds nothing to a
+prediction, which then rests on the other features. The number of such values is printed. A missing value that is in the
+tables is a value like any other. Numbers outside the range of the tables belong to the first or last bin.
+"""
 
 import argparse
 import sys
@@ -14,20 +28,6 @@ if TYPE_CHECKING:
     import numpy as np
 
 HELP = "probabilities for new records"
-ABOUT = """Probability of label 1 for every row of a file.
-
-example:
-  agglearn predict model/ new.csv --out predictions.csv
-
-reads   the folder MODEL and a CSV or Parquet file that has the model's features as columns, or - for standard
-        input. Columns are matched by name, others are ignored, and no label is needed. The file is read like the aggregated
-        one (separator, missing marks), unless options give others.
-writes  a CSV with the column `probability`, one line per row of the file, in its order; to OUT, or to standard
-        output. OUT appears when complete, or not at all.
-
-A value that is not in the tables (a new category, a missing value where there was none) adds nothing to a
-prediction, which then rests on the other features. The number of such values is printed. A missing value that is in the
-tables is a value like any other. Numbers outside the range of the tables belong to the first or last bin."""
 
 
 def add_options(command: argparse.ArgumentParser) -> None:

@@ -1,16 +1,4 @@
-"""`agglearn private`: tables with noise for privacy."""
-
-import argparse
-from pathlib import Path
-
-from agglearn.cli.common import copy_reading, number
-from agglearn.cli.inputs import add_unit_options
-from agglearn.cli.outputs import TABLES, output_folder
-from agglearn.errors import ConfigError
-
-HELP = "add noise for privacy to tables"
-OPTIONS = ("mechanism", "split", "adjacency", "postprocessing", "allow_large_epsilon", "accept_learned_schema")
-ABOUT = """Add noise to the tables of `agglearn aggregate`, so that they satisfy (epsilon, delta)-differential privacy as a whole.
+"""Add noise to the tables of `agglearn aggregate`, so that they satisfy (epsilon, delta)-differential privacy as a whole.
 Noise is drawn once, by OpenDP (extra `privacy`), from the system's secret randomness. A second run draws other noise, and both together
 satisfy a weaker guarantee. Training on OUT spends no further budget.
 
@@ -28,10 +16,22 @@ only label sums have noise.
 
 All records of one unit are protected where the schema or --unit of `agglearn aggregate` tells whose each record is, one record where
 the schema states one_row_per_person: true. Other tables by a declared schema are refused. With --max-rows auto, 5 % of epsilon choose
-how many records of each unit count; a number in place of auto states it.
+how many records of each unit count. A number in place of auto states it.
 
 The output says what an attacker gains, and with --ledger what all releases of the data set have spent: rho of zero-concentrated
-differential privacy adds up over them. The ledger is plain CSV. `agglearn cost` tells beforehand what an epsilon costs in accuracy."""
+differential privacy adds up over them. The ledger is plain CSV. `agglearn cost` tells beforehand what an epsilon costs in accuracy.
+"""
+
+import argparse
+from pathlib import Path
+
+from agglearn.cli.common import copy_reading, number
+from agglearn.cli.inputs import add_unit_options
+from agglearn.cli.outputs import TABLES, output_folder
+from agglearn.errors import ConfigError
+
+HELP = "add noise for privacy to tables"
+OPTIONS = ("mechanism", "split", "adjacency", "postprocessing", "allow_large_epsilon", "accept_learned_schema")
 
 
 def add_options(command: argparse.ArgumentParser) -> None:

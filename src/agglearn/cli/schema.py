@@ -1,4 +1,37 @@
-"""`agglearn schema`: a draft of a schema, to be reviewed, and the query that counts by it."""
+"""Write a draft of a schema: bins, categories and label values that a person declares. `agglearn private` calls a release
+private only if its tables were aggregated by a declared schema, since bins and categories that are learned from records
+reveal something about them.
+
+`schema query` writes the GROUP BY that a database or a clean room runs to count by a schema, for `agglearn import`.
+
+example:
+  agglearn schema draft data.csv --label y --positive yes > schema.yaml
+  (read and edit schema.yaml, then set reviewed: true)
+  agglearn aggregate data.csv --schema schema.yaml --out tables/
+  agglearn schema query schema.yaml --dialect bigquery --table shop.visits --threshold 50 > query.sql
+
+reads   one CSV or Parquet file, all of it.
+writes  YAML to OUT, or to standard output. It lists a value only if at least 20 records have it, rounds the edges of bins, hashes
+        what looks like an identifier, and has `reviewed: false`. The draft itself is made from records: a person has to remove
+        what must not be public.
+
+query   reads a schema and writes SQL: all features and pairs in one pass (GROUPING SETS). Tests of this package run it in DuckDB.
+        For spark, bigquery and snowflake SQLGlot (extra `sql`) translates it, which is parsed in tests, not run. Hashed columns
+        are refused: SQL has not the same hash. With --threshold, cells of fewer records are left out.
+
+A schema has four parts:
+  reviewed: true
+  unit: user_id                 whose each record is, or one_row_per_person: true, where nobody has two
+  max_rows: 3                   at most so many records of one user_id count, or auto: `agglearn private` chooses
+  label: {column: y, positive: 'yes', negative: 'no'}
+  features:
+    age: {edges: [20, 30, 40], missing: false}
+    job: {values: [cook, nurse], missing: true}
+    email: {buckets: 100, missing: true}
+
+A value that is not listed, text where numbers belong, and a missing value where `missing` is not true belong to a level of their
+own, `other`. Records with a label that is neither positive nor negative are left out.
+"""
 
 import argparse
 import sys
@@ -11,39 +44,6 @@ from agglearn.errors import ConfigError
 from agglearn.text import list_some
 
 HELP = "draft a schema, or write the query that counts by it"
-ABOUT = """Write a draft of a schema: bins, categories and label values that a person declares. `agglearn private` calls a release
-private only if its tables were aggregated by a declared schema, since bins and categories that are learned from records
-reveal something about them.
-
-`schema query` writes the GROUP BY that a database or a clean room runs to count by a schema, for `agglearn import`.
-
-example:
-  agglearn schema draft data.csv --label y --positive yes > schema.yaml
-  (read and edit schema.yaml; set reviewed: true)
-  agglearn aggregate data.csv --schema schema.yaml --out tables/
-  agglearn schema query schema.yaml --dialect bigquery --table shop.visits --threshold 50 > query.sql
-
-reads   one CSV or Parquet file, all of it.
-writes  YAML to OUT, or to standard output. It lists a value only if at least 20 records have it, rounds the edges of bins, hashes
-        what looks like an identifier, and has `reviewed: false`. The draft itself is made from records: a person has to remove
-        what must not be public.
-
-query   reads a schema and writes SQL: all features and pairs in one pass (GROUPING SETS). Tests of this package run it in DuckDB.
-        For spark, bigquery and snowflake SQLGlot (extra `sql`) translates it; that is parsed in tests, not run. Hashed columns
-        are refused: SQL has not the same hash. With --threshold, cells of fewer records are left out.
-
-A schema has four parts:
-  reviewed: true
-  unit: user_id                 whose each record is; or one_row_per_person: true, where nobody has two
-  max_rows: 3                   at most so many records of one user_id count; or auto, and `agglearn private` chooses
-  label: {column: y, positive: 'yes', negative: 'no'}
-  features:
-    age: {edges: [20, 30, 40], missing: false}
-    job: {values: [cook, nurse], missing: true}
-    email: {buckets: 100, missing: true}
-
-A value that is not listed, text where numbers belong, and a missing value where `missing` is not true belong to a level of their
-own, `other`. Records with a label that is neither positive nor negative are left out."""
 
 
 def add_options(command: argparse.ArgumentParser) -> None:

@@ -1,1 +1,1 @@
-"""Commands on the project: each is a module with HELP, ABOUT (its docstring), `add_options(command)` and `run(args)`."""
+"""Commands on the project: each is a module with its docstring, which is the help, HELP, `add_options(command)` and `run(args)`."""

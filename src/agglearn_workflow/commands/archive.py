@@ -20,7 +20,6 @@ from agglearn.errors import ConfigError
 from agglearn_workflow.project import add_project_options, project_config
 
 HELP = "results of finished runs that the repository keeps: list, add, merge, check"
-ABOUT = __doc__
 STOPPED = "the archive is as it was, or has all of an experiment"
 
 

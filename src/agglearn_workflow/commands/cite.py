@@ -14,7 +14,6 @@ from pathlib import Path
 from agglearn_workflow.project import add_project_options, project_config
 
 HELP = "references of what a results folder used"
-ABOUT = __doc__
 
 
 def add_options(command: argparse.ArgumentParser) -> None:

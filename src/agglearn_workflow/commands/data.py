@@ -29,7 +29,6 @@ from agglearn_workflow.project import add_project_options, project_config
 
 HELP = "data sets: what is here, from where; `get NAME` fetches one"
 STOPPED = "the next attempt continues what was begun"
-ABOUT = __doc__
 
 
 def add_options(command: argparse.ArgumentParser) -> None:

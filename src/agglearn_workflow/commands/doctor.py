@@ -21,7 +21,6 @@ from importlib import metadata
 from pathlib import Path
 
 HELP = "show versions, extras, machine and sources of data"
-ABOUT = __doc__
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 HOST = re.compile(r"\burl: *['\"]?(https?://[^/\s'\"]+)")
 

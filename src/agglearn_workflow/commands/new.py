@@ -1,4 +1,13 @@
-"""`agglearn new`: a method, a data set or an experiment to begin with, in the current folder."""
+"""Write a file that runs as it is, and that you go on from.
+
+examples:
+  agglearn new experiment mine
+  agglearn new dataset survey --csv data/survey.csv --label bought --positive yes
+  agglearn new method nearest
+
+reads   the head of the CSV file of a data set.
+writes  config/experiments/NAME.yaml, config/datasets/NAME.yaml or NAME.py in the current folder, and prints what comes next.
+"""
 
 import argparse
 import json
@@ -8,15 +17,6 @@ from pathlib import Path
 from agglearn_workflow.project import TEMPLATES, project_files
 
 HELP = "write a method, a data set or an experiment to begin with"
-ABOUT = """Write a file that runs as it is, and that you go on from.
-
-examples:
-  agglearn new experiment mine
-  agglearn new dataset survey --csv data/survey.csv --label bought --positive yes
-  agglearn new method nearest
-
-reads   the head of the CSV file of a data set.
-writes  config/experiments/NAME.yaml, config/datasets/NAME.yaml or NAME.py in the current folder, and prints what comes next."""
 NEXT = {
     "experiment": "run it: agglearn reproduce {name} --scale smoke",
     "dataset": "name it in an experiment (datasets: {{{name}: {{}}}}), or try it: agglearn reproduce maxent_table4 "

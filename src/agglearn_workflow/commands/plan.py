@@ -21,7 +21,6 @@ from agglearn.cli.common import positive
 from agglearn_workflow.project import add_project_options, project_config
 
 HELP = "prices of the experiments: runs, CPU minutes, memory"
-ABOUT = __doc__
 
 
 def add_options(command: argparse.ArgumentParser) -> None:

@@ -24,7 +24,6 @@ from agglearn import machine
 from agglearn_workflow.project import add_project_options, project_config, project_files
 
 HELP = "run the workflow here: tables and figures beside the papers' numbers"
-ABOUT = __doc__
 STOPPED = "the same command goes on where it stopped"
 
 

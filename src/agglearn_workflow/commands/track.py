@@ -19,7 +19,6 @@ from agglearn.errors import ConfigError, DataError
 from agglearn.storage import read_json
 
 HELP = "send the runs of a results folder to MLflow"
-ABOUT = __doc__
 STOPPED = "the same command goes on where it stopped"
 
 
