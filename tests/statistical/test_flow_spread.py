@@ -13,9 +13,10 @@ from agglearn.observations import FlowCounts
 TRIALS, PLACES, TIMES, PERSONS = 25, 4, 5, 400
 
 
-def simulate(noise, scale, kind, rng):
+def simulate(noise, scale, kind, rng, staying=0.0):
     """True flows, the probabilities of a step, the first step, and noisy counts of one random chain."""
     step, first = rng.dirichlet(np.full(PLACES, 2.0), PLACES), rng.dirichlet(np.full(PLACES, 2.0))
+    step = staying * np.eye(PLACES) + (1 - staying) * step
     logs = [np.log(step * first[:, None]), *[np.log(step)] * (TIMES - 2)]
     tables = np.array(ChainModel(logs).sample_tables(PERSONS, rng), float)
     nodes = np.concatenate([tables.sum(axis=2), tables[-1:].sum(axis=1)])
@@ -51,7 +52,7 @@ def test_intervals_cover_and_a_right_model_is_not_warned_of(noise, scale, kind, 
 def test_a_wrong_model_is_warned_of():
     rng, caught = np.random.default_rng(7), 0
     for _ in range(TRIALS):
-        _, step, _, counts = simulate("poisson", 1, "node", rng)
+        _, step, _, counts = simulate("poisson", 1, "node", rng, staying=0.7)  # by `step[::-1]` nobody stays
         with warnings.catch_warnings(record=True) as messages:
             warnings.simplefilter("always", PoorFit)
             reconstruct(FlowCounts(**counts), step[::-1])
