@@ -2,6 +2,8 @@
 
 import copy
 
+import numpy as np
+import pandas as pd
 import pytest
 import yaml
 from census_sample import country_for_experiments
@@ -20,6 +22,15 @@ def with_parents(name: str) -> set[str]:
     return {name, *(with_parents(parent) if parent else ())}
 
 
+def coded_records(entry: dict, n: int, seed: int) -> str:
+    """A CSV of whole numbers in the declared domains, of which the first two features tell something of the label."""
+    rng, domains = np.random.default_rng(seed), entry["features"]["domains"]
+    frame = pd.DataFrame({name: rng.integers(0, size, n) for name, size in domains.items()})
+    first, second = (frame[name] / size for name, size in list(domains.items())[:2])
+    frame[entry["label"]["column"]] = (first + second + rng.normal(0, 0.3, n) > 1).astype(int)
+    return frame.to_csv(index=False)
+
+
 @pytest.fixture(scope="module")
 def base(places):
     bases = (content["experiments"][name]["extends"] for name, content in CONTENT.items())
@@ -28,6 +39,9 @@ def base(places):
     made.overlay["datasets"]["acs_2024"] = country_for_experiments(made.folder / "mirror", census)
     made.write_data("adult", "adult", "adult.data", adult_like(500, 1, test=False))
     made.write_data("adult", "adult", "adult.test", adult_like(250, 2, test=True))
+    entry = read_mapping(ROOT / "config/datasets/dd_ssp_employment.yaml")
+    for k, (part, n) in enumerate({"train": 1500, "test": 200}.items()):
+        made.write_data("dd_ssp_employment", "dd_ssp", entry["split"][part], coded_records(entry, n, k))
     made.overlay["tracking"] = {"uri": "none"}
     return made
 
