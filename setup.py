@@ -33,7 +33,10 @@ class BuildWithProject(build_py):
         for name in PROJECT:
             path, copy = Path(__file__).parent / name, target / name
             copy.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copytree(path, copy) if path.is_dir() else shutil.copyfile(path, copy)
+            if path.is_dir():
+                shutil.copytree(path, copy, ignore=shutil.ignore_patterns("__pycache__"))
+            else:
+                shutil.copyfile(path, copy)
 
 
 setup(cmdclass={"build_py": BuildWithProject})

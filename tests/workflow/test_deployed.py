@@ -26,6 +26,7 @@ CARRIED = (
     "environment.yml",
     "profiles",
     "rules",
+    "workflow/peers",
     "workflow/report",
     "workflow/schemas",
     *(f"workflow/scripts/{script}.py" for script in SCRIPTS),
@@ -46,6 +47,11 @@ def call(folder: Path, environment: dict[str, str], *arguments: str) -> str:
     return finished.stdout + finished.stderr
 
 
+def times(folder: Path) -> dict[Path, int]:
+    """When each file was written, but what Python compiles."""
+    return {path: path.stat().st_mtime_ns for path in folder.rglob("*") if path.is_file() and path.suffix != ".pyc"}
+
+
 def check_table(folder: Path, name: str) -> None:
     """Check that a table has its data set, and a value of maximum entropy, at the scale that the configuration has."""
     table = pd.read_csv(folder / f"results/tables/{name}.csv")
@@ -61,14 +67,15 @@ def test_the_wheel_carries_the_project_as_it_is(wheel):
             for name in archive.namelist()
             if name.startswith("agglearn_workflow/project/")
         }
-    files = [path for name in CARRIED for path in (ROOT / name, *(ROOT / name).rglob("*")) if path.is_file()]
+    paths = [path for name in CARRIED for path in (ROOT / name, *(ROOT / name).rglob("*"))]
+    files = [path for path in paths if path.is_file() and path.suffix != ".pyc"]
     assert carried == {str(path.relative_to(ROOT)): path.read_bytes() for path in files}
 
 
 def test_a_table_from_the_wheel_in_an_empty_folder(wheel, tmp_path):
     site, folder = tmp_path / "site", tmp_path / "empty"
     zipfile.ZipFile(wheel).extractall(site)  # as an installer does
-    before = {path: path.stat().st_mtime_ns for path in (site / "agglearn_workflow/project").rglob("*")}
+    before = times(site / "agglearn_workflow/project")
     (folder / "config").mkdir(parents=True)
     (folder / "config/config.yaml").write_text(yaml.safe_dump(SETTINGS))
     (folder / "mine.yaml").write_text(yaml.safe_dump({"experiments": {"maxent_table4": {"datasets": DATASETS}}}))
@@ -80,7 +87,7 @@ def test_a_table_from_the_wheel_in_an_empty_folder(wheel, tmp_path):
     check_table(folder, "maxent_table4")
     assert not (folder / "results/mlflow.db").exists()  # as config/config.yaml of the folder has it
     assert {path.name for path in folder.iterdir()} == {"config", "mine.yaml", "results", ".snakemake"}
-    assert {path: path.stat().st_mtime_ns for path in (site / "agglearn_workflow/project").rglob("*")} == before
+    assert times(site / "agglearn_workflow/project") == before
     assert "maxent_table4" in call(folder, environment, *command, "--", "--summary")
 
 
