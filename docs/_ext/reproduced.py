@@ -91,7 +91,8 @@ def archived(name: str) -> tuple[dict[str, str], Counter]:
         paths = [f"{work}/measurements/{name}/{batch}.parquet" for batch in plan.batches(name)]
         for batch, path in zip(plan.batches(name), paths, strict=True):
             store.write_batch(plan.runs(name, batch), kept, path)
-        verdicts = {entry["name"]: entry["verdict"] for entry in judging.judge_all(claims, plan, work)}
+        read = functools.partial(judging.read_rows, plan, work)
+        verdicts = {entry["name"]: entry["verdict"] for entry in judging.judge_all(claims, read)}
         table = summary.summarise(summary.load_rows(paths, plan, name), plan.experiments[name])
     table = table[table["place"].notna()]
     outcomes = [(item, o) for place, o in zip(table["place"], table["outcome"], strict=True) for item in places(place)]

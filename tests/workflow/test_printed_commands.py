@@ -50,6 +50,8 @@ def place(tmp_path_factory):
     (base / "config/experiments/mine.yaml").write_text("extends: maxent_xor\n")
     (base / "archive").symlink_to(ROOT / "archive")
     (base / "tests").mkdir()
+    for name in ("site", "docs"):
+        (base / "results" / name).mkdir(parents=True)
     (base / "my.yaml").write_text("scale: smoke\n")
     (base / ".venv/bin").mkdir(parents=True)
     for name in PROGRAMS:

@@ -33,8 +33,10 @@ def reduced(folder) -> dict:
             e = files[e["extends"]]
     own = {n: {k: {m for m, v in e.get(k, {}).items() if v is not None} for k in kept[n]} for n, e in files.items()}
     experiments = {
-        name: {key: dict.fromkeys(own[name][key] - names) for key, names in kept[name].items()} | {"reported": []}
-        for name in files
+        name: {key: dict.fromkeys(own[name][key] - names) for key, names in kept[name].items()}
+        | {"reported": []}
+        | dict.fromkeys({"exclude"} & set(e))  # which may name a method that is left out
+        for name, e in files.items()
     }
     run, met = [], set()
     for name, e in config["experiments"].items():

@@ -47,7 +47,9 @@ def commands() -> dict[str, ModuleType]:
 def parser() -> Parser:
     top = Parser(prog="agglearn", description=ABOUT)
     top.add_argument("--version", action="version", version=f"agglearn {__version__}")
-    top.add_argument("--completion", action="store_true", help="print a script that completes words in bash and zsh")
+    top.add_argument(
+        "--completion", action=Completion, nargs=0, help="print a script that completes words in bash and zsh"
+    )
     subparsers = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, module in commands().items():
         command = subparsers.add_parser(name, description=module.__doc__, help=module.HELP)
@@ -75,6 +77,14 @@ _agglearn() {{
 complete -o default -F _agglearn agglearn"""
 
 
+class Completion(argparse.Action):
+    """Print the script, as `version` prints the version."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *words: Any) -> None:
+        print(completion_script())
+        parser.exit()
+
+
 def completion_script() -> str:
     """Shell functions that complete the names of commands, their options, and files."""
     cases = []
@@ -89,9 +99,6 @@ def completion_script() -> str:
 
 def main(arguments: list[str] | None = None) -> int:
     words = sys.argv[1:] if arguments is None else list(arguments)
-    if words == ["--completion"]:
-        print(completion_script())
-        return 0
     end = words.index("--") if words[:1] == ["reproduce"] and "--" in words else len(words)
     args = parser().parse_args(words[:end])
     args.snakemake = words[end + 1 :]

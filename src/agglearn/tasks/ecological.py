@@ -11,7 +11,7 @@ from agglearn.estimator import Estimator
 from agglearn.observations import Margins, Observation
 from agglearn.tasks.base import Kind, Task, TaskInput, Truth, check_stored
 from agglearn.tasks.keys import NoKeys
-from agglearn.tasks.measures import Measurement, Measurements, higher, lower, neither, select
+from agglearn.tasks.measures import Measurement, Measurements, lower, neither, select
 
 LARGE = 50  # votes of a cell that is counted as a large one
 
@@ -35,10 +35,8 @@ class EcologicalTables(Task[CrossTables]):
     """
 
     OBSERVATIONS: ClassVar = ((CrossTabulatedElection, Margins, NoKeys, NoKeys),)
-    MEASURES: ClassVar = (
-        lower("index", "index_of_part", "width")
-        | higher("coverage", "coverage_of_part", "large_coverage", "inside_bounds")
-        | neither("estimated", "true")
+    MEASURES: ClassVar = lower("index", "index_of_part", "width") | neither(
+        "coverage", "coverage_of_part", "large_coverage", "inside_bounds", "estimated", "true"
     )
     KEYS: ClassVar[tuple[str, ...]] = ("district", "group", "option")
     truth: ClassVar = CrossTables

@@ -15,7 +15,7 @@ SYMBOLS = {
     "n_chains": "chains", "n_bags": "bags", "noise_share": "noise / total",
 }  # fmt: skip
 # Words of a measure's name.
-LOWER = {"error", "rmse", "mse", "nmse", "mae", "loss", "gap", "seconds", "brier", "violation"}
+LOWER = {"error", "rmse", "mse", "nmse", "mae", "loss", "gap", "seconds", "brier", "violation", "index", "width"}
 HIGHER = {"nllh", "auc", "accuracy", "information", "predictive", "correlation"}
 UNITS = {  # name, size, and the least number of them that is written
     "s": [("µs", 1e-6, 1), ("ms", 1e-3, 1), ("s", 1.0, 1), ("min", 60.0, 2), ("h", 3600.0, 2)],

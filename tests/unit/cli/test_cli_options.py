@@ -117,6 +117,18 @@ def of_cost(out: Path, said: str) -> dict:
     return {"scores": costs["nllh"].tolist(), "releases": costs["release"].unique().tolist()}
 
 
+def of_new(out: Path, said: str) -> dict:
+    """The file is deleted: the next call writes it again, and other commands read the project as it was."""
+    path = Path(said.splitlines()[0])
+    text = path.read_text()
+    path.unlink()
+    if path.parent.name != "datasets":
+        return {"path": str(path), "text": text}
+    entry = yaml.safe_load(text)
+    label = {f"label {k}": v for k, v in entry.pop("label").items()}
+    return {"path": str(path)} | label | entry
+
+
 def of_words(out: Path, said: str) -> dict:
     return {"words": said}
 
@@ -172,6 +184,7 @@ D, T = (
     "cost {half.csv} --schema {schema.yaml} --epsilon 9 --splits 2",
 )
 L, U = "cost --rows 500 --features 2 --values 4 --base-rate .3 --epsilon 1", f"{D} --unit page --max-rows 2"
+W = "new dataset mine --csv {data.csv} --label y"
 X, K = "reproduce maxent_xor", "archive check --scale default --seed 0"
 ROWS = {
     "aggregate data": Row(A, f"aggregate {{half.csv}} {LABEL}", {"records", "positives", "feature age", "feature zone"}),
@@ -332,6 +345,13 @@ ROWS = {
     "archive check --seed": in_small(K + " --sample 1", K.replace("seed 0", "seed 1") + " --sample 1"),
     "archive check --scale": in_small(K, K.replace("default", "smoke")),
     "archive check --configfile": in_small(K, K + " --configfile {part.yaml}"),
+    "new kind": Row("new method mine", "new experiment mine", {"path", "text"}, of_new),
+    "new experiment name": Row("new experiment mine", "new experiment other", {"path", "text"}, of_new),
+    "new dataset name": Row(W, W.replace("mine", "other"), {"path", "title"}, of_new),
+    "new dataset --csv": Row(W, W.replace("data.csv", "half.csv"), {"files"}, of_new),
+    "new dataset --label": Row(W, W.replace("label y", "label z"), {"label column"}, of_new),
+    "new dataset --positive": Row(W, W + " --positive yes", {"label positive"}, of_new),
+    "new method name": Row("new method mine", "new method other", {"path", "text"}, of_new),
     "doctor --offline": Row("doctor", "doctor --offline", {"words"}, of_words),
     "doctor --timeout": Row("doctor", "doctor --timeout 7", {"words"}, of_words),
 }  # fmt: skip

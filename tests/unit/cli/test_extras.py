@@ -40,6 +40,7 @@ CALLS = {  # the extra that a call needs, and its arguments; later calls read wh
     "cite": ("workflow", "cite results"),
     "track": ("workflow", "track --from results --to sqlite:///tracked.db"),
     "doctor": (None, "doctor"),
+    "new": (None, "new method mine"),
 }
 # Modules of the distributions that are not installed are refused before any finder looks for them.
 RUN = """

@@ -15,7 +15,7 @@ from agglearn.errors import ConfigError, DataError
 from agglearn.observations import ContingencyTables, FlowCounts, FlowInstances
 from agglearn.tasks import FlowInference, FlowLearning, TaskInput
 from agglearn.tasks.flows import TrueFlows
-from agglearn_workflow.figures import charts, drawing
+from agglearn_workflow.figures import charts
 from agglearn_workflow.figures.charts import Chart
 
 HEADER = "geoid_o,geoid_d,lng_o,lat_o,lng_d,lat_d,date_range,visitor_flows,pop_flows\n"
@@ -188,6 +188,6 @@ def test_a_scatter_plot_takes_a_measure_as_abscissa():
         row["mean"] = float(json.loads(row["keys"])["time"]) if row["measure"] == "true_count" else row["mean"]
     experiment = {"datasets": {"birds": {}}, "methods": {"a": {}, "b": {}}}
     spec = {"kind": "scatter", "x": "true_count", "y": "count"}
-    axes = drawing.scatter(Chart(pd.DataFrame(), pd.DataFrame(rows), experiment, spec, {})).axes[0]
+    axes = charts.scatter(Chart(pd.DataFrame(), pd.DataFrame(rows), experiment, spec, {})).axes[0]
     np.testing.assert_allclose(axes.collections[0].get_offsets(), [[k, k + 1] for k in range(4)])
     np.testing.assert_allclose(axes.collections[1].get_offsets(), [[k, k + 2] for k in range(4)])

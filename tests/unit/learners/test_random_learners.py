@@ -93,7 +93,7 @@ SEEDED = {  # learner → what it draws under a seed
     collective.GibbsVersusMAP: reached,
     collective.MobilityEM: lambda s: collective.MobilityEM(n_iter=0, start="random", learner="em", random_state=s)
         .fit(YEARS).theta_,
-    distribution.BagOfWordsEmbedding: lambda s: distribution.BagOfWordsEmbedding(5, 1, s).fit(CLOUDS).centres_,
+    distribution.BagOfWordsEmbedding: lambda s: distribution.BagOfWordsEmbedding(5, 1, random_state=s).fit(CLOUDS).centres_,
     distribution.DeepSetsClassifier: lambda s: deep_sets(distribution.DeepSetsClassifier(**SMALL, random_state=s), CLASSES),
     distribution.DeepSetsRegressor: lambda s: deep_sets(distribution.DeepSetsRegressor(**SMALL, random_state=s), CLOUDS),
     distribution.EmbeddingClassifier: lambda s: distribution.EmbeddingClassifier(

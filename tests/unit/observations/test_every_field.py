@@ -45,10 +45,16 @@ SUMS = dataclasses.replace(
 COUNTED = observations.CountedBags(
     ENCODER, X, np.array([7, 3, 20, 1, 0, 11]), OFFSETS, np.array([[1, 1], [1, 0], [0, 3]]), NOISE
 )
+MARGINS = observations.Margins(
+    groups=np.array([[4.0, np.nan, 3.0], [5.0, np.nan, 1.0], [0.5, 6.0, 2.0], [7.0, 1.0, 9.0]]),
+    votes=np.array([[5.0, 2.0], [2.5, 3.5], [4.25, 4.25], [8.0, 9.0]]), weights=np.array([1.0, 0.5, 2.0, 3.0]),
+    districts=np.array([0, 0, 1, 1]), group_names=("old", "middle", "young"), vote_names=("yes", "no"),
+    unit_names=("school", "hall", "church", "inn"), district_names=("north", "south"),
+)  # fmt: skip
 ROWS = [
     BAGS, FLOWS, TABLES, SUMS, COUNTED, observations.FlowInstances((FLOWS, dataclasses.replace(FLOWS, rate=0.75))),
     observations.LabelledBags(BAGS, np.array([1, 0, 0, 1, 1, 0])), observations.Records(ENCODER, X, Y, "bought", 5),
-    observations.Halves(TABLES, dataclasses.replace(TABLES, total=99.0)),
+    observations.Halves(TABLES, dataclasses.replace(TABLES, total=99.0)), MARGINS,
 ]  # fmt: skip
 
 

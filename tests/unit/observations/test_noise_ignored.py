@@ -28,6 +28,7 @@ from agglearn_workflow.config import loading as configuration
 from agglearn_workflow.plan import Plan
 from agglearn_workflow.runs.execution import execute_run
 from agglearn_workflow.runs.observing import Source, observe_runs
+from arena.records import PrivateRecords
 
 QUICK = {"n_chains": 200, "max_iter": 5}
 
@@ -168,4 +169,6 @@ def test_shipped_experiments_state_what_they_do_with_noise():
     methods = noisy_methods()
     assert len({experiment for experiment, *_ in methods}) >= 8
     for name, method, estimator, stated in methods:
+        if estimator.observes is PrivateRecords:  # records and a budget, without noise
+            continue
         assert stated != estimator.accounts_for_noise, f"{name}: {method}"

@@ -22,6 +22,7 @@ from agglearn.observations import (
     Halves,
     LabelledBags,
     LabelSums,
+    Margins,
     Observation,
     Records,
 )
@@ -30,6 +31,7 @@ from agglearn.tasks import (
     Classification,
     Compression,
     DistributionRegression,
+    EcologicalTables,
     FlowInference,
     FlowLearning,
     SubsetClassification,
@@ -181,6 +183,8 @@ def made_of(kind, frame, y, folder) -> list[Observation]:
         return [*made, CountedBags.load(folder.parent / "shown")]
     if kind is Halves:
         return halves_made_of(frame, y, folder)
+    if kind is Margins:
+        return margins_made_of(frame, y, folder)
     assert kind is ContingencyTables, f"say here how {kind.__name__} is made, so that it is searched too"
     whole = frame.assign(y=y)
     whole.to_parquet(folder / "private.parquet", row_group_size=50)
@@ -219,6 +223,17 @@ def halves_made_of(frame, y, folder) -> list[Observation]:
     made = [Halves(*(ContingencyTables.from_codes(encoder, encoder.encode(frame[p]), y[p]) for p in cut))]
     made[0].save(folder.parent / "shown")
     return [*made, Halves.load(folder.parent / "shown")]
+
+
+def margins_made_of(frame, y, folder) -> list[Observation]:
+    """Margins of the zones: how many have each job, and how many have each label."""
+    jobs, labels = pd.crosstab(frame["zone"], frame["job"]), pd.crosstab(frame["zone"], y)
+    made = [
+        Margins.from_frames(jobs, labels),
+        Margins.from_frames(jobs.to_numpy(), labels.to_numpy(), jobs.index < 4, jobs.index / 9 + 1),
+    ]
+    made[0].save(folder.parent / "shown")
+    return [*made, Margins.load(folder.parent / "shown")]
 
 
 def public(kind, frame) -> pd.DataFrame:
@@ -281,6 +296,36 @@ def test_true_flows_are_not_found_in_noisy_ones(task, kind, on, monkeypatch):
         assert type("T", (Thief,), {"observes": FlowCounts})().fit(leaky).found_
 
 
+def test_true_cross_tables_are_not_found_in_margins(tmp_path, monkeypatch):
+    """The cells of all districts are as many as the counts of groups, and those of one district as many as the units."""
+    units, groups, options = pd.Series(range(6), name="unit"), ["old", "young"], ["left", "middle", "right"]
+    votes = np.random.default_rng(3).integers(1, 1000, (6, 2, 3))  # the secret cells of each unit
+    districts = np.where(units < 3, "north", "south")
+    margins = [
+        pd.DataFrame({"district": districts, "unit": units, "margin": margin, "name": name, "votes": counts[:, k]})
+        for margin, names, counts in (("group", groups, votes.sum(axis=2)), ("option", options, votes.sum(axis=1)))
+        for k, name in enumerate(names)
+    ]
+    pd.concat(margins, ignore_index=True).to_parquet(tmp_path / "features.parquet")
+    tables = np.stack([votes[:3].sum(axis=0), votes[3:].sum(axis=0)])
+    cells = pd.MultiIndex.from_product([["north", "south"], groups, options], names=["district", "group", "option"])
+    pd.Series(tables.ravel(), cells, name="votes").reset_index().to_parquet(tmp_path / "labels.parquet")
+    (tmp_path / "records.json").write_text('{"n": 30, "parts": {}}')
+    source = TaskInput("election", {}, {}, RecordStore.open(tmp_path))
+    seen, truth = EcologicalTables().observe(source, Margins, {}, 0)
+    assert truth.tables.tolist() == tables.tolist()
+    monkeypatch.setattr(Thief, "folder", tmp_path)
+    for secret in (votes, *votes, tables, *tables):
+        values = np.asarray(secret, float).ravel()
+        monkeypatch.setattr(f"{__name__}.N", len(values))
+        monkeypatch.setattr(Thief, "frame", pd.DataFrame({"cell": values}))
+        monkeypatch.setattr(Thief, "y", values)
+        assert type("T", (Thief,), {"observes": Margins})().fit(seen).found_ == []
+        leaky = Margins.from_frames(votes.sum(axis=2), votes.sum(axis=1))
+        object.__setattr__(leaky, "extra", secret)
+        assert type("T", (Thief,), {"observes": Margins})().fit(leaky).found_
+
+
 def test_targets_of_test_bags_are_not_found_in_bags_to_learn_from(monkeypatch):
     from agglearn.datasets import GaussianBags
 
@@ -302,7 +347,7 @@ def test_every_task_is_searched():
         known |= {t for t in found if t.__module__.startswith("agglearn")}
     public_tasks = {t for t in known if not t.__name__.startswith("_")}
     records = {BagClassification, Classification, Compression, SubsetClassification}
-    assert public_tasks == records | {DistributionRegression, FlowInference, FlowLearning}, (
+    assert public_tasks == records | {DistributionRegression, EcologicalTables, FlowInference, FlowLearning}, (
         "name the new task in the parameters above"
     )
 

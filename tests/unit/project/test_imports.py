@@ -23,7 +23,7 @@ LIBRARY = (
 )
 OPTIONAL = (
     "snakemake", "mlflow", "matplotlib", "statsmodels", "jinja2", "pydantic", "rocrate", "opendp", "jax", "optax", "cvxpy",
-    "casadi", "clarabel", "markdown2", "pyspark", "skops", "sqlalchemy",
+    "casadi", "clarabel", "markdown2", "pyspark", "rdata", "skops", "sqlalchemy",
 )  # fmt: skip
 
 

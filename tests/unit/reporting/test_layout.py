@@ -90,7 +90,8 @@ NEITHER = ("bag_size", "bag_size_deviation", "bag_size_least", "bag_size_median"
            "coefficient", "converged", "count", "curve", "dimension", "edges", "embedding_dimension", "expected_share", "flow", "gibbs_moves",
            "gibbs_reached", "machine_size", "majority", "map_counted", "map_share", "negative", "prediction", "rounds",
            "rounds_ratio", "share", "slope", "space_ratio", "state_poll",
-           "state_share", "target", "time_to_convergence", "true_count", "true_flow", "tuned", "tuned_value", "values")  # fmt: skip
+           "state_share", "target", "coverage", "large_coverage", "inside_bounds", "estimated", "true", "prediction_of_tenth", "rate_of_tenth",
+            "time_to_convergence", "true_count", "true_flow", "tuned", "tuned_value", "values")  # fmt: skip
 
 
 def test_of_every_measure_it_is_stated_which_values_are_better():

@@ -272,7 +272,11 @@ def test_gibbs_beside_map_by_hand(monkeypatch):
     counts = FlowCounts(
         node_counts=np.ones((2, 2)) * 5, population_size=10, context={"log_potentials": np.zeros((1, 2, 2))}
     )
-    model = GibbsVersusMAP("dual-newton", 2, 400, 4, 1, "runs", 2, 800).fit(counts)
+    settings = {
+        "method": "dual-newton", "n_runs": 2, "n_moves": 400, "stages": 4, "reference": "runs", "n_references": 2,
+        "reference_moves": 800, "random_state": 1,
+    }  # fmt: skip
+    model = GibbsVersusMAP(**settings).fit(counts)
     assert model.map_error_ == pytest.approx((2 + 2) / 10)
     errors = np.array([[(6 + 1 + 2 + 3), (3 + 3), 2, 0], [(3 + 1 + 2 + 6), 0, (1 + 1), (1 + 1)]]) / 10
     assert model.gibbs_error_ == pytest.approx(errors.mean(axis=0)[-1])
@@ -287,7 +291,7 @@ def test_gibbs_beside_map_by_hand(monkeypatch):
     assert [o["n_moves"] for m, o in asked if m == "gibbs"] == [400, 400, 800, 800]
 
     means[0] = means[1] = [table(9, 1, 0, 0)] * 4  # never as near
-    model = GibbsVersusMAP("dual-newton", 2, 400, 4, 1, "runs", 2, 800).fit(counts)
+    model = GibbsVersusMAP(**settings).fit(counts)
     assert not model.reached_
     assert (model.gibbs_seconds_, model.gibbs_moves_) == (pytest.approx((2.0 + 3.0) / 2), 400)
 
@@ -306,7 +310,9 @@ def test_each_gibbs_run_and_the_map_are_compared_with_the_mean_of_the_other_runs
     counts = FlowCounts(
         node_counts=np.ones((2, 2)) * 5, population_size=10, context={"log_potentials": np.zeros((1, 2, 2))}
     )
-    model = GibbsVersusMAP("dual-newton", 3, 400, 2, 1, "others").fit(counts)
+    model = GibbsVersusMAP(
+        method="dual-newton", n_runs=3, n_moves=400, stages=2, reference="others", random_state=1
+    ).fit(counts)
     others = [(means[1] + means[2]) / 2, (means[0] + means[2]) / 2, (means[0] + means[1]) / 2]
     error = np.mean([np.abs(m - o).sum() / 10 for m, o in zip(means, others, strict=True)])
     assert model.gibbs_error_ == pytest.approx(error)

@@ -135,6 +135,7 @@ def learned() -> dict:
     stub = SimpleNamespace(
         theta_=np.array([1.0, -2.0]), trace_=[(0, 0.0, np.array([0.0, 0.0])), (5, 0.25, np.array([1.0, -3.0]))],
         models=lambda: [LEARNED], edge_tables_=[[np.array([[1900.0, 1.5], [2.0, 4.0]])]],
+        spread_=[[np.array([[60.0, 0.25], [0.0, 0.5]])]],
     )  # fmt: skip
     true = np.array([[[2000.0, 1.0], [2.0, 4.0]]])
     return measured(tasks.FlowLearning, stub, truth_of_flows(true, theta=np.array([1.0, -1.0])))
@@ -149,6 +150,8 @@ def learned_by_hand() -> dict:
         ("node_mae", None, None): mean([0.0, 0.0, 0.1, 0.1]),
         ("edge_error", None, None): 100.5 / 2007,
         ("small_edge_error", None, None): 0.5 / 7,
+        ("sized_edge_error", about(size=1), None): 0.5 / 7, ("sized_edge_error", about(size=1000), None): 100 / 2000,
+        ("coverage", None, None): 3 / 4,  # 100 off is within 1.96 · 60, and 0.5 off is beyond 1.96 · 0.25
         ("flow", THERE, None): 1.5, ("flow", BACK, None): 2.0,
         ("true_flow", THERE, None): 1.0, ("true_flow", BACK, None): 2.0,
     }  # fmt: skip

@@ -6,6 +6,7 @@ stand in the files of each kind of task.
 
 import pytest
 from compression_by_hand import compressed, compressed_by_hand
+from ecological_by_hand import tabulated, tabulated_by_hand
 from test_bag_measures import of_bags, of_bags_by_hand, of_votes, of_votes_by_hand
 from test_classification_measures import classified, classified_by_hand, of_subsets, of_subsets_by_hand
 from test_flow_measures import learned, learned_by_hand, of_gibbs, of_gibbs_by_hand, of_inference, of_inference_by_hand
@@ -23,6 +24,7 @@ CASES = {
     tasks.BagClassification: [(of_bags, of_bags_by_hand), (of_votes, of_votes_by_hand)],
     tasks.Compression: [(compressed, compressed_by_hand)],
     tasks.DistributionRegression: [(regressed, regressed_by_hand), (of_classes, of_classes_by_hand)],
+    tasks.EcologicalTables: [(tabulated, tabulated_by_hand)],
     tasks.FlowInference: [(of_inference, of_inference_by_hand), (of_gibbs, of_gibbs_by_hand)],
     tasks.FlowLearning: [(learned, learned_by_hand)],
 }

@@ -16,6 +16,7 @@ from observed_sources import (
     LAPLACE,
     REGIONS,
     ROWS,
+    Row,
     fixed_rows,
     forget,
     parts_of,
@@ -34,10 +35,38 @@ from agglearn.observations import (
     Halves,
     LabelledBags,
     LabelSums,
+    Margins,
     Records,
 )
 from agglearn.tasks import TaskInput, classification
 from agglearn.tasks.base import Task
+
+VOTES = np.array([[[3, 5], [8, 1]], [[7, 2], [4, 6]], [[9, 4], [2, 11]]])  # secret tables of three units
+
+
+def election(folders) -> TaskInput:
+    return TaskInput("election", {}, {}, RecordStore.open(folders["election"]))
+
+
+ROWS = [*ROWS, Row(tasks.EcologicalTables, Margins, election, seeded=False)]  # nothing is drawn, all units are seen
+
+
+@pytest.fixture(scope="module")
+def folders(folders, tmp_path_factory):
+    """The others and an election in two districts, of two units and of one."""
+    folder, districts = tmp_path_factory.mktemp("election"), ["north", "north", "south"]
+    groups, options = ["old", "young"], ["left", "right"]
+    margins = [
+        pd.DataFrame({"district": districts, "unit": range(3), "margin": margin, "name": name, "votes": counts[:, k]})
+        for margin, names, counts in (("group", groups, VOTES.sum(axis=2)), ("option", options, VOTES.sum(axis=1)))
+        for k, name in enumerate(names)
+    ]
+    pd.concat(margins, ignore_index=True).to_parquet(folder / "features.parquet")
+    cells = pd.MultiIndex.from_product([["north", "south"], groups, options], names=["district", "group", "option"])
+    tables = np.stack([VOTES[:2].sum(axis=0), VOTES[2]])
+    pd.Series(tables.ravel(), cells, name="votes").reset_index().to_parquet(folder / "labels.parquet")
+    (folder / "records.json").write_text('{"n": 12, "parts": {}}')
+    return folders | {"election": folder}
 
 
 @pytest.mark.parametrize("task", [getattr(tasks, n) for n in tasks.__all__], ids=str)
@@ -127,6 +156,14 @@ def test_rows_that_encode_are_not_counted(folders):
         same["tables"].append(other.positives == tables.positives)
     assert [not t for t in same["tables"]] == same["encoding"]  # one of them, and never both
     assert 3 < sum(same["tables"]) < 17
+
+
+def test_margins_and_tables_of_an_election(folders):
+    seen, truth = tasks.EcologicalTables().observe(election(folders), Margins, {}, 0)
+    assert seen.groups.tolist() == [[8, 9], [9, 10], [13, 13]]
+    assert seen.votes.tolist() == [[11, 6], [11, 8], [11, 15]]
+    assert [seen.district_names[d] for d in seen.districts] == ["north", "north", "south"]
+    assert truth.tables.tolist() == [[[10, 7], [12, 7]], [[9, 4], [2, 11]]]
 
 
 def test_what_is_promised_by_default(folders):

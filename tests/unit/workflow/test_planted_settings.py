@@ -312,7 +312,7 @@ def test_other_learners_check_theirs():
     with pytest.raises(ConfigError, match=r"LogisticSkyline: validation: 1"):
         LogisticSkyline(validation=1).fit(tiny_records())
     with pytest.raises(ConfigError, match=r"WALRClassifier: l2: -1 .*'moments' or a number of at least 0"):
-        WALRClassifier(l2=-1).fit([[0.0], [1.0]], [1.0])
+        WALRClassifier(l2=-1).fit([[0.0], [1.0]], [0, 1])
     with pytest.raises(ConfigError, match=r"LinearRidge: strengths\.1: -1"):
         LinearRidge(strengths=[1, -1]).fit([[0.0], [1.0]], [0.0, 1.0])
     with pytest.raises(ConfigError, match=r"EmbeddingRegressor: tune: 'scal' is no parameter of embedding"):

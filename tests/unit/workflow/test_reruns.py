@@ -176,6 +176,7 @@ EXPERIMENT_KEYS = {
     "title": ({"title": "Other"}, TEXTS),
     "order": ({"order": 1}, {"site"}),
     "caption": ({"caption": "Read it so."}, TEXTS),
+    "code": ({"code": ["docs"]}, set()),  # what its classes are is what counts
     "task": (None, None),  # an edit of its code is below
     "datasets": ({"datasets": {"loglinear": {"n": 200}}}, FITS),
     "observe": ({"observe": {"tables": {"binning": "deciles"}}}, FITS),
