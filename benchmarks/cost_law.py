@@ -1,6 +1,6 @@
 """Runs from which `agglearn cost` without data predicts, and the fit of its law.
 
-    python benchmarks/cost_law.py run ../shared/data results/records   # writes benchmarks/cost_runs.csv, about 15 minutes
+    python benchmarks/cost_law.py run ../shared/data results/records   # writes archive/cost_runs.csv, about 15 minutes
     python benchmarks/cost_law.py fit                                  # writes the coefficients, prints the errors
 
 `run` reads prepared records of the workflow (`snakemake data`) and a mirror of the census files. Each data set is
@@ -23,7 +23,7 @@ from agglearn.cost.measuring import RECORDS, TESTED, measure_cost, summarise
 from agglearn.datasets import ClickLog, LogLinear, RecordStore
 from agglearn.encoding import FrameEncoder
 
-RUNS = Path(__file__).with_name("cost_runs.csv")
+RUNS = Path(__file__).parents[1] / "archive/cost_runs.csv"
 LAW_FILE = Path(law_module.__file__).with_name("law.json")
 EPSILONS = (0.1, 0.3, 1.0, 3.0, 10.0)
 SIZES = (48_000, 6_000)

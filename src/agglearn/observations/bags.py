@@ -87,10 +87,10 @@ class Bags(Observation):
         labels = np.asarray(bags)
         if labels.shape != (len(X),):
             raise DataError(f"bags: must name the bag of each of the {len(X)} instances, got shape {labels.shape}")
-        given = {"counts": counts, "proportions": proportions, "totals": totals}
-        if len(given := {name: numbers for name, numbers in given.items() if numbers is not None}) != 1:
+        stated = {"counts": counts, "proportions": proportions, "totals": totals}
+        if len(stated := {name: numbers for name, numbers in stated.items() if numbers is not None}) != 1:
             raise DataError("counts, proportions, totals: give one of them, for every bag")
-        [(name, numbers)] = given.items()
+        [(name, numbers)] = stated.items()
         by_bag = _map_bags(numbers, name)
         keys = list(by_bag)
         number = {k: i for i, k in enumerate(keys)}

@@ -281,9 +281,9 @@ def read_tables(
     check_choice("repeated", repeated, get_args(Repeated))
     if isinstance(frames, pd.DataFrame):
         frames = [frames]
-    named = frames.items() if isinstance(frames, Mapping) else ((None, frame) for frame in frames)
+    by_name = frames.items() if isinstance(frames, Mapping) else ((None, frame) for frame in frames)
     cells: list[Cells] = []
-    for name, frame in named:
+    for name, frame in by_name:
         with about(name) if name else contextlib.nullcontext():
             cells += split_tables(frame, count, label_sum)
     occurring = {name for table in cells for name in table.names}

@@ -324,8 +324,8 @@ def read_records(
     if label not in records.columns:
         raise DataError(f"no label column {label!r}; the columns are {list_some(records.columns)}")
     present([] if unit is None else [unit], records.columns)
-    others = [name for name in records.columns if name not in (label, unit)]
-    names = present(encoder.names if encoder else others if features is None else features, others)
+    columns = [name for name in records.columns if name not in (label, unit)]
+    names = present(encoder.names if encoder else columns if features is None else features, columns)
     column = records[label]
     if not names or (schema is None and column.empty):
         raise DataError("there are no records to aggregate")

@@ -13,7 +13,7 @@ from agglearn.observations import Margins
 from agglearn.observations.margins import District
 from agglearn.progress import track
 from agglearn.proportions.margin_tables import MarginFit, balance, duncan_davis, exact_mean, exact_size, softmax
-from agglearn.seeds import RandomState, draw_generator
+from agglearn.seeds import draw_generator
 from agglearn.settings import Count, NonNegative, Part, Positive
 from agglearn.text import list_some
 
@@ -37,8 +37,6 @@ class MarginEstimator(Estimator):
     """
 
     observes = Margins
-
-    random_state: RandomState = None
 
     def fit(
         self, groups: Margins | pd.DataFrame | np.ndarray, votes: pd.DataFrame | np.ndarray | None = None,
@@ -97,8 +95,6 @@ class EcologicalInference(MarginEstimator):
 
     Parameters
     ----------
-    random_state : int, RandomState, Generator or None
-        Seed of the draws.
     spread : float
         Prior standard deviation of a group's log odds around the option's. Small: groups vote alike.
     overdispersion : float
@@ -107,6 +103,8 @@ class EcologicalInference(MarginEstimator):
         `auto` is exact where the units of a district are small and have few options.
     level, n_draws : float, int
         Of the intervals, and draws from the normal approximation of the posterior that make them.
+    random_state : int, RandomState, Generator or None
+        Seed of the draws.
 
     Attributes
     ----------
@@ -151,10 +149,12 @@ class EcologicalInference(MarginEstimator):
         }
 
     def _is_exact(self, groups: np.ndarray, votes: np.ndarray) -> bool:
-        whole = (groups == groups.round()).all() and (votes == votes.round()).all()
-        if self.method == "exact" and not whole:
+        are_counts = (groups == groups.round()).all() and (votes == votes.round()).all()
+        if self.method == "exact" and not are_counts:
             raise DataError("method exact: counts must be whole numbers; use method approximate")
-        return self.method == "exact" or (self.method == "auto" and whole and exact_size(groups, votes) <= MAX_EXACT)
+        return self.method == "exact" or (
+            self.method == "auto" and are_counts and exact_size(groups, votes) <= MAX_EXACT
+        )
 
     def _learn(
         self, groups: np.ndarray, votes: np.ndarray, weights: np.ndarray, exact: bool

@@ -65,9 +65,9 @@ def observe_runs(
         products.build_product(out / dataset, build, on_failure=lambda error: report(dataset, error))
 
     out.mkdir(parents=True, exist_ok=True)
-    here = [dataset for dataset in slots if sources[dataset].status == "ok"]
+    available = [dataset for dataset in slots if sources[dataset].status == "ok"]
     states = {dataset: (sources[dataset].status, sources[dataset].reason) for dataset in slots}
-    for dataset, reason in run_isolated(observe, here):
+    for dataset, reason in run_isolated(observe, available):
         report(dataset, AgglearnError(reason))
         states[dataset] = "failed", reason
     without: dict[str, dict] = {
