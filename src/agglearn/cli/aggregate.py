@@ -38,7 +38,7 @@ import fnmatch
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agglearn.cli.common import READING, add_reading_options, number, positive, separator_of, with_remedy
+from agglearn.cli.common import READING, add_reading_options, number, positive, separator_of
 from agglearn.cli.inputs import add_unit_options, input_file
 from agglearn.cli.outputs import TABLES, output_folder
 from agglearn.errors import ConfigError, DataError
@@ -113,7 +113,7 @@ def count(args: argparse.Namespace, work: Path) -> "ContingencyTables":
     }
     check_pairs(options["pairs"], options["before_counting"], len(features))  # before many columns are read
     frame = None if parquet else read_records(args.data, separator, missing)
-    with about(args.data), with_remedy("aggregate"):
+    with about(args.data):
         if parquet:
             tables = ContingencyTables.from_parquet(args.data, args.label, features, missing=missing, **options)
         else:

@@ -3,10 +3,10 @@
 import argparse
 import contextlib
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
-from agglearn.errors import ConfigError, DataError
+from agglearn.errors import ConfigError
 
 READING = "reading.json"  # beside tables and model: format of the records
 
@@ -34,22 +34,6 @@ def separator_of(text: str | None) -> str:
     if text not in ("tab", "\\t") and len(text.strip(" ") or text) != 1:
         raise ConfigError(f"--separator: {text!r} is not one character; write for example ';' or tab")
     return text
-
-
-@contextlib.contextmanager
-def with_remedy(command: str) -> Iterator[None]:
-    """Add what to do on the command line to errors of the library."""
-    from agglearn.encoding.columns import NotANumber
-
-    try:
-        yield
-    except NotANumber as error:
-        mark = f"declare the text as missing (--missing {str(error.value)!r})"
-        if command == "aggregate":
-            todo = f"{mark}, or the column as categorical (--categorical {error.column!r})"
-        else:
-            todo = f"mend the rows, or {mark}"
-        raise DataError(f"{error.fact}; {todo}") from None
 
 
 def reading_of(folder: str) -> dict:

@@ -31,7 +31,7 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agglearn.cli.common import not_negative, positive, reading_of, whole_seed, with_remedy
+from agglearn.cli.common import not_negative, positive, reading_of, whole_seed
 from agglearn.cli.inputs import input_file
 from agglearn.cli.outputs import output_file
 from agglearn.errors import ConfigError
@@ -147,7 +147,7 @@ def apply_clusters(quantizer: "Quantizer", args: argparse.Namespace) -> tuple["p
     with input_file(args.apply) as data:
         frame = read_records(data, reading["separator"], reading["missing"])
         assert quantizer.encoder_ is not None
-        with about(data), with_remedy("compress"):
+        with about(data):
             unseen = (quantizer.encoder_.encode(frame) == UNSEEN).sum(axis=0)
             clusters = dict(zip(quantizer.features_, quantizer.transform(frame).T, strict=True))
         return frame.assign(**clusters), dict(zip(quantizer.features_, unseen, strict=True))

@@ -19,7 +19,7 @@ writes  the folder OUT: cost.csv (means, and half of their 95 % intervals), cost
 
 import argparse
 
-from agglearn.cli.common import add_reading_options, number, positive, separator_of, with_remedy
+from agglearn.cli.common import add_reading_options, number, positive, separator_of
 from agglearn.cli.inputs import add_unit_options, input_file
 from agglearn.cli.outputs import output_folder
 from agglearn.errors import ConfigError
@@ -92,7 +92,7 @@ def measure(args: argparse.Namespace) -> None:
     options |= {"schema": Schema.read(args.schema) if args.schema else None, "epsilons": args.epsilon, "splits": splits}
     with output_folder(args.out, args.force, COST) as work, input_file(args.data) as data:
         frame = read_records(data, separator_of(args.separator), args.missing or [])
-        with about(data), with_remedy("aggregate"):
+        with about(data):
             costs = summarise(measure_cost(frame, args.label, **options))
         protected = "unit" if "unit" in costs["release"][0] else "record"
         gains = attackers(args.epsilon, args.delta or 1 / (10 * (1 - TESTED) * len(frame)), protected)

@@ -18,7 +18,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from agglearn.cli.common import add_reading_options, reading_of, separator_of, with_remedy
+from agglearn.cli.common import add_reading_options, reading_of, separator_of
 from agglearn.cli.inputs import input_file
 from agglearn.cli.outputs import STANDARD_OUTPUT, text_output
 from agglearn.errors import DataError
@@ -63,7 +63,7 @@ def predictions(args: argparse.Namespace, data: str) -> tuple["np.ndarray", dict
     reading = reading_of(args.model)
     separator = reading["separator"] if args.separator is None else separator_of(args.separator)
     frame = read_records(data, separator, reading["missing"] if args.missing is None else args.missing)
-    with about(data), with_remedy("predict"):
+    with about(data):
         codes = model.encoder_.encode(frame)
         unseen = (codes == UNSEEN).sum(axis=0)
         return predict_codes(model, codes), dict(zip(model.encoder_.names, unseen, strict=True))

@@ -37,7 +37,7 @@ import argparse
 import sys
 
 from agglearn.cli.aggregate import parse_names
-from agglearn.cli.common import add_reading_options, separator_of, whole_seed, with_remedy
+from agglearn.cli.common import add_reading_options, separator_of, whole_seed
 from agglearn.cli.inputs import add_unit_options, input_file
 from agglearn.cli.outputs import text_output
 from agglearn.errors import ConfigError
@@ -99,6 +99,6 @@ def draft_schema(args: argparse.Namespace, data: str) -> str:
     if args.unit is not None and args.unit not in frame:
         raise ConfigError(f"--unit: no column {args.unit!r}; there are {list_some(frame.columns)}")
     categorical = parse_names("--categorical", args.categorical, list(frame.columns))
-    with about(data), with_remedy("aggregate"):
+    with about(data):
         whose = state_unit(args.unit, args.max_rows or (args.unit and "auto"), args.label, ())
         return draft(frame, args.label, args.positive, categorical, *whose)

@@ -84,25 +84,24 @@ def by_text(column: pd.Series, function: Callable[[pd.Series], Any], missing: An
     return np.append(function(as_text(values)), missing)[index]
 
 
-class NotANumber(DataError):
-    """A numeric column holds text: `value` in `row` (from 1) of `column`. `fact` says so without advice."""
+def numbers(column: pd.Series, advice: str = "") -> np.ndarray:
+    """Column as float64, NaN where missing. Times are seconds since 1970, whatever their unit.
 
-    def __init__(self, column: str, row: int, value: object, rows: int) -> None:
-        self.column, self.row, self.value = column, row, value
-        self.fact = f"column {column!r} is numeric but row {row} holds {value!r} ({rows} such rows)"
-        super().__init__(f"{self.fact}; mend them, declare the text as missing, or the column as categorical")
-
-
-def numbers(column: pd.Series) -> np.ndarray:
-    """Column as float64, NaN where missing. Times are seconds since 1970, whatever their unit."""
+    DataError for text that is no number, with advice (by default that on records), and for infinite numbers.
+    """
     if is_time(column):
         times = column.to_numpy("timedelta64[us]" if types.is_timedelta64_dtype(column.dtype) else "datetime64[us]")
         return np.where(np.isnat(times), np.nan, times.astype(np.int64) / 1e6)
     parsed = pd.to_numeric(column, errors="coerce")
     wrong = (parsed.isna() & column.notna()).to_numpy()
     if wrong.any():
-        row = int(np.argmax(wrong))
-        raise NotANumber(str(column.name), row + 1, column.iloc[row], int(wrong.sum()))
+        row, name = int(np.argmax(wrong)), str(column.name)
+        text = column.iloc[row]
+        missing = f"mend them, declare the text as missing (--missing {text!r})"
+        advice = advice or f"{missing}, or aggregate the column as categorical (--categorical {name!r})"
+        raise DataError(
+            f"column {name!r} is numeric but row {row + 1} holds {text!r} ({wrong.sum()} such rows); {advice}"
+        )
     values = parsed.to_numpy(dtype=float, na_value=np.nan).copy()
     if column.dtype == object:  # pandas reads text to within a unit in the last place: enough to cross a bin's edge
         observed = ~np.isnan(values)

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from agglearn.encoding import BinnedEncoder, CategoricalEncoder, FrameEncoder, Schema
-from agglearn.encoding.columns import NotANumber, as_frame, by_text, first_repeated, numbers, present, spell
+from agglearn.encoding.columns import as_frame, by_text, first_repeated, numbers, present, spell
 from agglearn.encoding.csv_files import about
 from agglearn.encoding.levels import MISSING, OTHER
 from agglearn.errors import ConfigError, DataError, TablesDisagree
@@ -74,9 +74,10 @@ def parse_noise(text: str | None, threshold: float = 0.0) -> NoiseSpec | None:
 def split_tables(frame: pd.DataFrame, count: str, label_sum: str) -> Iterator[Cells]:
     """Cells of a frame by table. A row belongs to the table of the columns that are not empty in it."""
     frame = as_frame(frame)
-    numbers = [_numbers(frame, name) for name in present([count, label_sum], frame.columns)]
+    advice = "leave hidden counts empty and give the threshold"
+    values = [numbers(frame[name], advice) for name in present([count, label_sum], frame.columns)]
     if {"feature_1_id", "feature_1_value"} <= set(frame.columns):
-        yield from _published(frame, numbers)
+        yield from _published(frame, values)
         return
     names = [c for c in frame.columns if c not in (count, label_sum)]
     if not names:
@@ -90,7 +91,7 @@ def split_tables(frame: pd.DataFrame, count: str, label_sum: str) -> Iterator[Ce
             raise DataError(
                 f"row {rows[0] + 1}: is grouped by {len(features)} features ({list_some(features)}); {advice}"
             )
-        yield Cells(tuple(names), features, texts[rows][:, grouped], *(n[rows] for n in numbers))
+        yield Cells(tuple(names), features, texts[rows][:, grouped], *(v[rows] for v in values))
 
 
 def _published(frame: pd.DataFrame, numbers: Sequence[np.ndarray]) -> Iterator[Cells]:
@@ -101,15 +102,6 @@ def _published(frame: pd.DataFrame, numbers: Sequence[np.ndarray]) -> Iterator[C
     for key, rows in frame.groupby(ids).indices.items():
         features = tuple(names[i] for i in (key if isinstance(key, tuple) else (key,)))
         yield Cells(tuple(names.values()), features, values[rows], *(n[rows] for n in numbers))
-
-
-def _numbers(frame: pd.DataFrame, name: str) -> np.ndarray:
-    try:
-        return numbers(frame[name])
-    except NotANumber as error:
-        advice = "leave hidden counts empty and give the threshold"
-        fault = f"row {error.row} holds {error.value!r}, which is no number"
-        raise DataError(f"column {name!r}: {fault}; {advice}") from None
 
 
 def learn_encoder(cells: Sequence[Cells]) -> FrameEncoder:

@@ -6,7 +6,7 @@ from typing import TypeAlias
 import numpy as np
 import pandas as pd
 
-from agglearn.encoding.columns import as_frame, present
+from agglearn.encoding.columns import as_frame, numbers, present
 from agglearn.errors import DataError
 from agglearn.text import list_some
 
@@ -22,10 +22,7 @@ def read_flows(
     present([count, *ends, *([time] if time else [])], frame.columns)
     if frame.empty:
         raise DataError("the frame has no rows; give one row per count")
-    values = pd.to_numeric(frame[count], errors="coerce").to_numpy(float, na_value=np.nan)
-    if (wrong := np.isinf(values) | (np.isnan(values) & frame[count].notna().to_numpy())).any():
-        row = int(np.argmax(wrong))
-        raise DataError(f"column {count!r}: row {row + 1} holds {frame[count].iloc[row]!r}, which is no number")
+    values = numbers(frame[count], "mend them")
     if nodes is None:
         nodes = sorted({node for end in ends for node in frame[end].dropna()}, key=str)
     if times is None:

@@ -134,7 +134,7 @@ WRONG = [
     (["cells.csv", "--count", "n"], 1, "agglearn: cells.csv: no column 'n'; the columns are age, job, count, label_sum"),
     (["cells.csv", "--repeated", "max"], 2, "agglearn: repeated: 'max' is not known; use refuse, sum, mean"),
     (["cells.csv", "--schema", "schema.yaml"], 1, "agglearn: feature 'age': '(30, inf]' is no level of the schema, which has (-inf, 30], (30, 45.5], (45.5, 60], (60, inf], missing, other"),
-    (["text.csv"], 1, "agglearn: text.csv: column 'count': row 2 holds '<50', which is no number; leave hidden counts empty and give the threshold"),
+    (["text.csv"], 1, "agglearn: text.csv: column 'count' is numeric but row 2 holds '<50' (1 such rows); leave hidden counts empty and give the threshold"),
     (["twice.csv"], 1, "agglearn: table 'a': cell 'u' stands 2 times; say whether they add up (repeated: sum) or count the same records (mean)"),
 ]  # fmt: skip
 
