@@ -91,7 +91,7 @@ def count(args: argparse.Namespace, work: Path) -> "ContingencyTables":
     from agglearn.encoding import Schema
     from agglearn.encoding.csv_files import about
     from agglearn.observations import ContingencyTables
-    from agglearn.observations.workload import check_pairs
+    from agglearn.observations.tables import check_pairs
     from agglearn.storage import write_json
 
     schema = Schema.read(args.schema) if args.schema else None
@@ -103,7 +103,7 @@ def count(args: argparse.Namespace, work: Path) -> "ContingencyTables":
         "schema": schema,
         "pairs": parse_pairs(args.pairs, features),
         "binning": args.binning,
-        "categorical": parse_names("--categorical", args.categorical, features),
+        "categorical": parse_names(args.categorical, features),
         "positive": args.positive,
         "hashed": parse_hashes(args.hash, features),
         "hash_above": args.hash_above,
@@ -111,7 +111,7 @@ def count(args: argparse.Namespace, work: Path) -> "ContingencyTables":
         "max_rows": args.max_rows,
         "before_counting": lambda workload: announce(workload, args),
     }
-    check_pairs(options["pairs"], options["before_counting"], len(features))  # before many columns are read
+    check_pairs(options["pairs"], options["before_counting"], features)  # before many columns are read
     frame = None if parquet else read_records(args.data, separator, missing)
     with about(args.data):
         if parquet:
@@ -144,38 +144,25 @@ def feature_names(
             raise DataError(f"{args.data}: only one column, {columns[0][:40]!r}; {advice}")
         raise DataError(f"{args.data}: no label column {label!r}; the columns are {list_some(columns)}")
     features = schema.encoder.names if schema else [c for c in columns if c not in (label, args.unit)]
-    if not features:
-        raise DataError(f"{args.data}: no column besides the label {label!r}; features are needed")
-    names = parse_names("--features", args.features, [label, *features] if schema else columns)
-    if label in split_items(args.features):
+    names = parse_names(args.features, features)
+    if label in names:
         raise ConfigError(f"--features: {label!r} is the label; leave it out")
-    return [name for name in names if name != label] or features  # a pattern may name the label as well
+    return names or features
 
 
-def parse_names(option: str, values: list[str] | None, columns: list[str]) -> list[str]:
+def parse_names(values: list[str] | None, columns: list[str]) -> list[str]:
     """Names in the values of an option, separated by commas. A name with a comma is quoted."""
-    names = [name for item in split_items(values) for name in match_columns(option, item, columns)]
-    for i, name in enumerate(names):
-        if name in names[:i]:
-            raise ConfigError(f"{option}: {name!r} is named twice")
-    return names
+    items = [item for text in values or [] for item in next(csv.reader([text], skipinitialspace=True))]
+    return [name for item in items for name in match_columns(item, columns)]
 
 
-def split_items(values: list[str] | None) -> list[str]:
-    return [item for text in values or [] for item in next(csv.reader([text], skipinitialspace=True))]
-
-
-def match_columns(option: str, item: str, columns: list[str]) -> list[str]:
-    """The column of this name, or all columns that match a pattern (`C*`, `x?`, `[ab]_id`)."""
-    if item in columns:
-        return [item]
-    if matches := fnmatch.filter(columns, item):
-        return matches
-    raise ConfigError(f"{option}: no column {item!r}; there are {list_some(columns)}")
+def match_columns(item: str, columns: list[str]) -> list[str]:
+    """The column of this name, or all that match a pattern (`C*`, `x?`, `[ab]_id`). The library refuses an unknown name."""
+    return [item] if item in columns else fnmatch.filter(columns, item) or [item]
 
 
 def parse_pairs(text: str, features: list[str]) -> str | list[tuple[str, str]]:
-    """`all`, `none`, or pairs of names from `A:B,C:D`. Names may have colons."""
+    """`all`, `none`, or pairs of names from `A:B,C:D`, which the library checks. Names may have colons."""
     if text in ("all", "none"):
         return text
     pairs = []
@@ -183,13 +170,7 @@ def parse_pairs(text: str, features: list[str]) -> str | list[tuple[str, str]]:
         splits = [(item[:i], item[i + 1 :]) for i, sign in enumerate(item) if sign == ":"]
         if not splits:
             raise ConfigError(f"--pairs: {item!r} is no pair; write all, none, or pairs as A:B,C:D")
-        matches = [s for s in splits if set(s) <= set(features)]
-        if not matches:
-            a, b = splits[0]
-            raise ConfigError(f"--pairs: no feature {b if a in features else a!r}; there are {list_some(features)}")
-        if matches[0][0] == matches[0][1]:
-            raise ConfigError(f"--pairs: {matches[0][0]!r} is paired with itself")
-        pairs.append(matches[0])
+        pairs.append(next((pair for pair in splits if set(pair) <= set(features)), splits[0]))
     return pairs
 
 
@@ -198,13 +179,9 @@ def parse_hashes(values: list[str], features: list[str]) -> dict[str, int]:
     hashes: dict[str, int] = {}
     for text in values:
         item, _, buckets = text.rpartition(":")
-        if ":" not in text or (text in features and item not in features):
-            raise ConfigError(f"--hash: {text!r} has no number of buckets; write COLUMN:BUCKETS, as {text}:1000")
-        names = [item] if item in features else fnmatch.filter(features, item)
-        if not names:
-            raise ConfigError(f"--hash: no feature {item!r}; write COLUMN:BUCKETS; there are {list_some(features)}")
-        if not is_buckets(buckets):
-            raise ConfigError(f"--hash {item}: {buckets!r:.40} is not a number of buckets")
+        if not (item and is_buckets(buckets)):
+            raise ConfigError(f"--hash: {text!r:.40} is not COLUMN:BUCKETS, as {item or text}:1000")
+        names = match_columns(item, features)
         if twice := [name for name in names if name in hashes]:
             raise ConfigError(f"--hash: {twice[0]!r} is named twice")
         hashes |= dict.fromkeys(names, int(buckets))

@@ -41,7 +41,6 @@ from agglearn.cli.common import add_reading_options, separator_of, whole_seed
 from agglearn.cli.inputs import add_unit_options, input_file
 from agglearn.cli.outputs import text_output
 from agglearn.errors import ConfigError
-from agglearn.text import list_some
 
 HELP = "draft a schema, or write the query that counts by it"
 
@@ -92,13 +91,9 @@ def draft_schema(args: argparse.Namespace, data: str) -> str:
     from agglearn.encoding.schema import state_unit
 
     frame = read_records(data, separator_of(args.separator), args.missing or [])
-    if args.label is not None and args.label not in frame:
-        raise ConfigError(f"--label: no column {args.label!r}; there are {list_some(frame.columns)}")
     if args.positive is not None and args.label is None:
         raise ConfigError("--positive: needs --label")
-    if args.unit is not None and args.unit not in frame:
-        raise ConfigError(f"--unit: no column {args.unit!r}; there are {list_some(frame.columns)}")
-    categorical = parse_names("--categorical", args.categorical, list(frame.columns))
+    categorical = parse_names(args.categorical, list(frame.columns))
     with about(data):
         whose = state_unit(args.unit, args.max_rows or (args.unit and "auto"), args.label, ())
         return draft(frame, args.label, args.positive, categorical, *whose)

@@ -17,6 +17,7 @@ from agglearn.encoding.columns import (
     is_missing,
     is_time,
     numbers_or_nan,
+    present,
     spell,
 )
 from agglearn.encoding.levels import MISSING, OTHER
@@ -45,7 +46,9 @@ def draft(
     unit: str | None = None, max_rows: int | str | None = None,
 ) -> str:  # fmt: skip
     """YAML of a schema that a person has to complete. What fewer than 20 records have is left out."""
-    frame, label, names = as_frame(frame), None if label is None else str(label), set(map(str, categorical))
+    frame, label = as_frame(frame), None if label is None else str(label)
+    present([name for name in (label, unit) if name is not None], frame.columns)
+    names = present(categorical, frame.columns)
     with one_warning():
         features = {c: _draft_feature(frame[c], c in names) for c in frame.columns if c not in (label, unit)}
     whose = {"one_row_per_person": False} if unit is None else {"unit": unit, "max_rows": max_rows}

@@ -23,7 +23,7 @@ from agglearn.observations.release import release_tables
 from agglearn.observations.streaming import ParquetRecords
 from agglearn.observations.table import Table, TableSet
 from agglearn.observations.units import UnitRows, unit_rows
-from agglearn.observations.workload import Check, check_pairs, within_memory, workload_of
+from agglearn.observations.workload import Check, within_memory, workload_of
 from agglearn.text import list_some
 
 Pairs = Literal["all", "none"] | Iterable[tuple[str, str]]
@@ -311,9 +311,9 @@ def read_records(
     records: pd.DataFrame | ParquetRecords, label: str | None, features: Iterable[str] | None, *,
     schema: Schema | None = None, binning: str | Binning | None = None, categorical: Iterable[str] = (),
     positive: object = None, hashed: Mapping[str, int] | None = None, hash_above: tuple[int, int] | None = None,
-    unit: str | None = None, max_rows: MaxRows | None = None, before: Callable[[int], object] = lambda features: None,
+    unit: str | None = None, max_rows: MaxRows | None = None, before: Callable[[list[str]], object] = lambda features: None,
 ) -> tuple[FrameEncoder, np.ndarray, np.ndarray, str, UnitRows]:  # fmt: skip
-    """(encoder, which records have a label, labels, label's name, units). `before` first gets the number of features."""
+    """(encoder, which records have a label, labels, label's name, units). `before` first gets the features."""
     learned = {"binning": binning, "categorical": categorical, "hashed": hashed, "hash_above": hash_above}
     encoder, features = None, None if features is None else list(map(str, features))
     if schema is not None:
@@ -327,9 +327,11 @@ def read_records(
     columns = [name for name in records.columns if name not in (label, unit)]
     names = present(encoder.names if encoder else columns if features is None else features, columns)
     column = records[label]
-    if not names or (schema is None and column.empty):
+    if not names:
+        raise DataError(f"no column besides the label {label!r}; features are needed")
+    if schema is None and column.empty:
         raise DataError("there are no records to aggregate")
-    before(len(names))
+    before(names)
     y, labelled = schema.labels(column) if schema else (binary_label(column, positive), np.ones(len(column), bool))
     if encoder is None:
         read = records.values if isinstance(records, ParquetRecords) else lambda name, _: (records[name], None)
@@ -361,6 +363,14 @@ def table_keys(names: Sequence[str], pairs: Pairs) -> list[Key]:
         present([a, b], names)
         chosen.add(tuple(sorted((position[a], position[b]))))
     return singles + sorted(chosen)
+
+
+def check_pairs(pairs: Pairs, before_counting: Check, features: Sequence[str]) -> None:
+    """Refuse pairs of other features, and tables of so many, by `before_counting`, before their values are known."""
+    if isinstance(pairs, str):
+        before_counting(workload_of(np.ones(len(features)), pairs))
+    else:
+        table_keys(features, pairs)
 
 
 def start_tally(

@@ -55,12 +55,6 @@ def workload_of(
     return Workload(n_tables, records, int(memory), float(seconds))
 
 
-def check_pairs(pairs: str | Iterable, before_counting: Check, features: int) -> None:
-    """Let `before_counting` refuse the tables of so many features, before their values are known."""
-    if isinstance(pairs, str):
-        before_counting(workload_of(np.ones(features), pairs))
-
-
 def _cells(sizes: np.ndarray, pairs: str | Iterable[Key], max_cells: float) -> Iterator[np.ndarray]:
     yield sizes
     if pairs == "all":

@@ -365,11 +365,11 @@ def test_patterns_and_hashing_of_all_large_columns(at, capsys, file):
     assert run("aggregate", file, "--label", "y", "--pairs", "none", "--features", "*", "--out", "w") == 0
     assert "y" not in ContingencyTables.load("w").names
     capsys.readouterr()
-    for wrong, words in {"--hash=C*:none": "'none' is not a number of buckets", "--hash=D*:5": "no feature 'D*'",
-                         "--hash=C1": "--hash: 'C1' has no number of buckets; write COLUMN:BUCKETS, as C1:1000",
-                         f"--hash=C1:{'9' * 5000}": "is not a number of buckets", f"--hash-above={'9' * 5000}:5": "VALUES:BUCKETS",
+    for wrong, words in {"--hash=C*:none": "--hash: 'C*:none' is not COLUMN:BUCKETS, as C*:1000", "--hash=D*:5": "no column 'D*'",
+                         "--hash=C1": "--hash: 'C1' is not COLUMN:BUCKETS, as C1:1000",
+                         f"--hash=C1:{'9' * 5000}": "is not COLUMN:BUCKETS", f"--hash-above={'9' * 5000}:5": "VALUES:BUCKETS",
                          "--hash-above=1000": "'1000' is not VALUES:BUCKETS", "--categorical=D*": "no column 'D*'"}.items():  # fmt: skip
-        assert run("aggregate", file, "--label", "y", wrong, "--out", "x") == 2
+        assert run("aggregate", file, "--label", "y", wrong, "--out", "x") == (1 if "D*" in wrong else 2)
         assert words in capsys.readouterr().err
 
 

@@ -82,7 +82,7 @@ def test_what_the_schema_has_no_level_for_is_told(at, capsys):
         (["--binning", "width"], 2, "binning: the schema declares it"),
         (["--categorical", "zone"], 2, "categorical: the schema declares it"),
         (["--hash", "job:3"], 2, "hashed: the schema declares it"),
-        (["--features", "extra"], 2, "--features: no column 'extra'"),
+        (["--features", "extra"], 1, "no column 'extra'"),
         (["--separator", ";"], 1, "is the separator right?"),
     ],
 )

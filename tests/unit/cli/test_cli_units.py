@@ -100,7 +100,7 @@ WRONG = [
     ("private t --epsilon 1 --delta 1e-6 --unit job", 2, "--unit: t has another unit than 'job', or none; aggregate again"),
     ("private unstated --epsilon 1 --delta 1e-6 --unit user", 2, "--unit: unstated has another unit than 'user', or none"),
     ("private t --epsilon 1 --delta 1e-6 --max-rows 3", 2, "max_rows: 3 does not go with these tables; they allow 2"),
-    ("schema draft visits.csv --unit users", 2, "--unit: no column 'users'; there are "),
+    ("schema draft visits.csv --unit users", 1, "visits.csv: no column 'users'; the columns are "),
     ("schema draft visits.csv --max-rows 2", 2, "max_rows: needs a unit"),
     ("schema draft visits.csv --label y --unit y", 2, "unit: 'y' is the label too"),
 ]  # fmt: skip
