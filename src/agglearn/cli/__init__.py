@@ -53,17 +53,18 @@ def parser() -> Parser:
     subparsers = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, module in commands().items():
         command = subparsers.add_parser(name, description=module.__doc__, help=module.HELP)
-        module.add_options(command)
-        if name in COMMANDS:
-            _add_output(command, module)
+        _add_options(command, name)
         command.set_defaults(run=module.run, stopped=getattr(module, "STOPPED", "nothing was written"))
     return top
 
 
-def _add_output(command: argparse.ArgumentParser, module: ModuleType) -> None:
-    output = "file to write" if module in (predict, compress, schema) else "folder to write"
-    command.add_argument("--out", required=module not in (cost, predict, schema), metavar="OUT", help=output)
-    command.add_argument("--force", action="store_true", help="replace OUT where it exists")
+def _add_options(command: argparse.ArgumentParser, name: str) -> None:
+    """Add the options of a command, with the output of those on data."""
+    commands()[name].add_options(command)
+    if name in COMMANDS:
+        output = "file to write" if name in ("predict", "compress", "schema") else "folder to write"
+        command.add_argument("--out", required=name not in ("cost", "predict", "schema"), metavar="OUT", help=output)
+        command.add_argument("--force", action="store_true", help="replace OUT where it exists")
 
 
 COMPLETION = """[ -n "$ZSH_VERSION" ] && autoload -U +X bashcompinit && bashcompinit
@@ -88,17 +89,26 @@ class Completion(argparse.Action):
 def completion_script() -> str:
     """Shell functions that complete the names of commands, their options, and files."""
     cases = []
-    for name, module in commands().items():
-        module.add_options(command := Parser(prog=name))
-        if name in COMMANDS:
-            _add_output(command, module)
+    for name in commands():
+        _add_options(command := Parser(prog=name), name)
         options = re.findall(r"(?<=[\[( ])--?[a-z][a-z-]*", command.format_usage())
         cases.append(f'    {name}) words="{" ".join(options)}" ;;')
     return COMPLETION.format(commands=" ".join(commands()), cases="\n".join(cases))
 
 
 def main(arguments: list[str] | None = None) -> int:
-    words = sys.argv[1:] if arguments is None else list(arguments)
+    try:
+        try:
+            return run(sys.argv[1:] if arguments is None else list(arguments))
+        finally:
+            sys.stdout.flush()
+    except BrokenPipeError:  # the reader of the output has ended
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+
+
+def run(words: list[str]) -> int:
+    """The exit status of a command line. What goes wrong is told in one line."""
     end = words.index("--") if words[:1] == ["reproduce"] and "--" in words else len(words)
     args = parser().parse_args(words[:end])
     args.snakemake = words[end + 1 :]
@@ -106,11 +116,9 @@ def main(arguments: list[str] | None = None) -> int:
         with warnings.catch_warnings():
             warnings.showwarning = partial(_warn, set())
             args.run(args)
-        sys.stdout.flush()
         return 0
-    except BrokenPipeError:  # the reader of the output has ended
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+    except BrokenPipeError:
+        raise
     except AgglearnError as error:
         return _fail(error, 2 if isinstance(error, ConfigError) else 1)
     except OSError as error:

@@ -291,12 +291,17 @@ def test_force_replaces_only_its_own_kind(at, capsys):
 
 
 @pytest.mark.slow
-def test_a_reader_that_has_had_enough(at):
-    command = f"{sys.executable} -m agglearn predict model data.csv | head -1; exit ${{PIPESTATUS[0]}}"
+@pytest.mark.parametrize(
+    ("call", "lines", "said"),
+    [("predict model data.csv", 1, "probability\n"), ("--completion", 0, ""), ("--help", 0, "")],
+)
+def test_a_reader_that_has_had_enough(at, call, lines, said):
+    command = f"{sys.executable} -m agglearn {call} | head -n {lines}; exit ${{PIPESTATUS[0]}}"
     environment = os.environ | {"PYTHONPATH": str(ROOT / "src")}
     done = subprocess.run(["bash", "-c", command], env=environment, capture_output=True, text=True)
-    assert (done.returncode, done.stdout) == (0, "probability\n")
+    assert (done.returncode, done.stdout) == (0, said)
     assert "Traceback" not in done.stderr
+    assert "BrokenPipe" not in done.stderr
 
 
 def test_compressed_files(at):

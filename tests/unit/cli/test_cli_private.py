@@ -51,7 +51,7 @@ def test_a_draft_to_a_file(at, capsys):
     assert "zone: {values: ['11', '22', '33']" in Path("d.yaml").read_text()
     before = state(at)
     assert run("schema", "draft", "data.csv", "--out", "d.yaml") == 2
-    assert run("schema", "draft", "data.csv", "--label", "yy") == 2
+    assert run("schema", "draft", "data.csv", "--label", "yy") == 1
     assert run("schema", "draft", "data.csv", "--positive", "yes") == 2
     assert run("schema", "draft", "none.csv") == 1
     assert run("schema", "make", "data.csv") == 2
