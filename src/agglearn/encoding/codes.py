@@ -24,8 +24,16 @@ LEADING_ZERO = r"-?0\d"
 AMOUNT = re.compile(r"[-+]?(?:\d{1,3}(?:[.,' \u00a0\u202f]\d{3})+|\d+)(?:[.,]\d+)?")  # as in spreadsheets
 UNITS = "€$£% \u00a0\u202f"
 SOME = 6  # columns that a warning lists
+MESSAGES = {
+    "amounts": "text that looks like numbers was taken for categories: {}; if these are amounts, write them without units "
+    "and thousands separators, with a decimal point",
+    "inexact": "floating-point numbers above 2^53, where codes that differ become one, are in columns: {}; read these as "
+    "text or as whole numbers (Int64)",
+    "binned": "columns were taken for numbers and binned, but look like names: {}; if their numbers are names, make them "
+    "categorical (--categorical) or hash them (--hash)",
+}
 
-Signs = dict[str, list[tuple[object, str]]]  # kind → columns, each with the reason
+Signs = dict[str, list[str]]  # kind → columns, each with the reason
 _SIGNS: ContextVar[Signs | None] = ContextVar("signs", default=None)  # of columns so far
 
 
@@ -42,37 +50,12 @@ def one_warning() -> Iterator[Signs]:
     finally:
         _SIGNS.reset(token)
     for kind, columns in signs.items():
-        warnings.warn(_message(kind, columns), LooksLikeCodes, stacklevel=4)
+        warnings.warn(MESSAGES[kind].format(list_some(columns, SOME)), LooksLikeCodes, stacklevel=4)
 
 
 def _warn(kind: str, name: object, why: str = "") -> None:
     with one_warning() as signs:
-        signs.setdefault(kind, []).append((name, why))
-
-
-def _message(kind: str, columns: list[tuple[object, str]]) -> str:
-    n, name, why = len(columns), str(columns[0][0]), columns[0][1]
-    some = list_some((f"{str(name)!r} ({why})" if why else repr(str(name)) for name, why in columns), SOME)
-    if kind == "amounts":
-        return (
-            f"text that looks like numbers was taken for categories: {some}; if these are amounts, write them without units "
-            "and thousands separators, with a decimal point"
-        )
-    if kind == "inexact":
-        subject, listed = (f"column {name!r}", "") if n == 1 else (f"{n} columns", f" ({some})")
-        return (
-            f"{subject} came as floating-point numbers above 2^53, where codes that differ become one{listed}; read such a "
-            "column as text or as whole numbers (Int64)"
-        )
-    if n == 1:
-        return (
-            f"column {name!r} was taken for numbers and binned, but {why}; if its numbers are names, make it categorical "
-            "(--categorical) or hash it (--hash)"
-        )
-    return (
-        f"{n} columns were taken for numbers and binned, but look like names: {some}; if their numbers are names, "
-        "make them categorical (--categorical) or hash them (--hash)"
-    )
+        signs.setdefault(kind, []).append(f"{str(name)!r} ({why})" if why else repr(str(name)))
 
 
 def warn_of_codes(column: pd.Series, observed: np.ndarray, counts: np.ndarray | None) -> None:

@@ -364,16 +364,14 @@ def test_a_draft_lists_days():
 
 
 def test_a_draft_tells_of_codes():
-    with pytest.warns(
-        LooksLikeCodes, match="'zone' was taken for numbers and binned, but some of its numbers begin with"
-    ):
+    with pytest.warns(LooksLikeCodes, match=r"look like names: 'zone' \(some of its numbers begin with zeros\); if"):
         draft(pd.DataFrame({"zone": ["01", "02", "03"] * 30, "y": [0, 1, 0] * 30}), "y")
 
 
 def test_codes_that_lost_digits_are_told():
     frame = pd.DataFrame({"code": [2.0**60, 2.0**60 + 1024, None]})
     for how in ({"categorical": ["code"]}, {"hashed": {"code": 5}}):
-        with pytest.warns(LooksLikeCodes, match=r"'code' came as floating-point numbers above 2\^53"):
+        with pytest.warns(LooksLikeCodes, match=r"floating-point numbers above 2\^53, .* columns: 'code';"):
             FrameEncoder.fit(frame, **how)
 
 
@@ -389,7 +387,7 @@ def test_many_columns_of_codes_are_one_warning(tmp_path, source):
             ContingencyTables.from_parquet(tmp_path / "codes.parquet", "y", pairs="none")
     [warning] = caught
     assert str(warning.message).startswith(
-        "301 columns were taken for numbers and binned, but look like names: 'id_0' (its name is that of a code), 'id_1' (its"
+        "columns were taken for numbers and binned, but look like names: 'id_0' (its name is that of a code), 'id_1' (its"
     )
     assert "and 295 more; if their numbers are names, make them categorical" in str(warning.message)
     large = pd.DataFrame({f"c{i}": [2.0**60, 2.0**61, None] for i in range(3)})
