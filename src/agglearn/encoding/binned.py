@@ -129,10 +129,6 @@ class BinnedEncoder(Levels):
         return cls(str(column.name), tuple(map(float, edges)), not observed.all())
 
     @property
-    def _n_values(self) -> int:
-        return len(self.edges) + 1
-
-    @property
     def _value_labels(self) -> list[str]:
         bounds = ["-inf", *(f"{e:g}" for e in self.edges), "inf"]
         return [f"({a}, {b}]" for a, b in itertools.pairwise(bounds)]

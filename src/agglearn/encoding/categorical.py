@@ -30,10 +30,6 @@ class CategoricalEncoder(Levels):
         return cls(str(column.name), tuple(sorted(set(as_text(values)))), bool((index < 0).any()))
 
     @property
-    def _n_values(self) -> int:
-        return len(self.values)
-
-    @property
     def _value_labels(self) -> tuple[str, ...]:
         return self.values
 

@@ -1,7 +1,6 @@
 """Hashing of values into a fixed number of modalities (Weinberger et al. 2009, Gilotte et al. 2022, section 4.3)."""
 
 import hashlib
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Self
 
@@ -43,14 +42,10 @@ class HashedEncoder(Levels):
         return self.buckets
 
     @property
-    def _value_labels(self) -> Iterable[str]:
-        return (f"#{b}" for b in range(self.buckets))
+    def _value_labels(self) -> list[str]:
+        return [f"#{b}" for b in range(self.buckets)]
 
     def _codes(self, texts: pd.Series) -> np.ndarray:
-        return buckets_of(texts, self.buckets)
-
-
-def buckets_of(values: Iterable[str], buckets: int) -> np.ndarray:
-    texts = (v.encode(errors="surrogatepass") for v in values)
-    digests = (hashlib.blake2b(text, digest_size=8).digest() for text in texts)
-    return np.array([int.from_bytes(digest, "little") % buckets for digest in digests], dtype=np.int32)
+        encoded = (text.encode(errors="surrogatepass") for text in texts)
+        digests = (hashlib.blake2b(text, digest_size=8).digest() for text in encoded)
+        return np.array([int.from_bytes(digest, "little") % self.buckets for digest in digests], dtype=np.int32)

@@ -1,7 +1,7 @@
 """Modalities of features: a missing value and anything else among them, and the cells of tables over them."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
@@ -28,13 +28,12 @@ class Levels(ColumnEncoder):
 
     @property
     @abstractmethod
-    def _n_values(self) -> int:
-        """Number of the other modalities."""
+    def _value_labels(self) -> Sequence[str]:
+        """Names of the other modalities."""
 
     @property
-    @abstractmethod
-    def _value_labels(self) -> Iterable[str]:
-        """Their names."""
+    def _n_values(self) -> int:
+        return len(self._value_labels)
 
     def _codes(self, texts: pd.Series) -> np.ndarray:
         raise NotImplementedError
