@@ -4,7 +4,6 @@ import contextlib
 import hashlib
 import json
 import os
-import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,37 +22,38 @@ def file_digest(path: Path | str) -> str:
 
 
 @contextlib.contextmanager
+def work_beside(path: Path) -> Iterator[Path]:
+    """A path of the same name in a hidden folder on the same file system, for the time of the block."""
+    parent = next(parent for parent in path.absolute().parents if parent.exists())
+    try:
+        temporary = tempfile.TemporaryDirectory(prefix=f".{path.name}.", dir=parent, ignore_cleanup_errors=True)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from None
+    with temporary as folder:
+        yield Path(folder) / path.name
+
+
+@contextlib.contextmanager
 def atomic_dir(path: Path | str) -> Iterator[Path]:
     """Yield an empty folder that replaces `path` when the block ends well, and vanishes when it does not."""
     path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    work = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
-    try:
+    with work_beside(path) as work:
+        work.mkdir()
         yield work
-        work.chmod(0o755)  # mkdtemp's 0700 would hide a finished product from other users
+        path.parent.mkdir(parents=True, exist_ok=True)
         if path.exists():
-            old = Path(tempfile.mkdtemp(prefix=f".{path.name}.old.", dir=path.parent))
-            os.rename(path, old / "was")
-            os.rename(work, path)
-            shutil.rmtree(old, ignore_errors=True)
-        else:
-            os.rename(work, path)
-    except BaseException:
-        shutil.rmtree(work, ignore_errors=True)
-        raise
+            os.rename(path, work.with_name(".old"))  # is deleted with the hidden folder
+        os.rename(work, path)
 
 
 @contextlib.contextmanager
 def atomic_file(path: Path | str) -> Iterator[Path]:
     """Yield a path to write to, which replaces `path` when the block ends well."""
     path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    work = path.with_name(f".{os.getpid()}.{path.name}")
-    try:
+    with work_beside(path) as work:
         yield work
+        path.parent.mkdir(parents=True, exist_ok=True)
         os.replace(work, path)
-    finally:
-        work.unlink(missing_ok=True)
 
 
 def write_json(path: Path | str, value: object) -> None:

@@ -4,12 +4,12 @@ import contextlib
 import fcntl
 import os
 import sys
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from agglearn.cli.common import READING
 from agglearn.errors import ConfigError
+from agglearn.storage import atomic_file, work_beside
 
 CELLS = "cells.parquet"
 TABLES = ("tables.json", "tables.parquet", READING, CELLS)  # files of a folder, the last written first
@@ -21,22 +21,10 @@ STANDARD_OUTPUT = "-"
 def output_folder(out: str, force: bool, files: Sequence[str]) -> Iterator[Path]:
     """A folder to write `files` into. They move to `out` at the end, and the first marks a complete folder."""
     path = folder_to_write(out, force, files)
-    with _work_beside(path) as work:
+    with work_beside(path) as work:
         work.mkdir()
         yield work
         _publish(work, folder_to_write(out, force, files), files)  # another process may have written it meanwhile
-
-
-@contextlib.contextmanager
-def _work_beside(path: Path) -> Iterator[Path]:
-    """A path of the same name in a hidden folder on the same file system, for the time of the block."""
-    parent = next(parent for parent in path.parents if parent.exists())
-    try:
-        temporary = tempfile.TemporaryDirectory(prefix=f".{path.name}.", dir=parent)
-    except OSError as error:
-        raise OSError(error.errno, error.strerror, str(path)) from None
-    with temporary as folder:
-        yield Path(folder) / path.name
 
 
 def _publish(work: Path, path: Path, files: Sequence[str]) -> None:
@@ -77,12 +65,9 @@ def folder_to_write(out: str, force: bool, files: Sequence[str]) -> Path:
 @contextlib.contextmanager
 def output_file(out: str, force: bool, *inputs: str) -> Iterator[Path]:
     """A path, moved to `out` at the end. ConfigError where that is one of `inputs`, or there without `force`."""
-    path = file_to_write(out, force, *inputs)
-    with _work_beside(path) as work:
+    with atomic_file(file_to_write(out, force, *inputs)) as work:
         yield work
         file_to_write(out, force, *inputs)  # another process may have written it meanwhile
-        path.parent.mkdir(parents=True, exist_ok=True)
-        os.replace(work, path)
 
 
 @contextlib.contextmanager
