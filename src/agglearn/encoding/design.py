@@ -11,7 +11,7 @@ import pandas as pd
 from scipy import sparse
 
 from agglearn.encoding.binned import BinnedEncoder
-from agglearn.encoding.columns import as_frame, numbers
+from agglearn.encoding.columns import as_frame, numbers, present
 from agglearn.encoding.frame import FeatureEncoder, FrameEncoder
 from agglearn.encoding.levels import flat_cells
 from agglearn.errors import ConfigError, DataError
@@ -112,8 +112,7 @@ class FeatureMap(Saved):
         return sparse.hstack(blocks, format="csr", dtype=float)
 
     def _numbers(self, frame: pd.DataFrame) -> np.ndarray:
-        if absent := [c for c in self.columns if c not in frame.columns]:
-            raise DataError(f"no column {absent[0]!r} ({len(absent)} missing)")
+        present(self.columns, frame.columns)
         x = np.empty((len(frame), len(self.columns)))
         for j, name in enumerate(self.columns):
             x[:, j] = numbers(frame[name])

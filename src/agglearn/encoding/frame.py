@@ -10,7 +10,7 @@ from agglearn.encoding.binned import BinnedEncoder, Binning, binning
 from agglearn.encoding.categorical import CategoricalEncoder
 from agglearn.encoding.coded import CodedEncoder
 from agglearn.encoding.codes import one_warning, warn_of_amounts, warn_of_lost_digits
-from agglearn.encoding.columns import as_frame, is_continuous
+from agglearn.encoding.columns import as_frame, is_continuous, present
 from agglearn.encoding.hashing import HashedEncoder
 from agglearn.encoding.target import TargetEncoder
 from agglearn.errors import DataError
@@ -99,9 +99,7 @@ class FrameEncoder(Saved):
             Columns by the text of their names, or an array in order. DataError for an absent one, or text for numbers.
         """
         frame = as_frame(frame, self.names)
-        absent = [n for n in self.names if n not in frame.columns]
-        if absent:
-            raise DataError(f"no column {absent[0]!r} ({len(absent)} missing); there are {list_some(frame.columns)}")
+        present(self.names, frame.columns)
         codes = np.empty((len(frame), len(self.features)), dtype=np.int32)
         for d, feature in enumerate(self.features):
             codes[:, d] = feature.encode(frame[feature.name])
