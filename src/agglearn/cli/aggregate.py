@@ -38,8 +38,8 @@ import fnmatch
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agglearn.cli.common import READING, add_reading_options, number, positive, separator_of
-from agglearn.cli.inputs import add_unit_options, input_file
+from agglearn.cli.common import READING, number, positive, separator_of
+from agglearn.cli.inputs import add_record_options, input_file
 from agglearn.cli.outputs import TABLES, output_folder
 from agglearn.errors import ConfigError, DataError
 from agglearn.text import is_buckets, list_some, visible
@@ -55,10 +55,8 @@ LONG = 10  # seconds of a count that is announced
 
 def add_options(command: argparse.ArgumentParser) -> None:
     command.add_argument("data", help="CSV or Parquet file, one record per row")
-    command.add_argument("--label", metavar="COLUMN", help="column to be predicted; needed without --schema")
-    add_unit_options(command)
+    add_record_options(command)
     command.add_argument("--schema", metavar="FILE", help="declared bins, categories and label values (YAML)")
-    command.add_argument("--positive", metavar="VALUE", help="value of the label that counts as 1, where it is not 0/1")
     command.add_argument("--features", action="append", metavar="A,B,…",
                    help="columns to use, patterns like 'C*' among them (default: all but the label)")  # fmt: skip
     command.add_argument(
@@ -74,7 +72,6 @@ def add_options(command: argparse.ArgumentParser) -> None:
                    help="hash every column of categories that has more than VALUES values into BUCKETS")  # fmt: skip
     command.add_argument("--memory", type=positive, metavar="GB",
                    help="refuse to count tables that need more (default: what this machine has)")  # fmt: skip
-    add_reading_options(command, "none", "comma")
 
 
 def run(args: argparse.Namespace) -> None:

@@ -19,8 +19,8 @@ writes  the folder OUT: cost.csv (means, and half of their 95 % intervals), cost
 
 import argparse
 
-from agglearn.cli.common import add_reading_options, number, positive, separator_of
-from agglearn.cli.inputs import add_unit_options, input_file
+from agglearn.cli.common import number, positive, separator_of
+from agglearn.cli.inputs import add_record_options, input_file
 from agglearn.cli.outputs import output_folder
 from agglearn.errors import ConfigError
 
@@ -38,11 +38,8 @@ def add_options(command: argparse.ArgumentParser) -> None:
     command.add_argument("data", nargs="?", help="CSV or Parquet file, one record per row")
     command.add_argument("--epsilon", type=budgets, required=True, metavar="A,B,…", help="privacy losses to compare")
     command.add_argument("--delta", type=positive, help="probability of a larger loss (default: 1/(10 n), n records)")
-    command.add_argument("--label", metavar="COLUMN", help="column to be predicted")
-    command.add_argument("--positive", metavar="VALUE", help="value of the label that counts as 1, where it is not 0/1")
+    add_record_options(command)
     command.add_argument("--schema", metavar="FILE", help="declared label, columns, bins and categories (YAML)")
-    add_unit_options(command)
-    add_reading_options(command, "none", "comma")
     command.add_argument("--splits", type=int, metavar="N", help="of the records at random (default: 5)")
     command.add_argument("--rows", type=int, metavar="N", help="without DATA: number of records")
     command.add_argument("--features", type=int, metavar="N", help="without DATA: number of features")

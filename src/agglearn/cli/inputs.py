@@ -7,11 +7,20 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from agglearn.cli.common import add_reading_options
 from agglearn.errors import AgglearnError, DataError
 from agglearn.text import is_buckets
 
 STANDARD_INPUT = "-"
 COMPRESSED = {b"\x1f\x8b": ".gz", b"BZh": ".bz2", b"\xfd7zXZ\x00": ".xz", b"\x28\xb5\x2f\xfd": ".zst"}  # by first bytes
+
+
+def add_record_options(command: argparse.ArgumentParser) -> None:
+    """Add the options on the records of a file: label, unit, and format."""
+    command.add_argument("--label", metavar="COLUMN", help="column to be predicted; a schema names it, too")
+    command.add_argument("--positive", metavar="VALUE", help="value of the label that counts as 1, where it is not 0/1")
+    add_unit_options(command)
+    add_reading_options(command, "none", "comma")
 
 
 def add_unit_options(command: argparse.ArgumentParser) -> None:

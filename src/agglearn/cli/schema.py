@@ -37,8 +37,8 @@ import argparse
 import sys
 
 from agglearn.cli.aggregate import parse_names
-from agglearn.cli.common import add_reading_options, separator_of, whole_seed
-from agglearn.cli.inputs import add_unit_options, input_file
+from agglearn.cli.common import separator_of, whole_seed
+from agglearn.cli.inputs import add_record_options, input_file
 from agglearn.cli.outputs import text_output
 from agglearn.errors import ConfigError
 
@@ -50,16 +50,13 @@ def add_options(command: argparse.ArgumentParser) -> None:
         "action", choices=["draft", "query"], help="draft: a schema to be reviewed; query: SQL of a schema"
     )
     command.add_argument("data", help="draft: CSV or Parquet file, one record per row; query: the schema")
-    command.add_argument("--label", metavar="COLUMN", help="column to be predicted (default: left blank)")
-    command.add_argument("--positive", metavar="VALUE", help="value of the label that counts as 1")
-    add_unit_options(command)
+    add_record_options(command)
     command.add_argument(
         "--categorical", action="append", metavar="A,B,…", help="columns whose numbers are names, not amounts"
     )
     command.add_argument("--dialect", metavar="duckdb|spark|bigquery|snowflake", help="of the query (default: duckdb)")
     command.add_argument("--threshold", type=whole_seed, metavar="N", help="query: least number of records of a cell")
     command.add_argument("--table", metavar="NAME", help="query: table of the records (default: records)")
-    add_reading_options(command, "none", "comma")
 
 
 def run(args: argparse.Namespace) -> None:
