@@ -38,11 +38,11 @@ import fnmatch
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agglearn.cli.common import READING, number, positive, separator_of
+from agglearn.cli.common import READING, positive, separator_of
 from agglearn.cli.inputs import add_record_options, input_file
 from agglearn.cli.outputs import TABLES, output_folder
 from agglearn.errors import ConfigError, DataError
-from agglearn.text import is_buckets, list_some, visible
+from agglearn.text import is_buckets, list_some
 
 if TYPE_CHECKING:
     from agglearn.encoding import Schema
@@ -77,6 +77,8 @@ def add_options(command: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     if args.label is None and args.schema is None:
         raise ConfigError("--label: name the column to be predicted, or give --schema")
+    from agglearn.cli.report import describe
+
     with output_folder(args.out, args.force, TABLES) as work, input_file(args.data) as data:
         args.data = data
         tables = count(args, work)
@@ -191,35 +193,3 @@ def parse_hash_above(text: str) -> tuple[int, int]:
     if not (values.isdecimal() and len(values) <= 18 and is_buckets(buckets)):
         raise argparse.ArgumentTypeError(f"{text!r:.40} is not VALUES:BUCKETS, as 1000:300")
     return int(values), int(buckets)
-
-
-def describe(tables: "ContingencyTables", out: str) -> None:
-    from agglearn.cli.report import smallest_cells
-    from agglearn.encoding import BinnedEncoder, CategoricalEncoder, HashedEncoder
-
-    kinds = {BinnedEncoder: "bins", CategoricalEncoder: "categories", HashedEncoder: "buckets"}
-    names: dict[type, list[str]] = {kind: [] for kind in kinds}
-    described, outside = [], []
-    for i, f in enumerate(tables.encoder.features):
-        assert isinstance(f, BinnedEncoder | CategoricalEncoder | HashedEncoder)  # these are the encoders of records
-        names[type(f)].append(visible(f.name))
-        last = [*["missing"] * f.has_missing, *["other"] * f.has_other]
-        described.append(f"{f.name} ({' and '.join([f'{f.size - len(last)} {kinds[type(f)]}', *last])})")
-        if f.has_other and (n := tables.dense(i)[0][-1]):
-            outside.append(f"{f.name} {n:,.0f}")
-    rate = tables.positives / tables.total
-    cells, smallest, small = smallest_cells(tables)
-    print(f"{out}: {tables.total:,} records, {tables.positives:,} with label 1 ({100 * rate:.3g} %)")
-    print(f"{number(len(described), 'feature')}, by a {tables.encoder.schema} schema: {list_some(described)}")
-    if tables.encoder.schema == "learned":
-        print(f"taken for numbers, in bins: {', '.join(names[BinnedEncoder]) or 'none'}")
-    if names[HashedEncoder]:
-        print(f"hashed: {', '.join(names[HashedEncoder])}")
-    if outside:
-        print(f"records that the schema has no level of their own for: {list_some(outside)}")
-    print(f"{number(len(tables.tables), 'table')}, {number(cells, 'cell')} with records")
-    if tables.unit and tables.unit.column:
-        chosen = "; agglearn private chooses, up to that" if tables.unit.sizes else ""
-        print(f"at most {tables.unit.max_rows} records of each {visible(tables.unit.column)} count{chosen}")
-    exact = "Counts are exact, without noise"
-    print(f"the smallest cell holds {smallest:g}; {small:,} cells hold fewer than 10 records. {exact}")

@@ -34,16 +34,11 @@ names.
 
 import argparse
 import contextlib
-from typing import TYPE_CHECKING
 
-from agglearn.cli.common import add_separator, not_negative, number, separator_of
+from agglearn.cli.common import add_separator, not_negative, separator_of
 from agglearn.cli.inputs import input_file
 from agglearn.cli.outputs import CELLS, TABLES, output_folder
 from agglearn.errors import ConfigError
-from agglearn.text import list_some
-
-if TYPE_CHECKING:
-    from agglearn.observations import ContingencyTables
 
 HELP = "read tables that somebody else made"
 
@@ -65,9 +60,11 @@ def add_options(command: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
+    from agglearn.cli.report import describe
     from agglearn.cli.tabular_input import read_records
     from agglearn.encoding import Schema
     from agglearn.observations import ContingencyTables
+    from agglearn.observations.thresholds import hidden_cells
 
     if len(set(args.cells)) < len(args.cells):
         raise ConfigError("the same file is named twice; name each once")
@@ -81,17 +78,7 @@ def run(args: argparse.Namespace) -> None:
         tables.save(work)
         tables.to_frame().to_parquet(work / CELLS, index=False, compression="zstd")
     describe(tables, args.out)
-
-
-def describe(tables: "ContingencyTables", out: str) -> None:
-    from agglearn.observations.thresholds import hidden_cells
-
-    absent = len(tables.names) * (len(tables.names) + 1) // 2 - len(tables.tables)
-    rate, features = tables.positives / tables.total, [f"{f.name} ({f.size})" for f in tables.encoder.features]
-    print(f"{out}: {tables.total:,.0f} records, {tables.positives:,.0f} with label 1 ({100 * rate:.3g} %)")
-    print(f"{number(len(features), 'feature')} with their values: {list_some(features)}")
-    cells = number(sum(len(t.cells) for t in tables.tables.values()), "cell")
-    hidden = f", {hidden_cells(tables).sum():,} hidden" if tables.noise and tables.noise.threshold else ""
-    missing = f", {absent:,} of features and pairs have none" if absent else ""
-    print(f"{number(len(tables.tables), 'table')}{missing}; {cells}{hidden}")
-    print(f"stated: {tables.noise.summary}" if tables.noise else "Counts are exact, without noise and threshold")
+    if absent := len(tables.names) * (len(tables.names) + 1) // 2 - len(tables.tables):
+        print(f"{absent:,} of features and pairs have no table")
+    if args.threshold:
+        print(f"{hidden_cells(tables).sum():,} cells are hidden")

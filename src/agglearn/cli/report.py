@@ -1,13 +1,18 @@
-"""A sentence on how well a model reproduces the contingency tables that it was fitted to."""
+"""What tables hold, and how well a model reproduces those that it was fitted to, in sentences."""
 
 import copy
 
 import numpy as np
 import pandas as pd
 
-from agglearn.encoding import UNSEEN, FrameEncoder
+from agglearn.cli.common import number
+from agglearn.encoding import UNSEEN, BinnedEncoder, CategoricalEncoder, FrameEncoder, HashedEncoder
+from agglearn.encoding.levels import Levels
 from agglearn.estimator import Estimator
 from agglearn.observations import ContingencyTables, Table
+from agglearn.text import list_some, visible
+
+KINDS = {BinnedEncoder: "bins", CategoricalEncoder: "categories", HashedEncoder: "buckets"}
 
 
 class _Codes(FrameEncoder):
@@ -55,6 +60,34 @@ def label_rates(model: Estimator, key: tuple[int, ...], table: Table) -> np.ndar
     for feature, values in zip(key, np.unravel_index(table.cells, table.shape), strict=True):
         codes[:, feature] = values
     return predict_codes(model, codes)
+
+
+def describe(tables: ContingencyTables, out: str) -> None:
+    """Print what the tables of a folder hold."""
+    features, described, outside = tables.encoder.features, [], []
+    names = {kind: [visible(f.name) for f in features if isinstance(f, kind)] for kind in KINDS}
+    for i, f in enumerate(features):
+        assert isinstance(f, Levels)  # as all encoders of records
+        last = [*["missing"] * f.has_missing, *["other"] * f.has_other]
+        described.append(f"{f.name} ({' and '.join([f'{f.size - len(last)} {KINDS[type(f)]}', *last])})")
+        if f.has_other and (i,) in tables.tables and (n := tables.dense(i)[0][-1]):
+            outside.append(f"{f.name} {n:,.0f}")
+    rate = tables.positives / tables.total
+    cells, smallest, small = smallest_cells(tables)
+    print(f"{out}: {tables.total:,.0f} records, {tables.positives:,.0f} with label 1 ({100 * rate:.3g} %)")
+    print(f"{number(len(described), 'feature')}, by a {tables.encoder.schema} schema: {list_some(described)}")
+    if tables.encoder.schema == "learned":
+        print(f"taken for numbers, in bins: {', '.join(names[BinnedEncoder]) or 'none'}")
+    if names[HashedEncoder]:
+        print(f"hashed: {', '.join(names[HashedEncoder])}")
+    if outside:
+        print(f"records that the schema has no level of their own for: {list_some(outside)}")
+    print(f"{number(len(tables.tables), 'table')}, {number(cells, 'cell')} with records")
+    if tables.unit and tables.unit.column:
+        chosen = "; agglearn private chooses, up to that" if tables.unit.sizes else ""
+        print(f"at most {tables.unit.max_rows} records of each {visible(tables.unit.column)} count{chosen}")
+    exact = "Counts are exact, without noise" if tables.noise is None else f"Stated: {tables.noise.summary}"
+    print(f"the smallest cell holds {smallest:g}; {small:,} cells hold fewer than 10 records. {exact}")
 
 
 def smallest_cells(tables: ContingencyTables, below: int = 10) -> tuple[int, float, int]:

@@ -101,9 +101,11 @@ def test_imported_tables_learn_and_predict_raw_records(folder, capsys):
     assert run("import", "cells.csv", "--threshold", "900", "--out", "tables") == 0
     assert capsys.readouterr().out.splitlines() == [
         "tables: 3,000 records, 1,120 with label 1 (37.3 %)",
-        "2 features with their values: age (2), job (2)",
-        "3 tables; 5 cells, 3 hidden",
-        "stated: a threshold of 900",
+        "2 features, by a learned schema: age (2 bins), job (2 categories)",
+        "taken for numbers, in bins: age",
+        "3 tables, 5 cells with records",
+        "the smallest cell holds 905; 0 cells hold fewer than 10 records. Stated: a threshold of 900",
+        "3 cells are hidden",
     ]
     assert run("fit", "tables", "--out", "model", "--set", "n_chains=200", "--set", "max_iter=20") == 0
     (folder / "new.csv").write_text("age,job\n25,nurse\n50,cook\n")
