@@ -31,7 +31,7 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agglearn.cli.common import not_negative, positive, reading_of, whole_seed
+from agglearn.cli.common import not_negative, positive, whole_seed
 from agglearn.cli.inputs import input_file
 from agglearn.cli.outputs import output_file
 from agglearn.errors import ConfigError
@@ -92,7 +92,7 @@ def run(args: argparse.Namespace) -> None:
 def _write_clusters(args: argparse.Namespace, tables: "ContingencyTables", path: Path) -> list[str]:
     """Write the clusters, or a file with clusters in place of values. Return what to print."""
     quantizer, information = _fit(args, tables, args.budget)
-    written, unseen = cluster_table(quantizer, tables), dict[str, int]()
+    written, unseen = cluster_table(quantizer, tables), list[str]()
     values = int((written["value"] != "").sum())
     if args.apply:
         written, unseen = apply_clusters(quantizer, args)
@@ -100,8 +100,8 @@ def _write_clusters(args: argparse.Namespace, tables: "ContingencyTables", path:
     clusters = f"{values:,} values of {len(tables.names)} features in {quantizer.n_clusters_:,} clusters"
     lines = [f"{args.out}: {args.method}, {clusters}", _sentence(information, tables)]
     if args.apply:
-        absent = list_some(f"{name} {n:,}" for name, n in unseen.items() if n) or "none"
-        lines.append(f"{len(written):,} rows of {args.apply}; values that the tables do not hold: {absent}")
+        absent = f"values that the tables do not hold: {list_some(unseen) or 'none'}"
+        lines.append(f"{len(written):,} rows of {args.apply}; {absent}")
     return lines
 
 
@@ -137,20 +137,15 @@ def _sentence(information: dict[str, float], tables: "ContingencyTables") -> str
     return f"held-out information: {gain}{worse}; on the records that made the clusters: {training:.4g}{estimated}"
 
 
-def apply_clusters(quantizer: "Quantizer", args: argparse.Namespace) -> tuple["pd.DataFrame", dict[str, int]]:
-    """(rows of a file with clusters in place of values, values without a cluster of their own per feature)."""
-    from agglearn.cli.tabular_input import read_records
-    from agglearn.encoding import UNSEEN
-    from agglearn.encoding.csv_files import about
+def apply_clusters(quantizer: "Quantizer", args: argparse.Namespace) -> tuple["pd.DataFrame", list[str]]:
+    """(rows of a file with clusters in place of values, how many values of each feature have none of their own)."""
+    from agglearn.cli.tabular_input import read_codes
 
-    reading = reading_of(args.tables)
+    assert quantizer.encoder_ is not None
     with input_file(args.apply) as data:
-        frame = read_records(data, reading["separator"], reading["missing"])
-        assert quantizer.encoder_ is not None
-        with about(data):
-            unseen = (quantizer.encoder_.encode(frame) == UNSEEN).sum(axis=0)
-            clusters = dict(zip(quantizer.features_, quantizer.transform(frame).T, strict=True))
-        return frame.assign(**clusters), dict(zip(quantizer.features_, unseen, strict=True))
+        frame, _, unseen = read_codes(args.tables, data, quantizer.encoder_)
+    clusters = dict(zip(quantizer.features_, quantizer.transform(frame).T, strict=True))
+    return frame.assign(**clusters), unseen
 
 
 def _budget(text: str) -> int | float:

@@ -18,7 +18,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from agglearn.cli.common import add_reading_options, reading_of, separator_of
+from agglearn.cli.common import add_reading_options
 from agglearn.cli.inputs import input_file
 from agglearn.cli.outputs import STANDARD_OUTPUT, text_output
 from agglearn.errors import DataError
@@ -43,27 +43,18 @@ def run(args: argparse.Namespace) -> None:
     to_output = args.out in (None, STANDARD_OUTPUT)
     out, terminal = ("standard output", sys.stderr) if to_output else (args.out, sys.stdout)
     print(f"{out}: {len(p):,} rows, mean probability {p.mean():.4g}", file=terminal)
-    if counts := [f"{name} {n:,}" for name, n in unseen.items() if n]:
-        print(f"values never seen in the tables, which add nothing: {list_some(counts)}", file=terminal)
-    else:
-        print("every value was seen in the tables", file=terminal)
+    never = f"values never seen in the tables, which add nothing: {list_some(unseen)}"
+    print(never if unseen else "every value was seen in the tables", file=terminal)
 
 
-def predictions(args: argparse.Namespace, data: str) -> tuple["np.ndarray", dict[str, int]]:
-    """(n,) probabilities of label 1 for a file, and the number of values per feature that the tables lack."""
+def predictions(args: argparse.Namespace, data: str) -> tuple["np.ndarray", list[str]]:
+    """(n,) probabilities of label 1 for a file, and how many values of each feature the tables lack."""
     from agglearn.cli.report import predict_codes
-    from agglearn.cli.tabular_input import read_records
-    from agglearn.encoding import UNSEEN
-    from agglearn.encoding.csv_files import about
+    from agglearn.cli.tabular_input import read_codes
     from agglearn.estimator import Estimator
 
     model = Estimator.load(args.model)
     if not (hasattr(model, "predict_proba") and hasattr(model, "encoder_")):
         raise DataError(f"{args.model}: a {type(model).__name__} gives no probabilities; use a model of `agglearn fit`")
-    reading = reading_of(args.model)
-    separator = reading["separator"] if args.separator is None else separator_of(args.separator)
-    frame = read_records(data, separator, reading["missing"] if args.missing is None else args.missing)
-    with about(data):
-        codes = model.encoder_.encode(frame)
-        unseen = (codes == UNSEEN).sum(axis=0)
-        return predict_codes(model, codes), dict(zip(model.encoder_.names, unseen, strict=True))
+    _, codes, unseen = read_codes(args.model, data, model.encoder_, args.separator, args.missing)
+    return predict_codes(model, codes), unseen

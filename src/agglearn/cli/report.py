@@ -93,4 +93,4 @@ def describe(tables: ContingencyTables, out: str) -> None:
 def smallest_cells(tables: ContingencyTables, below: int = 10) -> tuple[int, float, int]:
     """(occupied cells, smallest count, cells with fewer than `below` records) over all tables."""
     counts = np.concatenate([t.counts for t in tables.tables.values()])
-    return len(counts), float(counts.min()), int((counts < below).sum())
+    return len(counts), float(counts.min(initial=tables.total)), int((counts < below).sum())

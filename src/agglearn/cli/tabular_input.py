@@ -3,10 +3,13 @@
 from collections.abc import Iterable
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from agglearn.cli.common import reading_of, separator_of
+from agglearn.encoding import UNSEEN, FrameEncoder
 from agglearn.encoding.columns import with_missing
 from agglearn.encoding.csv_files import CSVFormat, about, header_of, read_csv, refuse_repeated
 from agglearn.errors import DataError
@@ -53,3 +56,16 @@ def read_records(path: str | Path, separator: str = ",", missing: Iterable[str] 
             return with_missing(as_columns(pq.read_table(path, columns=columns)), missing)
     with about(path):
         return read_csv(path, CSVFormat(separator, list(missing)), str)
+
+
+def read_codes(
+    folder: str, path: str, encoder: FrameEncoder, separator: str | None = None, missing: Iterable[str] | None = None
+) -> tuple[pd.DataFrame, np.ndarray, list[str]]:
+    """Rows of a file, read as the records behind a folder, their codes, and how many values of each feature have none."""
+    reading = reading_of(folder)
+    separator = reading["separator"] if separator is None else separator_of(separator)
+    frame = read_records(path, separator, reading["missing"] if missing is None else missing)
+    with about(path):
+        codes = encoder.encode(frame)
+    unseen = (codes == UNSEEN).sum(axis=0)
+    return frame, codes, [f"{name} {n:,}" for name, n in zip(encoder.names, unseen, strict=True) if n]
