@@ -38,8 +38,7 @@ import fnmatch
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agglearn.cli.common import READING, positive, separator_of
-from agglearn.cli.inputs import add_record_options, input_file
+from agglearn.cli.common import READING, add_record_options, input_file, positive, separator_of
 from agglearn.cli.outputs import TABLES, output_folder
 from agglearn.errors import ConfigError, DataError
 from agglearn.text import is_buckets, list_some
@@ -47,7 +46,7 @@ from agglearn.text import is_buckets, list_some
 if TYPE_CHECKING:
     from agglearn.encoding import Schema
     from agglearn.observations import ContingencyTables
-    from agglearn.observations.workload import Workload
+    from agglearn.observations.counting import Workload
 
 HELP = "count records into tables"
 LONG = 10  # seconds of a count that is announced

@@ -31,8 +31,7 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agglearn.cli.common import not_negative, positive, whole_seed
-from agglearn.cli.inputs import input_file
+from agglearn.cli.common import input_file, not_negative, positive, whole_seed
 from agglearn.cli.outputs import output_file
 from agglearn.errors import ConfigError
 from agglearn.text import list_some, write_csv

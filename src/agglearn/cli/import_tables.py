@@ -35,8 +35,7 @@ names.
 import argparse
 import contextlib
 
-from agglearn.cli.common import add_separator, not_negative, separator_of
-from agglearn.cli.inputs import input_file
+from agglearn.cli.common import add_separator, input_file, not_negative, separator_of
 from agglearn.cli.outputs import CELLS, TABLES, output_folder
 from agglearn.errors import ConfigError
 

@@ -18,8 +18,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from agglearn.cli.common import add_reading_options
-from agglearn.cli.inputs import input_file
+from agglearn.cli.common import add_reading_options, input_file
 from agglearn.cli.outputs import STANDARD_OUTPUT, text_output
 from agglearn.errors import DataError
 from agglearn.text import list_some

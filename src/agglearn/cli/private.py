@@ -25,8 +25,7 @@ differential privacy adds up over them. The ledger is plain CSV. `agglearn cost`
 import argparse
 from pathlib import Path
 
-from agglearn.cli.common import copy_reading, number
-from agglearn.cli.inputs import add_unit_options
+from agglearn.cli.common import add_unit_options, copy_reading, number
 from agglearn.cli.outputs import TABLES, output_folder
 from agglearn.errors import ConfigError
 
@@ -58,9 +57,8 @@ def add_options(command: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     from agglearn.observations import ContingencyTables
-    from agglearn.observations.spent import spending_of
     from agglearn.observations.units import CHOICE
-    from agglearn.privacy.spending import add_up, append_ledger, describe_attacker
+    from agglearn.privacy.spending import add_up, append_ledger, describe_attacker, spending_of
 
     if Path(args.tables).resolve() == Path(args.out).resolve():
         raise ConfigError(f"{args.out}: is the folder to be read; choose another --out")

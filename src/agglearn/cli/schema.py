@@ -37,8 +37,7 @@ import argparse
 import sys
 
 from agglearn.cli.aggregate import parse_names
-from agglearn.cli.common import separator_of, whole_seed
-from agglearn.cli.inputs import add_record_options, input_file
+from agglearn.cli.common import add_record_options, input_file, separator_of, whole_seed
 from agglearn.cli.outputs import text_output
 from agglearn.errors import ConfigError
 

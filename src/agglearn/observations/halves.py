@@ -13,9 +13,9 @@ import pandas as pd
 
 from agglearn.errors import DataError
 from agglearn.observations.base import NoiseSpec, Observation, map_scales
+from agglearn.observations.counting import within_memory
 from agglearn.observations.label_sums import LabelSums
 from agglearn.observations.tables import ContingencyTables, Pairs, check_pairs, encode_records
-from agglearn.observations.workload import within_memory
 from agglearn.privacy.mechanisms import draw_private
 from agglearn.seeds import RandomState, draw_generator
 

@@ -18,12 +18,11 @@ from agglearn.encoding.schema import MaxRows, state_unit
 from agglearn.errors import DataError
 from agglearn.observations.base import Observation
 from agglearn.observations.cells import Frames, Repeated, frame_of_cells, parse_noise, read_tables
-from agglearn.observations.counting import Counts, Key, Tally
+from agglearn.observations.counting import Check, Counts, Key, Tally, within_memory, workload_of
 from agglearn.observations.release import release_tables
 from agglearn.observations.streaming import ParquetRecords
 from agglearn.observations.table import Table, TableSet
 from agglearn.observations.units import UnitRows, unit_rows
-from agglearn.observations.workload import Check, within_memory, workload_of
 from agglearn.text import list_some
 
 Pairs = Literal["all", "none"] | Iterable[tuple[str, str]]

@@ -1,11 +1,11 @@
 """Privacy noise: mechanisms, their accounting, and the split of a budget. `agglearn.observations.release` adds it."""
 
-from agglearn.privacy.accounting import discrete_gaussian_delta
 from agglearn.privacy.calibration import (
     analytic_gaussian_scale,
     approximate_epsilon,
     calibrate,
     classic_gaussian_scale,
+    discrete_gaussian_delta,
     discrete_gaussian_scales,
     gaussian_delta,
     gaussian_epsilon,

@@ -1,12 +1,15 @@
 """What an attacker gains by a release, and a plain file that adds up what the releases of one data set have spent."""
 
+import datetime
 import math
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 from scipy.special import ndtr
 
 from agglearn.errors import DataError
+from agglearn.privacy.budget import CHANGES
 from agglearn.privacy.calibration import analytic_gaussian_scale, approximate_epsilon
 
 __all__ = ["add_up", "append_ledger", "attacker_advantage", "gaussian_rho", "read_ledger"]
@@ -95,3 +98,24 @@ def describe_attacker(advantage: float, protected: str) -> str:
     )
     guesses = f"{50 * (1 + min(advantage, 1.0)):.3g} of 100 guesses"
     return f"An attacker who knows everything else and guesses {question} is right in at most {guesses}, where chance gives 50."
+
+
+def spending_of(noisy: Any, source: str, choice: float = 0.0) -> tuple[pd.DataFrame, float]:
+    """(rows of a ledger, gain of an attacker) of tables with noise that are released now. `source` says of what.
+
+    ρ is Δ²/2σ² over all tables for Gaussian noise, discrete or not (Canonne et al. 2020, theorem 4), and ε²/2 for a pure ε
+    (Bun and Steinke 2016, proposition 1.4). The ε that chose the rows of a unit (`choice`) has a row of its own.
+    """
+    spec = noisy.noise
+    assert spec is not None
+    epsilon, rho = spec.epsilon - choice, None
+    if not spec.mechanism.endswith("laplace"):
+        scales = [spec.scale] * (len(noisy.tables) + 1) if spec.scales is None else spec.scales.values()
+        change = CHANGES[spec.adjacency][1] * spec.unit.max_rows**2
+        rho = sum(change / (2 * scale**2) for scale in scales)
+    now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+    start = [now, source, f"{spec.adjacency} {spec.unit.column}".strip()]
+    rows = [[*start, spec.mechanism, epsilon, spec.delta, epsilon**2 / 2 if rho is None else rho]]
+    if choice:
+        rows.append([*start, "choice of rows", choice, 0.0, choice**2 / 2])
+    return pd.DataFrame(rows, columns=COLUMNS), attacker_advantage(epsilon, rho) + attacker_advantage(choice)

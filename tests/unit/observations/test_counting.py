@@ -16,9 +16,8 @@ from agglearn.encoding import BinnedEncoder, CategoricalEncoder, FrameEncoder, S
 from agglearn.encoding.coded import CodedEncoder
 from agglearn.errors import DataError
 from agglearn.observations import ContingencyTables, Halves, counting, kernels
-from agglearn.observations.counting import Dense, Sparse, Tally
+from agglearn.observations.counting import Dense, Sparse, Tally, workload_of
 from agglearn.observations.streaming import ParquetRecords, as_columns
-from agglearn.observations.workload import workload_of
 
 
 def expected(codes, y, key, sizes):
@@ -293,7 +292,7 @@ def test_too_many_columns_are_refused_before_their_values_are_read(door, tmp_pat
     names = [f"c{i}" for i in range(6_000)]
     frame = pd.DataFrame(np.zeros((2, 6_000), np.int8), columns=names).assign(y=[0, 1])
     schema = Schema("y", "1", "0", FrameEncoder(tuple(CodedEncoder(n, 2) for n in names), "declared"))
-    monkeypatch.setattr("agglearn.observations.workload.memory_bytes", lambda: 10**11)
+    monkeypatch.setattr("agglearn.observations.counting.memory_bytes", lambda: 10**11)
     for kind in (BinnedEncoder, CodedEncoder):
         monkeypatch.setattr(kind, "encode", refuse)
     monkeypatch.setattr(BinnedEncoder, "fit", refuse)

@@ -18,7 +18,7 @@ from agglearn.observations import (
     with_gaussian_noise,
 )
 from agglearn.observations.consistency import noise_variances, project_tables
-from agglearn.observations.workload import CELL_BYTES, DENSE_CELLS, DENSE_TOTAL, FIRST_SLOTS, TABLE_BYTES, workload_of
+from agglearn.observations.counting import CELL_BYTES, DENSE_CELLS, DENSE_TOTAL, FIRST_SLOTS, TABLE_BYTES, workload_of
 
 
 def test_labels_of_rows_do_not_tell_records_apart():
