@@ -2,17 +2,17 @@
 
 import argparse
 import contextlib
-import math
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 from agglearn.errors import AgglearnError, ConfigError, DataError
+from agglearn.settings import Range
 from agglearn.text import is_buckets
 
 READING = "reading.json"  # beside tables and model: format of the records
-STANDARD_INPUT = "-"
+STANDARD = "-"  # input, or output
 COMPRESSED = {b"\x1f\x8b": ".gz", b"BZh": ".bz2", b"\xfd7zXZ\x00": ".xz", b"\x28\xb5\x2f\xfd": ".zst"}  # by first bytes
 
 
@@ -82,20 +82,18 @@ def whole_seed(text: str) -> int:
 
 
 def not_negative(text: str) -> float:
-    return _number(text, lambda value: value >= 0, "is below 0")
+    return _number(text, Range(0))
 
 
 def positive(text: str) -> float:
-    return _number(text, lambda value: value > 0, "is not above 0")
+    return _number(text, Range(0, open="low"))
 
 
-def _number(text: str, is_allowed: Callable[[float], bool], fault: str) -> float:
+def _number(text: str, allowed: Range) -> float:
     with contextlib.suppress(ValueError):
-        if math.isfinite(value := float(text)):
-            if is_allowed(value):
-                return value
-            raise argparse.ArgumentTypeError(f"{text!r} {fault}")
-    raise argparse.ArgumentTypeError(f"{text!r} is not a number")
+        if (value := float(text)) in allowed:
+            return value
+    raise argparse.ArgumentTypeError(f"{text!r} is not a number{allowed}")
 
 
 def number(n: int, noun: str) -> str:
@@ -109,10 +107,10 @@ def number(n: int, noun: str) -> str:
 @contextlib.contextmanager
 def input_file(path: str) -> Iterator[str]:
     """A path that can be read more than once: `-` and pipes are copied to a file. Errors name what was given."""
-    if path != STANDARD_INPUT and not _is_stream(Path(path)):
+    if path != STANDARD and not _is_stream(Path(path)):
         yield path
         return
-    name = "standard input" if path == STANDARD_INPUT else path
+    name = "standard input" if path == STANDARD else path
     with tempfile.TemporaryDirectory(prefix="agglearn.") as folder:
         copy = _copy(path, Path(folder) / "records")
         try:
@@ -133,7 +131,7 @@ def _is_stream(path: Path) -> bool:
 
 def _copy(source_path: str, path: Path) -> Path:
     """Copy a stream to a file with the ending of its compression, and return the path."""
-    is_standard = source_path == STANDARD_INPUT
+    is_standard = source_path == STANDARD
     with open(0 if is_standard else source_path, "rb", closefd=not is_standard) as source, open(path, "wb") as copy:
         shutil.copyfileobj(source, copy)
     with open(path, "rb") as handle:

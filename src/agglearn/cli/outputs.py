@@ -7,14 +7,13 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from agglearn.cli.common import READING
+from agglearn.cli.common import READING, STANDARD
 from agglearn.errors import ConfigError
 from agglearn.storage import atomic_file, work_beside
 
 CELLS = "cells.parquet"
 TABLES = ("tables.json", "tables.parquet", READING, CELLS)  # files of a folder, the last written first
 MODEL = ("model.json", "model.npz", READING)
-STANDARD_OUTPUT = "-"
 
 
 @contextlib.contextmanager
@@ -49,7 +48,7 @@ def _publish(work: Path, path: Path, files: Sequence[str]) -> None:
 
 def folder_to_write(out: str, force: bool, files: Sequence[str]) -> Path:
     """The folder of `--out`. ConfigError for one that must not be replaced."""
-    if out == STANDARD_OUTPUT:
+    if out == STANDARD:
         raise ConfigError("-: --out names a folder, which cannot go to standard output")
     path = Path(out).resolve()
     if path.is_dir() and any(path.iterdir()):
@@ -73,7 +72,7 @@ def output_file(out: str, force: bool, *inputs: str) -> Iterator[Path]:
 @contextlib.contextmanager
 def text_output(out: str | None, force: bool, *inputs: str) -> Iterator[Callable[[str], object]]:
     """A function that writes a text to a file, see `output_file`, or to standard output where `out` is None or `-`."""
-    if out is None or out == STANDARD_OUTPUT:
+    if out is None or out == STANDARD:
         yield sys.stdout.write
     else:
         with output_file(out, force, *inputs) as work:
@@ -81,7 +80,7 @@ def text_output(out: str | None, force: bool, *inputs: str) -> Iterator[Callable
 
 
 def file_to_write(out: str, force: bool, *inputs: str) -> Path:
-    if out == STANDARD_OUTPUT:
+    if out == STANDARD:
         raise ConfigError("-: --out names a file")
     path = Path(out).resolve()
     if path.is_dir():

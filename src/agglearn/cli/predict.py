@@ -16,15 +16,11 @@ tables is a value like any other. Numbers outside the range of the tables belong
 
 import argparse
 import sys
-from typing import TYPE_CHECKING
 
-from agglearn.cli.common import add_reading_options, input_file
-from agglearn.cli.outputs import STANDARD_OUTPUT, text_output
+from agglearn.cli.common import STANDARD, add_reading_options, input_file
+from agglearn.cli.outputs import text_output
 from agglearn.errors import DataError
 from agglearn.text import list_some
-
-if TYPE_CHECKING:
-    import numpy as np
 
 HELP = "probabilities for new records"
 
@@ -36,24 +32,19 @@ def add_options(command: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    with text_output(args.out, args.force, args.data) as write, input_file(args.data) as data:
-        p, unseen = predictions(args, data)
-        write("probability\n" + "".join(f"{v:.9g}\n" for v in p))
-    to_output = args.out in (None, STANDARD_OUTPUT)
-    out, terminal = ("standard output", sys.stderr) if to_output else (args.out, sys.stdout)
-    print(f"{out}: {len(p):,} rows, mean probability {p.mean():.4g}", file=terminal)
-    never = f"values never seen in the tables, which add nothing: {list_some(unseen)}"
-    print(never if unseen else "every value was seen in the tables", file=terminal)
-
-
-def predictions(args: argparse.Namespace, data: str) -> tuple["np.ndarray", list[str]]:
-    """(n,) probabilities of label 1 for a file, and how many values of each feature the tables lack."""
     from agglearn.cli.report import predict_codes
     from agglearn.cli.tabular_input import read_codes
     from agglearn.estimator import Estimator
 
-    model = Estimator.load(args.model)
-    if not (hasattr(model, "predict_proba") and hasattr(model, "encoder_")):
-        raise DataError(f"{args.model}: a {type(model).__name__} gives no probabilities; use a model of `agglearn fit`")
-    _, codes, unseen = read_codes(args.model, data, model.encoder_, args.separator, args.missing)
-    return predict_codes(model, codes), unseen
+    with text_output(args.out, args.force, args.data) as write, input_file(args.data) as data:
+        model = Estimator.load(args.model)
+        if not (hasattr(model, "predict_proba") and hasattr(model, "encoder_")):
+            raise DataError(f"{args.model}: a {type(model).__name__} gives no probabilities; use one of `agglearn fit`")
+        _, codes, unseen = read_codes(args.model, data, model.encoder_, args.separator, args.missing)
+        p = predict_codes(model, codes)
+        write("probability\n" + "".join(f"{v:.9g}\n" for v in p))
+    to_output = args.out in (None, STANDARD)
+    out, terminal = ("standard output", sys.stderr) if to_output else (args.out, sys.stdout)
+    print(f"{out}: {len(p):,} rows, mean probability {p.mean():.4g}", file=terminal)
+    never = f"values never seen in the tables, which add nothing: {list_some(unseen)}"
+    print(never if unseen else "every value was seen in the tables", file=terminal)

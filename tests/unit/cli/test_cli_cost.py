@@ -80,7 +80,7 @@ def test_the_cost_of_records_that_are_described(at, capsys):
         ([*SHAPE, "--auc", ".5", "--epsilon", "1"], 2, "auc: must be above 0.5 and below 0.999, got 0.5"),
         ([*SHAPE, "--epsilon", "1", "--delta", "0.1"], 2, "delta: 0.1 is not below one over the number of records"),
         ([*SHAPE, "--epsilon", "1,often"], 2, "argument --epsilon: 'often' is not a number"),
-        ([*SHAPE, "--epsilon", "0"], 2, "argument --epsilon: '0' is not above 0"),
+        ([*SHAPE, "--epsilon", "0"], 2, "argument --epsilon: '0' is not a number above 0"),
         ([*SHAPE], 2, "the following arguments are required: --epsilon"),
         ([*DATA, "--epsilon", "1"], 2, "--out: name the folder to write"),
         ([*DATA, "--epsilon", "1", "--rows", "5", "--out", "c"], 2, "--rows: goes without DATA alone"),

@@ -213,12 +213,12 @@ def test_a_csv_of_too_many_columns_is_refused_from_its_header(tmp_path, monkeypa
     [
         (
             "aggregate data.csv --label y --positive yes --missing ? --memory -1",
-            "argument --memory: '-1' is not above 0; see",
+            "argument --memory: '-1' is not a number above 0; see",
         ),
-        ("compress tables --budget 0", "argument --budget: '0' is not above 0; see"),
-        ("compress tables --budget -4", "argument --budget: '-4' is not above 0; see"),
-        ("compress tables --budgets 9,0", "argument --budgets: '0' is not above 0; see"),
-        ("compress tables --budget 9 --min-count -1", "argument --min-count: '-1' is below 0; see"),
+        ("compress tables --budget 0", "argument --budget: '0' is not a number above 0; see"),
+        ("compress tables --budget -4", "argument --budget: '-4' is not a number above 0; see"),
+        ("compress tables --budgets 9,0", "argument --budgets: '0' is not a number above 0; see"),
+        ("compress tables --budget 9 --min-count -1", "argument --min-count: '-1' is not a number of at least 0; see"),
         ("compress tables --budget 9 --apply none.csv", "none.csv: no such file\n"),
         (
             "compress tables --budget 9 --apply data.csv.gz",

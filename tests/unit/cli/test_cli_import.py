@@ -130,7 +130,7 @@ WRONG = [
     (["cells.csv", "--threshold", "970"], 1, "agglearn: table 'age' × 'job': a count of 960 stands below the threshold of 970; state the right one"),
     (["cells.csv", "--noise", "normal:3"], 2, "agglearn: noise: 'normal:3' is not known; write none, gaussian:20 (σ), or laplace:5 (scale)"),
     (["cells.csv", "--noise", "laplace:-1"], 2, "agglearn: noise: 'laplace:-1' is not known; write none, gaussian:20 (σ), or laplace:5 (scale)"),
-    (["cells.csv", "--threshold", "-1"], 2, "agglearn: argument --threshold: '-1' is below 0; see `agglearn import --help`"),
+    (["cells.csv", "--threshold", "-1"], 2, "agglearn: argument --threshold: '-1' is not a number of at least 0; see `agglearn import --help`"),
     (["cells.csv", "cells.csv"], 2, "agglearn: the same file is named twice; name each once"),
     (["absent.csv"], 1, "agglearn: absent.csv: no such file"),
     (["cells.csv", "--count", "n"], 1, "agglearn: cells.csv: no column 'n'; the columns are age, job, count, label_sum"),
