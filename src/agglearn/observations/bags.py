@@ -91,8 +91,7 @@ class Bags(Observation):
         if len(stated := {name: numbers for name, numbers in stated.items() if numbers is not None}) != 1:
             raise DataError("counts, proportions, totals: give one of them, for every bag")
         [(name, numbers)] = stated.items()
-        by_bag = _map_bags(numbers, name)
-        keys = list(by_bag)
+        keys, values = _table(numbers, name)
         number = {k: i for i, k in enumerate(keys)}
         if without := [b for b in dict.fromkeys(labels.tolist()) if b not in number]:
             raise DataError(f"bags without {name}: {list_some(without)}; add their {name} or leave their instances out")
@@ -108,7 +107,6 @@ class Bags(Observation):
             names=tuple(names) or tuple(getattr(X, "columns", ())),
             bag_names=tuple(map(str, keys)),
         )
-        values = _table([by_bag[k] for k in keys], name)
         if name == "totals":
             values = bare._proportions_of(values)
         return replace(bare, counts=values if name == "counts" else bare._counts_of(values))
@@ -327,18 +325,19 @@ def apportion(proportions: np.ndarray, sizes: int | np.ndarray) -> np.ndarray:
     return round_to_totals(proportions / proportions.sum(axis=1, keepdims=True) * sizes[:, None], sizes)
 
 
-def _map_bags(values: object, name: str) -> dict[Hashable, object]:
-    if isinstance(values, pd.Series | pd.DataFrame):
-        if not values.index.is_unique:
-            raise DataError(f"{name}: bag {values.index[values.index.duplicated()][0]!r} occurs more than once")
-        return dict(zip(values.index.tolist(), values.to_numpy(), strict=True))
-    if isinstance(values, Mapping):
-        return dict(values)
-    raise DataError(f"{name}: must map bags to numbers (a dict, Series or data frame), got {type(values).__name__}")
-
-
-def _table(values: list, name: str) -> np.ndarray:
+def _table(numbers: object, name: str) -> tuple[list, np.ndarray]:
+    """(bags, a number of each or one for every class)."""
+    if isinstance(numbers, pd.Series | pd.DataFrame):
+        if not numbers.index.is_unique:
+            raise DataError(f"{name}: bag {numbers.index[numbers.index.duplicated()][0]!r} occurs more than once")
+        keys, rows = numbers.index.tolist(), list(numbers.to_numpy())
+    elif isinstance(numbers, Mapping):
+        keys, rows = list(numbers), list(numbers.values())
+    else:
+        raise DataError(
+            f"{name}: must map bags to numbers (a dict, Series or data frame), got {type(numbers).__name__}"
+        )
     try:
-        return np.array(values, dtype=float if name == "proportions" else None)
+        return keys, np.array(rows, dtype=float if name == "proportions" else None)
     except (TypeError, ValueError):
         raise DataError(f"{name}: every bag needs one number, or one for each class") from None

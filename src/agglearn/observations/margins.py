@@ -9,7 +9,7 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from agglearn.errors import DataError
-from agglearn.observations.base import Observation
+from agglearn.observations.base import Observation, check_weights
 
 ALLOWED = 1e-6  # largest relative difference of a unit's two totals
 
@@ -48,11 +48,7 @@ class Margins(Observation):
     district_names: tuple[str, ...]
 
     def __post_init__(self) -> None:
-        if (
-            self.weights.shape != (n := len(self.groups),)
-            or not ((self.weights >= 0) & np.isfinite(self.weights)).all()
-        ):
-            raise DataError(f"weights: needs {n} finite numbers ≥ 0, one for each unit")
+        check_weights(self.weights, len(self.groups))
         people, votes = np.nansum(self.groups, axis=1), np.nansum(self.votes, axis=1)
         for u in np.flatnonzero(abs(people - votes) > ALLOWED * np.maximum(people, 1)):
             raise DataError(
