@@ -63,7 +63,7 @@ def run(args: argparse.Namespace) -> None:
     from agglearn.cli.tabular_input import read_records
     from agglearn.encoding import Schema
     from agglearn.observations import ContingencyTables
-    from agglearn.observations.thresholds import hidden_cells
+    from agglearn.observations.tables import hidden_cells
 
     if len(set(args.cells)) < len(args.cells):
         raise ConfigError("the same file is named twice; name each once")

@@ -14,7 +14,7 @@ from agglearn.maxent.penalty import theta_penalty
 from agglearn.maxent.weight_index import WeightIndex
 from agglearn.observations import ContingencyTables, fill_hidden
 from agglearn.observations.consistency import noise_variances
-from agglearn.observations.thresholds import hidden_cells
+from agglearn.observations.tables import hidden_cells
 from agglearn.progress import track
 from agglearn.settings import Count, NonNegative
 

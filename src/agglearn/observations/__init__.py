@@ -10,8 +10,7 @@ from agglearn.observations.label_sums import LabelSums
 from agglearn.observations.margins import Margins
 from agglearn.observations.records import Records
 from agglearn.observations.table import Table
-from agglearn.observations.tables import ContingencyTables
-from agglearn.observations.thresholds import fill_hidden, hide_cells
+from agglearn.observations.tables import ContingencyTables, fill_hidden, hide_cells
 from agglearn.observations.units import Unit
 
 __all__ = [

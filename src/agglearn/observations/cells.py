@@ -303,9 +303,8 @@ def read_tables(
 
 def _occupied(table: Table) -> Table:
     """An exact table as `Tally` counts it: whole numbers, no empty cells."""
-    occupied = table.counts > 0
-    counts, sums = (values[occupied].astype(np.int64) for values in (table.counts, table.label_sums))
-    return Table(table.shape, table.cells[occupied], counts, sums)
+    occupied = table.select(table.counts > 0)
+    return replace(occupied, counts=occupied.counts.astype(np.int64), label_sums=occupied.label_sums.astype(np.int64))
 
 
 def frame_of_cells(tables: TableSet) -> pd.DataFrame:

@@ -35,6 +35,15 @@ class Table:
         d.flat[self.cells], c.flat[self.cells] = self.counts, self.label_sums
         return d, c
 
+    def select(self, mask: np.ndarray) -> "Table":
+        """The table of some of the occupied cells.
+
+        Parameters
+        ----------
+        mask : ndarray of shape (m,)
+        """
+        return Table(self.shape, self.cells[mask], self.counts[mask], self.label_sums[mask])
+
     def merge_cells(self, cells: np.ndarray, shape: tuple[int, ...]) -> "Table":
         """The table of another shape whose cells are sums of these.
 

@@ -2,6 +2,7 @@
 
 import functools
 import itertools
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -404,3 +405,48 @@ def _check(tables: ContingencyTables) -> None:
             raise DataError(f"{title}: adds up to {table.counts.sum():g} records, the total is {tables.total:g}")
     if tables.encoder.schema == "learned":  # under a declared schema, whether both labels occur is private
         tables.check_labels()
+
+
+# -- thresholds: a hidden cell is censored in [0, threshold) ----------------------------------------------------------
+
+
+def hide_cells(tables: ContingencyTables, threshold: float) -> ContingencyTables:
+    """Exact tables without the cells of fewer records than the threshold, as `HAVING COUNT(*) >= threshold` shows them.
+
+    Parameters
+    ----------
+    tables, threshold : ContingencyTables, float
+    """
+    visible = {key: t.select(t.counts >= threshold) for key, t in tables.tables.items()}
+    return replace(tables, tables=visible, noise=parse_noise("none", threshold))
+
+
+def hidden_cells(tables: ContingencyTables) -> np.ndarray:
+    """(m,) whether each cell of all tables, in their order, is hidden."""
+    shown = [np.isin(np.arange(math.prod(t.shape)), t.cells) for t in tables.tables.values()]
+    return ~np.concatenate(shown)
+
+
+def fill_hidden(tables: ContingencyTables, count: float | None = None) -> ContingencyTables:
+    """The tables with a guess in hidden cells: so many records, at the label's rate.
+
+    Parameters
+    ----------
+    tables, count : ContingencyTables, float or None
+        Tables with a threshold. None guesses the product of the marginals, below the threshold.
+    """
+    if tables.noise is None or not tables.noise.threshold:
+        return tables
+    largest, rate = math.ceil(tables.noise.threshold) - 1, tables.positives / tables.total
+    filled: dict[Key, Table] = {}
+    fractions = [np.full(n, 1 / n) for n in tables.encoder.sizes]  # of the records that have each value
+    for key in sorted(tables.tables, key=len):
+        (d, c), hidden = tables.dense(*key), np.ones(tables.tables[key].shape, bool)
+        hidden.flat[tables.tables[key].cells] = False
+        guess = tables.total * functools.reduce(np.multiply.outer, [fractions[i] for i in key])
+        d[hidden] = np.minimum(guess, largest)[hidden] if count is None else count
+        c[hidden] = d[hidden] * rate
+        filled[key] = Table(d.shape, np.arange(d.size), d.ravel(), c.ravel())
+        if len(key) == 1:
+            fractions[key[0]] = np.maximum(d, 0) / max(np.maximum(d, 0).sum(), 1)
+    return replace(tables, tables={key: filled[key] for key in tables.tables})

@@ -11,7 +11,7 @@ from sklearn.preprocessing import FunctionTransformer
 from test_estimator_conventions import learners
 
 from agglearn.errors import AgglearnError
-from agglearn.estimator import Estimator
+from agglearn.estimator import Estimator, observe_records
 from agglearn.labelsums import AggregateSearch, BaseRateClassifier, BoostedTreesSkyline, WALRClassifier
 from agglearn.maxent import (
     BestPairClassifier,
@@ -23,7 +23,6 @@ from agglearn.maxent import (
     NoiseAwareMaxEntClassifier,
 )
 from agglearn.observations import ContingencyTables, LabelSums
-from agglearn.observations.labelled import observe_records
 from agglearn.proportions import BagLearnerOnRecords, MeanMapClassifier
 
 rng = np.random.default_rng(0)

@@ -17,7 +17,7 @@ from agglearn.maxent import (
 )
 from agglearn.maxent.noise_aware import Hidden
 from agglearn.observations import ContingencyTables, fill_hidden, hide_cells
-from agglearn.observations.thresholds import hidden_cells
+from agglearn.observations.tables import hidden_cells
 
 RATES = np.array([1e-9, 0.3, 4.0, 9.0, 30.0, 200.0, 5000.0])
 

@@ -11,7 +11,7 @@ from agglearn.encoding import BinnedEncoder, CategoricalEncoder, Schema
 from agglearn.errors import AgglearnError, ConfigError, DataError, TablesDisagree
 from agglearn.observations import ContingencyTables, fill_hidden, hide_cells, with_gaussian_noise
 from agglearn.observations.cells import parse_noise
-from agglearn.observations.thresholds import hidden_cells
+from agglearn.observations.tables import hidden_cells
 
 SCHEMA = Schema.parse(
     """

@@ -203,7 +203,7 @@ NAMED = pd.DataFrame(FIVE, index=["a", "b", "c"])
         ((FIVE * 0, FIVE * 0), "district all: has no units with people and weight"),
         ((FIVE, FIVE, ["n", "s"]), "districts: needs a name for each of the 3 units"),
         ((FIVE, FIVE, ["n", "s", None]), "districts: needs a name for each of the 3 units"),
-        ((FIVE, FIVE, None, [1, 1]), r"weights: must be \(3,\) finite numbers from 0 on"),
+        ((FIVE, FIVE, None, [1, 1]), "weights: must be (3,) finite numbers from 0 on"),
         ((FIVE,), "EcologicalInference learns from Margins, not from ndarray"),
         ((Margins.from_frames(FIVE, FIVE), None, None, [1, 1, 1]), "needs groups and votes, or Margins alone"),
     ],
