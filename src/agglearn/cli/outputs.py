@@ -1,49 +1,30 @@
 """Files and folders that commands write: complete or not at all."""
 
 import contextlib
-import fcntl
-import os
+import shutil
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from agglearn.cli.common import READING, STANDARD
 from agglearn.errors import ConfigError
-from agglearn.storage import atomic_file, work_beside
+from agglearn.storage import atomic_dir, atomic_file
 
 CELLS = "cells.parquet"
-TABLES = ("tables.json", "tables.parquet", READING, CELLS)  # files of a folder, the last written first
+TABLES = ("tables.json", "tables.parquet", READING, CELLS)  # files of a folder
 MODEL = ("model.json", "model.npz", READING)
 
 
 @contextlib.contextmanager
 def output_folder(out: str, force: bool, files: Sequence[str]) -> Iterator[Path]:
-    """A folder to write `files` into. They move to `out` at the end, and the first marks a complete folder."""
+    """A folder to write `files` into, which replaces `out` at the end. What else lies in `out` stays there."""
     path = folder_to_write(out, force, files)
-    with work_beside(path) as work:
-        work.mkdir()
+    with atomic_dir(path) as work:
         yield work
-        _publish(work, folder_to_write(out, force, files), files)  # another process may have written it meanwhile
-
-
-def _publish(work: Path, path: Path, files: Sequence[str]) -> None:
-    """Move the files to their folder. In an existing folder the first, which marks a complete folder, comes last."""
-    if not path.exists():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        work.rename(path)
-        return
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        with contextlib.suppress(OSError):  # a file system may have no locks
-            fcntl.flock(handle, fcntl.LOCK_EX)  # two commands would mix their files
-        (path / files[0]).unlink(missing_ok=True)
-        for name in reversed(files):
-            if (work / name).exists():
-                os.replace(work / name, path / name)
-            else:
-                (path / name).unlink(missing_ok=True)
-    finally:
-        os.close(handle)
+        folder_to_write(out, force, files)  # another process may have written it meanwhile
+        for item in path.glob("*"):
+            if item.name not in files:
+                (shutil.copytree if item.is_dir() else shutil.copy2)(item, work / item.name)
 
 
 def folder_to_write(out: str, force: bool, files: Sequence[str]) -> Path:

@@ -3,7 +3,7 @@
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Protocol
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -20,17 +20,14 @@ LARGEST_EPSILON = 20  # e^20 is half a billion
 LARGE_EPSILON = 10
 
 
-class Released(Protocol):
-    @property
-    def exact_facts(self) -> str:
-        """Facts on records that no noise hides, in words. Empty where all else is public."""
-
-
 def certify(
-    spec: NoiseSpec, observation: Released, draw: Draw, records: float, accept: bool, allow_large_epsilon: bool,
+    spec: NoiseSpec, observation: Any, draw: Draw, records: float, accept: bool, allow_large_epsilon: bool,
     advice: str,
 ) -> NoiseSpec:  # fmt: skip
-    """The noise of a release, `private` where OpenDP draws it and nothing else tells of records."""
+    """The noise of a release, `private` where OpenDP draws it and nothing else tells of records.
+
+    `exact_facts` of an observation are facts on records that no noise hides, in words, empty where all else is public.
+    """
     if draw is not draw_private:
         return spec
     if spec.epsilon > LARGEST_EPSILON and not allow_large_epsilon:

@@ -219,11 +219,13 @@ def test_nothing_is_there_before_it_is_complete(at, monkeypatch, command):
 
 
 def test_two_commands_do_not_mix_their_files(tmp_path, monkeypatch):
-    """The second one moves its files after the first one, whenever it comes."""
+    """The folder is that of one of them, whenever the second one comes, and has what a person put there."""
     out = tmp_path / "out"
     out.mkdir()
     (out / "tables.json").write_text("old")
-    publish, threads = os.replace, []
+    (out / "notes").mkdir()
+    (out / "notes/tables.json").write_text("mine")
+    publish, threads = os.rename, []
 
     def write(text: str) -> None:
         with output_folder(str(out), True, TABLES) as work:
@@ -237,10 +239,10 @@ def test_two_commands_do_not_mix_their_files(tmp_path, monkeypatch):
             threads[0].join(0.3)
         publish(source, target)
 
-    monkeypatch.setattr(os, "replace", replace)
+    monkeypatch.setattr(os, "rename", replace)
     write("first")
     threads[0].join()
-    assert set(state(out).values()) == {b"second"}
+    assert state(out) == dict.fromkeys(TABLES, b"first") | {"notes/tables.json": b"mine"}
 
 
 def test_a_folder_that_appears_meanwhile_stays(at):
