@@ -85,7 +85,7 @@ def run(args: argparse.Namespace) -> None:
 
 
 def count(args: argparse.Namespace, work: Path) -> "ContingencyTables":
-    from agglearn.cli.tabular_input import csv_columns, is_parquet, parquet_columns, read_records
+    from agglearn.cli.tabular_input import columns_of, is_parquet, read_records
     from agglearn.encoding import Schema
     from agglearn.encoding.csv_files import about
     from agglearn.observations import ContingencyTables
@@ -94,9 +94,7 @@ def count(args: argparse.Namespace, work: Path) -> "ContingencyTables":
 
     schema = Schema.read(args.schema) if args.schema else None
     missing, separator = args.missing or [], separator_of(args.separator)
-    parquet = is_parquet(args.data)
-    columns = parquet_columns(args.data) if parquet else csv_columns(args.data, separator)
-    features = feature_names(args, columns, separator, schema)
+    features = feature_names(args, columns_of(args.data, separator), separator, schema)
     options = {
         "schema": schema,
         "pairs": parse_pairs(args.pairs, features),
@@ -110,9 +108,9 @@ def count(args: argparse.Namespace, work: Path) -> "ContingencyTables":
         "before_counting": lambda workload: announce(workload, args),
     }
     check_pairs(options["pairs"], options["before_counting"], features)  # before many columns are read
-    frame = None if parquet else read_records(args.data, separator, missing)
+    frame = None if is_parquet(args.data) else read_records(args.data, separator, missing)
     with about(args.data):
-        if parquet:
+        if frame is None:
             tables = ContingencyTables.from_parquet(args.data, args.label, features, missing=missing, **options)
         else:
             tables = ContingencyTables.from_records(frame, args.label, features, **options)

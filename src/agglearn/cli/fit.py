@@ -35,12 +35,11 @@ if TYPE_CHECKING:
 
 HELP = "learn a model from tables"
 METHODS = {
-    "maxent": "agglearn.maxent.MaxEntClassifier",
-    "naive_bayes": "agglearn.maxent.NaiveBayesClassifier",
-    "best_pair": "agglearn.maxent.BestPairClassifier",
+    "maxent": "MaxEntClassifier",
+    "naive_bayes": "NaiveBayesClassifier",
+    "best_pair": "BestPairClassifier",
 }
 FACTORS = (0.1, 0.3, 1, 3, 10)  # of the penalty from moments: candidates of --tune
-NOISE_AWARE = {"maxent": "agglearn.maxent.NoiseAwareMaxEntClassifier"}  # for tables with noise
 
 
 def add_options(command: argparse.ArgumentParser) -> None:
@@ -77,9 +76,16 @@ def run(args: argparse.Namespace) -> None:
 
 def learn(args: argparse.Namespace, tables: "ContingencyTables") -> tuple["Estimator", float]:
     """(model, seconds) of the method that the options choose."""
-    from agglearn.registry import resolve
+    from agglearn import maxent
 
-    kind = resolve(learner(args.method, tables.noise is not None, args.ignore_noise))
+    if args.ignore_noise and tables.noise is None:
+        raise ConfigError("--ignore-noise: the tables have no noise; leave it out")
+    aware = tables.noise is not None and not args.ignore_noise
+    if aware and args.method != "maxent":
+        raise ConfigError(
+            f"--method: {args.method} treats noisy tables as exact; use maxent, which accounts for the noise, or --ignore-noise"
+        )
+    kind = getattr(maxent, "NoiseAwareMaxEntClassifier" if aware else METHODS[args.method])
     arguments = parameters(kind, args.method, args.set, args.seed)
     if args.tune and args.method != "maxent":
         raise ConfigError(f"--tune: {args.method} has no strength to choose; leave it out")
@@ -106,20 +112,6 @@ def tune(model: "Estimator", tables: "ContingencyTables", seed: int) -> "Estimat
 
     strengths = [float(moment_penalty(tables) * factor) for factor in FACTORS]
     return AggregateSearch(model, values=strengths, random_state=seed).fit(tables).model_
-
-
-def learner(method: str, noisy: bool, ignore_noise: bool) -> str:
-    """Dotted name of the class that learns from tables with or without noise."""
-    if ignore_noise and not noisy:
-        raise ConfigError("--ignore-noise: the tables have no noise; leave it out")
-    if not noisy or ignore_noise:
-        return METHODS[method]
-    if method not in NOISE_AWARE:
-        raise ConfigError(
-            f"--method: {method} treats noisy tables as exact; use {' or '.join(NOISE_AWARE)}, which accounts for the noise, "
-            "or --ignore-noise"
-        )
-    return NOISE_AWARE[method]
 
 
 def parameters(kind: type, method: str, texts: list[str], seed: int) -> dict:

@@ -16,45 +16,42 @@ from agglearn.errors import DataError
 from agglearn.observations.streaming import as_columns, data_columns
 
 
+def columns_of(path: str | Path, separator: str) -> list[str]:
+    """Names of the columns, of which only the header is read. DataError as of `read_records`."""
+    with about(path):
+        return _parquet_columns(path) if is_parquet(path) else header_of(path, CSVFormat(separator))
+
+
 def is_parquet(path: str | Path) -> bool:
     """Whether a file is Parquet, by its first bytes. DataError where there is no such file."""
     path = Path(path)
     if not path.exists():
-        raise DataError(f"{path}: no such file")
+        raise DataError("no such file")
     if path.is_dir():
-        raise DataError(f"{path}: is a folder; give a CSV or Parquet file")
-    with about(path), open(path, "rb") as handle:
+        raise DataError("is a folder; give a CSV or Parquet file")
+    with open(path, "rb") as handle:
         parquet = handle.read(4) == b"PAR1"
     if path.suffix == ".parquet" and not parquet:
-        raise DataError(f"{path}: not a Parquet file, or damaged; write it again")
+        raise DataError("not a Parquet file, or damaged; write it again")
     return parquet
 
 
-def parquet_columns(path: str | Path) -> list[str]:
+def _parquet_columns(path: str | Path) -> list[str]:
     """Names of the columns. DataError for columns with the same name or nested values, and for no rows."""
-    with about(path):
-        file = pq.ParquetFile(path)
-        refuse_repeated(file.schema_arrow.names)
-        for column in file.schema_arrow:
-            if pa.types.is_nested(column.type):
-                raise DataError(f"column {column.name!r} holds nested values ({column.type}); flatten or drop it")
-        if not file.metadata.num_rows:
-            raise DataError("the file has columns but no rows")
-        return data_columns(file.schema_arrow)
-
-
-def csv_columns(path: str | Path, separator: str) -> list[str]:
-    """Names of the columns, of which only the header is read. DataError as of `read_records`."""
-    with about(path):
-        return header_of(path, CSVFormat(separator))
+    file = pq.ParquetFile(path)
+    refuse_repeated(file.schema_arrow.names)
+    for column in file.schema_arrow:
+        if pa.types.is_nested(column.type):
+            raise DataError(f"column {column.name!r} holds nested values ({column.type}); flatten or drop it")
+    if not file.metadata.num_rows:
+        raise DataError("the file has columns but no rows")
+    return data_columns(file.schema_arrow)
 
 
 def read_records(path: str | Path, separator: str = ",", missing: Iterable[str] = ()) -> pd.DataFrame:
-    if is_parquet(path):
-        columns = parquet_columns(path)
-        with about(path):
-            return with_missing(as_columns(pq.read_table(path, columns=columns)), missing)
     with about(path):
+        if is_parquet(path):
+            return with_missing(as_columns(pq.read_table(path, columns=_parquet_columns(path))), missing)
         return read_csv(path, CSVFormat(separator, list(missing)), str)
 
 

@@ -39,15 +39,15 @@ class Halves(Observation):
         kinds = type(self.first).__name__, type(self.second).__name__
         if kinds[0] != kinds[1] or kinds[0] not in KINDS:
             raise DataError(f"halves: must be two of one kind, {' or '.join(KINDS)}, not {' and '.join(kinds)}")
-        if self.first.names != self.second.names:
-            raise DataError("halves: of other features, or in another order; make them with one encoder")
         halves = (self.first, self.second)
         noises = [h.noise and replace(h.noise, scale=0.0, scales=None) for h in halves]
         if noises[0] != noises[1] and any(n is None or n.private for n in noises):  # scales follow each half's features
             raise DataError("halves: with other noise; release both at once (Halves.private)")
-        encoders, tables = ([getattr(h, k, None) for h in halves] for k in ("encoder", "tables"))
-        if encoders[0] != encoders[1] or set(tables[0] or ()) != set(tables[1] or ()):  # label sums have names for all
-            raise DataError("halves: of other values, or of other pairs; make them with one encoder")
+        over = [(h.names, getattr(h, "encoder", None), set(getattr(h, "tables", ()))) for h in halves]
+        if over[0] != over[1]:  # label sums have names alone
+            raise DataError(
+                "halves: of other features, values or pairs, or in another order; make them with one encoder"
+            )
 
     @classmethod
     def from_records(

@@ -267,12 +267,11 @@ class LabelSums(Observation):
 
 
 def _check_names(expected: list[str], names: Sequence[str], sums: np.ndarray) -> None:
-    if sums.shape != (len(expected),):
-        raise DataError(f"sums: {sums.shape} for {len(expected)} coordinates; a release of other features?")
+    if not sums.shape == (len(names),) == (len(expected),):
+        advice = "a release of other features?"
+        raise DataError(f"sums: {sums.shape}, with {len(names)} names, for {len(expected)} coordinates; {advice}")
     if names == expected:
         return
-    if len(names) != len(expected):
-        raise DataError(f"sums: {len(names)} names for {len(expected)} coordinates")
     i = next(i for i, (a, b) in enumerate(zip(names, expected, strict=True)) if a != b)
     todo = "; bring them into one order" if sorted(names) == sorted(expected) else ""
     raise DataError(f"sums: coordinate {i + 1} of the release is {names[i]!r}, of the features {expected[i]!r}{todo}")
