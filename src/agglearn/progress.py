@@ -18,17 +18,13 @@ def track(iterable: Iterable[T], name: str, total: int | None = None) -> Iterabl
 
 
 @contextlib.contextmanager
-def steps(name: str, total: int) -> Iterator[Callable[[Any], None] | None]:
+def steps(name: str, total: int) -> Iterator[Callable[[Any], object] | None]:
     """A callback for SciPy's solvers that advances a bar with each iteration. None where none is to be shown."""
     if not _is_shown():
         yield None
         return
     with _bar(None, name, total) as bar:
-
-        def callback(_: Any) -> None:
-            bar.update()
-
-        yield callback
+        yield lambda _: bar.update()
 
 
 @contextlib.contextmanager

@@ -33,25 +33,19 @@ def reproduction(model: Estimator, tables: ContingencyTables) -> str:
     if hasattr(model, "misfit_"):
         misfit = f"{100 * model.misfit_[-1][0]:.2g} % (sum of |differences| over sum of counts)"
         return f"its own samples differ from the tables' counts by {misfit}"
-    keys = used_tables(model, tables)
+    if hasattr(model, "pairs_"):
+        keys = [tuple(sorted(tables.names.index(n) for n in model.pairs_[model.best_]))]
+        source = "the table " + " × ".join(repr(tables.names[i]) for i in keys[0])
+    else:
+        keys = [k for k in tables.tables if len(k) == 1]
+        source = f"the tables of single features ({len(keys)}; pairs are not used)"
     error, records = 0.0, 0.0
     for key in keys:
         table = tables.tables[key]
         predicted = label_rates(model, key, table)
         error += np.abs(predicted * table.counts - table.label_sums).sum()
         records += table.counts.sum()
-    if hasattr(model, "pairs_"):
-        source = "the table " + " × ".join(repr(tables.names[i]) for i in keys[0])
-    else:
-        source = f"the tables of single features ({len(keys)}; pairs are not used)"
     return f"it uses {source} and misses the label's rate there by {error / max(records, 1):.2g} on average"
-
-
-def used_tables(model: Estimator, tables: ContingencyTables) -> list[tuple[int, ...]]:
-    """Keys of the tables that the predictions rest on: the pair of the model, or all single features."""
-    if hasattr(model, "pairs_"):
-        return [tuple(sorted(tables.names.index(n) for n in model.pairs_[model.best_]))]
-    return [k for k in tables.tables if len(k) == 1]
 
 
 def label_rates(model: Estimator, key: tuple[int, ...], table: Table) -> np.ndarray:

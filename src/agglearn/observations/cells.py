@@ -21,7 +21,7 @@ from agglearn.errors import ConfigError, DataError, TablesDisagree
 from agglearn.observations.base import NoiseSpec
 from agglearn.observations.consistency import possible_totals
 from agglearn.observations.counting import Key, sum_cells
-from agglearn.observations.table import Table, TableSet
+from agglearn.observations.table import Table
 from agglearn.privacy.budget import TOTALS
 from agglearn.privacy.mechanisms import MECHANISMS, Mechanism
 from agglearn.settings import check_choice
@@ -305,13 +305,3 @@ def _occupied(table: Table) -> Table:
     """An exact table as `Tally` counts it: whole numbers, no empty cells."""
     occupied = table.select(table.counts > 0)
     return replace(occupied, counts=occupied.counts.astype(np.int64), label_sums=occupied.label_sums.astype(np.int64))
-
-
-def frame_of_cells(tables: TableSet) -> pd.DataFrame:
-    """The cells of all tables with values, the totals first, as `ContingencyTables.from_frame` reads them."""
-    blocks = [pd.DataFrame({"count": [tables.total], "label_sum": [tables.positives]})]
-    for key, table in tables.tables.items():
-        codes = zip(key, np.unravel_index(table.cells, table.shape), strict=True)
-        values = {tables.names[i]: np.asarray(tables.encoder.features[i].labels, object)[c] for i, c in codes}
-        blocks.append(pd.DataFrame({**values, "count": table.counts, "label_sum": table.label_sums}))
-    return pd.concat(blocks, ignore_index=True)[[*tables.names, "count", "label_sum"]]

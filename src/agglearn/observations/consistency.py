@@ -70,8 +70,9 @@ def noise_variances(tables: TableSet) -> dict[Key, float]:
     if tables.noise is None:
         return dict.fromkeys(tables.tables, 0.0)
     released = _released_variances(tables, tables.noise)
+    variances = {k: released[k] for k in tables.tables}
     if tables.noise.postprocessing != "projected":
-        return {k: released[k] for k in tables.tables}
+        return variances
     shapes = {k: t.shape for k, t in tables.tables.items() if k not in tables.hashed_pairs}
     total, effects = 1 / released[TOTALS], dict.fromkeys(range(len(tables.names)), 0.0)
     for key, shape in shapes.items():
@@ -79,7 +80,6 @@ def noise_variances(tables: TableSet) -> dict[Key, float]:
         total += 1 / (released[key] * size)
         for i in key:
             effects[i] += tables.encoder.sizes[i] / (released[key] * size)
-    variances = {k: released[k] for k in tables.tables}
     for key, shape in shapes.items():
         size = math.prod(shape)
         pair = released[key] * math.prod(1 - 1 / n for n in shape) if len(key) == 2 else 0.0

@@ -18,7 +18,7 @@ from agglearn.encoding.labels import binary_label, require_label
 from agglearn.encoding.schema import MaxRows, state_unit
 from agglearn.errors import DataError
 from agglearn.observations.base import Observation
-from agglearn.observations.cells import Frames, Repeated, frame_of_cells, parse_noise, read_tables
+from agglearn.observations.cells import Frames, Repeated, parse_noise, read_tables
 from agglearn.observations.counting import Check, Counts, Key, Tally, within_memory, workload_of
 from agglearn.observations.release import release_tables
 from agglearn.observations.streaming import ParquetRecords
@@ -200,7 +200,12 @@ class ContingencyTables(TableSet, Observation):
     def to_frame(self) -> pd.DataFrame:
         """The cells of all tables with values, as `from_frame` reads them. DataError where a pair is hashed."""
         self.refuse_hashed_pairs("a frame of cells")
-        return frame_of_cells(self)
+        blocks = [pd.DataFrame({"count": [self.total], "label_sum": [self.positives]})]  # the totals first
+        for key, table in self.tables.items():
+            codes = zip(key, np.unravel_index(table.cells, table.shape), strict=True)
+            values = {self.names[i]: np.asarray(self.encoder.features[i].labels, object)[c] for i, c in codes}
+            blocks.append(pd.DataFrame({**values, "count": table.counts, "label_sum": table.label_sums}))
+        return pd.concat(blocks, ignore_index=True)[[*self.names, "count", "label_sum"]]
 
     def private(self, epsilon: float, delta: float | None = None, **options: Any) -> Self:
         """The tables with noise that OpenDP draws, which guarantees (ε, δ)-differential privacy.

@@ -183,7 +183,7 @@ def test_a_release_of_somebody_else():
         LabelSums.from_release(x, sums[["b", "a", "intercept"]], noise=spec)
     with pytest.raises(DataError, match="coordinate 2 of the release is 'c'"):
         LabelSums.from_release(x, sums.rename({"b": "c"}), noise=spec)
-    with pytest.raises(DataError, match=r"\(2,\) for 3 coordinates"):
+    with pytest.raises(DataError, match=r"\(2,\), with 2 names, for 3 coordinates"):
         LabelSums.from_release(x, sums[["a", "b"]], noise=spec)
     with pytest.raises(DataError, match="names"):
         LabelSums.from_release(x, sums.to_numpy(), noise=spec)

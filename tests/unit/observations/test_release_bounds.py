@@ -40,7 +40,7 @@ def test_halves_of_one_noise_and_one_encoder():
         with pytest.raises(DataError, match=r"^halves: with other noise"):
             Halves(*pair)
     fewer = ContingencyTables.from_records(RECORDS, schema=Schema.parse(SCHEMA.format("1, 2")))
-    with pytest.raises(DataError, match=r"^halves: of other values"):
+    with pytest.raises(DataError, match=r"^halves: of other features, values or pairs"):
         Halves(TABLES, fewer)
 
 
