@@ -16,21 +16,16 @@ STANDARD = "-"  # input, or output
 COMPRESSED = {b"\x1f\x8b": ".gz", b"BZh": ".bz2", b"\xfd7zXZ\x00": ".xz", b"\x28\xb5\x2f\xfd": ".zst"}  # by first bytes
 
 
-def add_reading_options(command: argparse.ArgumentParser, missing: str, separator: str) -> None:
-    """Add the options on the format of a file. `missing` and `separator` describe the defaults."""
+def add_reading_options(command: argparse.ArgumentParser) -> None:
+    """Add the options on the format of a file."""
     command.add_argument(
-        "--missing",
-        action="append",
-        metavar="MARK",
-        help=f"spelling of a missing value besides the empty field; may be repeated (default: {missing})",
+        "--missing", action="append", metavar="MARK", help="further spelling of a missing value; may be repeated"
     )
-    add_separator(command, separator)
+    add_separator(command)
 
 
-def add_separator(command: argparse.ArgumentParser, separator: str) -> None:
-    command.add_argument(
-        "--separator", metavar="S", help=f"between the fields of a CSV; tab for tabs (default: {separator})"
-    )
+def add_separator(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--separator", metavar="S", help="between the fields of a CSV, if not a comma; tab for tabs")
 
 
 def add_record_options(command: argparse.ArgumentParser) -> None:
@@ -38,7 +33,7 @@ def add_record_options(command: argparse.ArgumentParser) -> None:
     command.add_argument("--label", metavar="COLUMN", help="column to be predicted; a schema names it, too")
     command.add_argument("--positive", metavar="VALUE", help="value of the label that counts as 1, where it is not 0/1")
     add_unit_options(command)
-    add_reading_options(command, "none", "comma")
+    add_reading_options(command)
 
 
 def add_unit_options(command: argparse.ArgumentParser) -> None:

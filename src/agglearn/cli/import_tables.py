@@ -55,7 +55,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
     )
     command.add_argument("--repeated", default="refuse", metavar="refuse|sum|mean",
                    help="what cells that stand twice mean (default: refuse them)")  # fmt: skip
-    add_separator(command, "comma")
+    add_separator(command)
 
 
 def run(args: argparse.Namespace) -> None:

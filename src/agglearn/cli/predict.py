@@ -28,7 +28,7 @@ HELP = "probabilities for new records"
 def add_options(command: argparse.ArgumentParser) -> None:
     command.add_argument("model", help="folder written by `agglearn fit`")
     command.add_argument("data", help="CSV or Parquet file, one record per row")
-    add_reading_options(command, *2 * ["as in the file that was aggregated"])
+    add_reading_options(command)
 
 
 def run(args: argparse.Namespace) -> None:

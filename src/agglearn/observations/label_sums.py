@@ -115,16 +115,11 @@ class LabelSums(Observation):
 
     @classmethod
     def from_release(
-        cls, X: pd.DataFrame | np.ndarray, sums: pd.Series | np.ndarray | Sequence[float],
-        names: Sequence[str] | None = None, *, noise: NoiseSpec | None, **options: Any,
-    ) -> Self:  # fmt: skip
-        """Public features, and sums (a Series, or a vector with its `names`) over them that somebody else released."""
-        if isinstance(sums, pd.Series):
-            sums, names = sums.to_numpy(), list(sums.index)
-        if names is None:
-            raise DataError("sums: give the names of their coordinates, so that their order can be checked")
-        bare = cls.from_records(X, np.zeros(len(X)), **options)
-        return replace(bare, sums=np.asarray(sums, float), names=list(names), noise=noise)
+        cls, X: pd.DataFrame | np.ndarray, sums: pd.Series, *, noise: NoiseSpec | None, **options: Any
+    ) -> Self:
+        """Public features, and sums by the name of their coordinate that somebody else released."""
+        sums, bare = pd.Series(sums, dtype=float), cls.from_records(X, np.zeros(len(X)), **options)
+        return replace(bare, sums=sums.to_numpy(), names=list(sums.index), noise=noise)
 
     # -- privacy ------------------------------------------------------------------------------------------------
 

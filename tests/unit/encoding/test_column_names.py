@@ -66,7 +66,7 @@ DOORS = {
     "Halves": lambda f: Halves.from_records(labelled(f), labelled(f).columns[3], random_state=0),
     "LabelSums.from_records": lambda f: LabelSums.from_records(f, Y, bounds={name_of(f, j): (0, 3) for j in range(3)}),
     "LabelSums.from_map": lambda f: LabelSums.from_map(FeatureMap.fit("onehot", encoder_of(TEXTS), f), f, Y),
-    "LabelSums.from_release": lambda f: LabelSums.from_release(f, np.arange(4.0), ["0", "1", "2", "intercept"], noise=None),
+    "LabelSums.from_release": lambda f: LabelSums.from_release(f, pd.Series(np.arange(4.0), ["0", "1", "2", "intercept"]), noise=None),
     "CountedBags": counted,
     "Bags": lambda f: Bags.from_groups(f, np.arange(120) // 10, dict.fromkeys(range(12), 5)),
     "schema draft": lambda f: draft(labelled(f), labelled(f).columns[3], 1, [name_of(f, 1)]),

@@ -185,7 +185,7 @@ def test_a_release_of_somebody_else():
         LabelSums.from_release(x, sums.rename({"b": "c"}), noise=spec)
     with pytest.raises(DataError, match=r"\(2,\), with 2 names, for 3 coordinates"):
         LabelSums.from_release(x, sums[["a", "b"]], noise=spec)
-    with pytest.raises(DataError, match="names"):
+    with pytest.raises(DataError, match="coordinate 1 of the release is 0"):
         LabelSums.from_release(x, sums.to_numpy(), noise=spec)
     with pytest.raises(DataError, match="'b' is no number"):
         LabelSums.from_release(x, sums.replace(0.4, np.nan), noise=spec)
