@@ -38,8 +38,7 @@ import fnmatch
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agglearn.cli.common import READING, add_record_options, input_file, positive, separator_of
-from agglearn.cli.outputs import TABLES, output_folder
+from agglearn.cli.common import READING, TABLES, add_record_options, input_file, output_folder, positive, separator_of
 from agglearn.errors import ConfigError, DataError
 from agglearn.text import is_buckets, list_some
 

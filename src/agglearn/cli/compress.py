@@ -31,8 +31,7 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agglearn.cli.common import input_file, not_negative, positive, whole_seed
-from agglearn.cli.outputs import output_file
+from agglearn.cli.common import input_file, not_negative, output_file, positive, whole_seed
 from agglearn.errors import ConfigError
 from agglearn.text import list_some, write_csv
 

@@ -19,8 +19,7 @@ writes  the folder OUT: cost.csv (means, and half of their 95 % intervals), cost
 
 import argparse
 
-from agglearn.cli.common import add_record_options, input_file, number, positive, separator_of
-from agglearn.cli.outputs import output_folder
+from agglearn.cli.common import add_record_options, input_file, number, output_folder, positive, separator_of
 from agglearn.errors import ConfigError
 
 HELP = "what a release costs in accuracy, by epsilon"

@@ -25,8 +25,7 @@ import argparse
 import time
 from typing import TYPE_CHECKING
 
-from agglearn.cli.common import copy_reading, number, whole_seed
-from agglearn.cli.outputs import MODEL, output_folder
+from agglearn.cli.common import MODEL, copy_reading, number, output_folder, whole_seed
 from agglearn.errors import ConfigError
 
 if TYPE_CHECKING:

@@ -35,8 +35,7 @@ names.
 import argparse
 import contextlib
 
-from agglearn.cli.common import add_separator, input_file, not_negative, separator_of
-from agglearn.cli.outputs import CELLS, TABLES, output_folder
+from agglearn.cli.common import CELLS, TABLES, add_separator, input_file, not_negative, output_folder, separator_of
 from agglearn.errors import ConfigError
 
 HELP = "read tables that somebody else made"

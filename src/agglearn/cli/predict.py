@@ -17,8 +17,7 @@ tables is a value like any other. Numbers outside the range of the tables belong
 import argparse
 import sys
 
-from agglearn.cli.common import STANDARD, add_reading_options, input_file
-from agglearn.cli.outputs import text_output
+from agglearn.cli.common import STANDARD, add_reading_options, input_file, text_output
 from agglearn.errors import DataError
 from agglearn.text import list_some
 

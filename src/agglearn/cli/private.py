@@ -25,8 +25,7 @@ differential privacy adds up over them. The ledger is plain CSV. `agglearn cost`
 import argparse
 from pathlib import Path
 
-from agglearn.cli.common import add_unit_options, copy_reading, number
-from agglearn.cli.outputs import TABLES, output_folder
+from agglearn.cli.common import TABLES, add_unit_options, copy_reading, number, output_folder
 from agglearn.errors import ConfigError
 
 HELP = "add noise for privacy to tables"

@@ -37,8 +37,7 @@ import argparse
 import sys
 
 from agglearn.cli.aggregate import parse_names
-from agglearn.cli.common import add_record_options, input_file, separator_of, whole_seed
-from agglearn.cli.outputs import text_output
+from agglearn.cli.common import add_record_options, input_file, separator_of, text_output, whole_seed
 from agglearn.errors import ConfigError
 
 HELP = "draft a schema, or write the query that counts by it"

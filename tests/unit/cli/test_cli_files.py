@@ -14,7 +14,7 @@ import pytest
 from cli_calls import run, state
 from samples import ROOT
 
-from agglearn.cli.outputs import TABLES, output_folder
+from agglearn.cli.common import TABLES, output_folder
 from agglearn.errors import ConfigError
 from agglearn.observations import ContingencyTables
 
