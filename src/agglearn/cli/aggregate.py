@@ -35,17 +35,12 @@ exact, without noise: small cells can reveal something about single persons.
 import argparse
 import csv
 import fnmatch
-from pathlib import Path
-from typing import TYPE_CHECKING
 
 from agglearn.cli.common import READING, TABLES, add_record_options, input_file, output_folder, positive, separator_of
 from agglearn.errors import ConfigError, DataError
+from agglearn.machine import memory_bytes
+from agglearn.storage import write_json
 from agglearn.text import is_buckets, list_some
-
-if TYPE_CHECKING:
-    from agglearn.encoding import Schema
-    from agglearn.observations import ContingencyTables
-    from agglearn.observations.counting import Workload
 
 HELP = "count records into tables"
 LONG = 10  # seconds of a count that is announced
@@ -73,72 +68,55 @@ def add_options(command: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    if args.label is None and args.schema is None:
-        raise ConfigError("--label: name the column to be predicted, or give --schema")
     from agglearn.cli.report import describe
-
-    with output_folder(args.out, args.force, TABLES) as work, input_file(args.data) as data:
-        args.data = data
-        tables = count(args, work)
-    describe(tables, args.out)
-
-
-def count(args: argparse.Namespace, work: Path) -> "ContingencyTables":
     from agglearn.cli.tabular_input import columns_of, is_parquet, read_records
     from agglearn.encoding import Schema
     from agglearn.encoding.csv_files import about
     from agglearn.observations import ContingencyTables
+    from agglearn.observations.counting import Workload
     from agglearn.observations.tables import check_pairs
-    from agglearn.storage import write_json
 
+    def announce(workload: Workload) -> None:
+        """Print memory and time of a long count. DataError for more than --memory, or than this machine has."""
+        workload.refuse_beyond(memory_bytes() if args.memory is None else int(args.memory * 1e9))
+        if workload.records and workload.seconds >= LONG:  # without records it is a lower bound
+            print(f"{args.out}: {workload}", flush=True)
+
+    if args.label is None and args.schema is None:
+        raise ConfigError("--label: name the column to be predicted, or give --schema")
     schema = Schema.read(args.schema) if args.schema else None
+    label, declared = (schema.label, schema.encoder.names) if schema else (args.label, None)
     missing, separator = args.missing or [], separator_of(args.separator)
-    features = feature_names(args, columns_of(args.data, separator), separator, schema)
-    options = {
-        "schema": schema,
-        "pairs": parse_pairs(args.pairs, features),
-        "binning": args.binning,
-        "categorical": parse_names(args.categorical, features),
-        "positive": args.positive,
-        "hashed": parse_hashes(args.hash, features),
-        "hash_above": args.hash_above,
-        "unit": args.unit,
-        "max_rows": args.max_rows,
-        "before_counting": lambda workload: announce(workload, args),
-    }
-    check_pairs(options["pairs"], options["before_counting"], features)  # before many columns are read
-    frame = None if is_parquet(args.data) else read_records(args.data, separator, missing)
-    with about(args.data):
-        if frame is None:
-            tables = ContingencyTables.from_parquet(args.data, args.label, features, missing=missing, **options)
-        else:
-            tables = ContingencyTables.from_records(frame, args.label, features, **options)
-    tables.save(work)
-    value = schema.positive if schema else args.positive
-    write_json(work / READING, {"missing": missing, "separator": separator, "positive": value})
-    return tables
-
-
-def announce(workload: "Workload", args: argparse.Namespace) -> None:
-    """Print memory and time of a long count. DataError for more than --memory, or than this machine has."""
-    from agglearn.machine import memory_bytes
-
-    workload.refuse_beyond(memory_bytes() if args.memory is None else int(args.memory * 1e9))
-    if workload.records and workload.seconds >= LONG:  # without records it is a lower bound
-        print(f"{args.out}: {workload}", flush=True)
+    options = {name: getattr(args, name) for name in ("binning", "positive", "hash_above", "unit", "max_rows")}
+    with output_folder(args.out, args.force, TABLES) as work, input_file(args.data) as data:
+        args.data = data
+        features = feature_names(args, columns_of(data, separator), separator, label, declared)
+        options |= {"schema": schema, "pairs": parse_pairs(args.pairs, features), "before_counting": announce}
+        options["categorical"] = parse_names(args.categorical, features)
+        options["hashed"] = parse_hashes(args.hash, features)
+        check_pairs(options["pairs"], announce, features)  # before many columns are read
+        frame = None if is_parquet(data) else read_records(data, separator, missing)
+        with about(data):
+            if frame is None:
+                tables = ContingencyTables.from_parquet(data, args.label, features, missing=missing, **options)
+            else:
+                tables = ContingencyTables.from_records(frame, args.label, features, **options)
+        tables.save(work)
+        value = schema.positive if schema else args.positive
+        write_json(work / READING, {"missing": missing, "separator": separator, "positive": value})
+    describe(tables, args.out)
 
 
 def feature_names(
-    args: argparse.Namespace, columns: list[str], separator: str, schema: "Schema | None" = None
+    args: argparse.Namespace, columns: list[str], separator: str, label: str, declared: list[str] | None
 ) -> list[str]:
-    label = schema.label if schema else args.label
     if label not in columns:
         if len(columns) == 1 and (separators := [s for s in ";\t|," if s != separator and s in columns[0]]):
             name = "tab" if separators[0] == "\t" else separators[0]
             advice = f"is the separator right? try --separator '{name}'"
             raise DataError(f"{args.data}: only one column, {columns[0][:40]!r}; {advice}")
         raise DataError(f"{args.data}: no label column {label!r}; the columns are {list_some(columns)}")
-    features = schema.encoder.names if schema else [c for c in columns if c not in (label, args.unit)]
+    features = declared or [c for c in columns if c not in (label, args.unit)]
     names = parse_names(args.features, features)
     if label in names:
         raise ConfigError(f"--features: {label!r} is the label; leave it out")
