@@ -23,14 +23,10 @@ writes  the folder OUT: model.json and model.npz (parameters and weights, no cod
 
 import argparse
 import time
-from typing import TYPE_CHECKING
 
+from agglearn import settings
 from agglearn.cli.common import MODEL, copy_reading, number, output_folder, whole_seed
 from agglearn.errors import ConfigError
-
-if TYPE_CHECKING:
-    from agglearn.estimator import Estimator
-    from agglearn.observations import ContingencyTables
 
 HELP = "learn a model from tables"
 METHODS = {
@@ -58,65 +54,49 @@ def add_options(command: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
+    from agglearn import maxent
     from agglearn.cli.report import reproduction
     from agglearn.observations import ContingencyTables
 
     with output_folder(args.out, args.force, MODEL) as work:
         tables = ContingencyTables.load(args.tables)
-        model, seconds = learn(args, tables)
+        if args.ignore_noise and tables.noise is None:
+            raise ConfigError("--ignore-noise: the tables have no noise; leave it out")
+        aware = tables.noise is not None and not args.ignore_noise
+        if aware and args.method != "maxent":
+            accounts = "use maxent, which accounts for the noise, or --ignore-noise"
+            raise ConfigError(f"--method: {args.method} treats noisy tables as exact; {accounts}")
+        kind = getattr(maxent, "NoiseAwareMaxEntClassifier" if aware else METHODS[args.method])
+        values = parameters(kind, args.method, args.set, args.seed)
+        if args.tune and args.method != "maxent":
+            raise ConfigError(f"--tune: {args.method} has no strength to choose; leave it out")
+        if args.tune and "l2_theta" in values:
+            raise ConfigError("--set: l2_theta is what --tune chooses; give one of them")
+        model = kind(**values)
+        model.warm_up()
+        started = time.perf_counter()
+        if args.tune:  # the strength of L2 on θ that predicts labels of held-out parts of the tables best
+            from agglearn.labelsums import AggregateSearch
+            from agglearn.maxent.penalty import moment_penalty
+
+            strengths = [float(moment_penalty(tables) * factor) for factor in FACTORS]
+            model = AggregateSearch(model, values=strengths, random_state=args.seed).fit(tables).model_
+        else:
+            model.fit(tables)
+        took = f"{time.perf_counter() - started:.1f} s"
         model.save(work)
         copy_reading(args.tables, work)
     size = f"{number(len(tables.names), 'feature')} and {number(len(tables.tables), 'table')}"
     method = f"{args.method}, noise-aware," if tables.noise and model.accounts_for_noise else args.method
-    took = f"{seconds:.1f} s{strength(model, args.tune)}"
+    if hasattr(model, "l2_theta_"):
+        chosen = "by held-out tables" if args.tune else "from the tables" if model.l2_theta == "moments" else "as given"
+        took += f"; l2_theta {model.l2_theta_:.3g}, {chosen}"
     print(f"{args.out}: {method} on {size} of {tables.total:,.0f} records, {took}")
     print(reproduction(model, tables))
 
 
-def learn(args: argparse.Namespace, tables: "ContingencyTables") -> tuple["Estimator", float]:
-    """(model, seconds) of the method that the options choose."""
-    from agglearn import maxent
-
-    if args.ignore_noise and tables.noise is None:
-        raise ConfigError("--ignore-noise: the tables have no noise; leave it out")
-    aware = tables.noise is not None and not args.ignore_noise
-    if aware and args.method != "maxent":
-        raise ConfigError(
-            f"--method: {args.method} treats noisy tables as exact; use maxent, which accounts for the noise, or --ignore-noise"
-        )
-    kind = getattr(maxent, "NoiseAwareMaxEntClassifier" if aware else METHODS[args.method])
-    arguments = parameters(kind, args.method, args.set, args.seed)
-    if args.tune and args.method != "maxent":
-        raise ConfigError(f"--tune: {args.method} has no strength to choose; leave it out")
-    if args.tune and "l2_theta" in arguments:
-        raise ConfigError("--set: l2_theta is what --tune chooses; give one of them")
-    model = kind(**arguments)
-    model.warm_up()
-    started = time.perf_counter()
-    model = tune(model, tables, args.seed) if args.tune else model.fit(tables)
-    return model, time.perf_counter() - started
-
-
-def strength(model: "Estimator", tuned: bool) -> str:
-    if not hasattr(model, "l2_theta_"):
-        return ""
-    chosen = "by held-out tables" if tuned else "from the tables" if model.l2_theta == "moments" else "as given"
-    return f"; l2_theta {model.l2_theta_:.3g}, {chosen}"
-
-
-def tune(model: "Estimator", tables: "ContingencyTables", seed: int) -> "Estimator":
-    """The model with the strength of L2 on θ that predicts labels of held-out parts of the tables best."""
-    from agglearn.labelsums import AggregateSearch
-    from agglearn.maxent.penalty import moment_penalty
-
-    strengths = [float(moment_penalty(tables) * factor) for factor in FACTORS]
-    return AggregateSearch(model, values=strengths, random_state=seed).fit(tables).model_
-
-
 def parameters(kind: type, method: str, texts: list[str], seed: int) -> dict:
     """Constructor arguments from NAME=VALUE, checked against the constructor."""
-    from agglearn import settings
-
     declared, values = dict(settings.parameters(kind) or {}), {}
     seeded = {"random_state": seed} if declared.pop("random_state", None) else {}
     for text in texts:

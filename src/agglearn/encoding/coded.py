@@ -6,12 +6,13 @@ import numpy as np
 import pandas as pd
 
 from agglearn.encoding.columns import numbers
-from agglearn.encoding.levels import UNSEEN, ColumnEncoder
+from agglearn.encoding.levels import UNSEEN
 from agglearn.errors import ConfigError
+from agglearn.saving import Saved
 
 
 @dataclass(frozen=True)
-class CodedEncoder(ColumnEncoder):
+class CodedEncoder(Saved):
     """One feature whose values are the whole numbers 0 … size − 1. Anything else is unseen.
 
     Parameters

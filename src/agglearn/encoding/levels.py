@@ -14,13 +14,7 @@ MISSING = "missing"
 OTHER = "other"
 
 
-class ColumnEncoder(ABC, Saved):
-    @abstractmethod
-    def encode(self, column: pd.Series) -> np.ndarray:
-        """(n,) int32 codes of raw values."""
-
-
-class Levels(ColumnEncoder):
+class Levels(ABC, Saved):
     """Base of encoders whose last modalities may be a missing value and anything else."""
 
     has_missing: bool
@@ -47,6 +41,7 @@ class Levels(ColumnEncoder):
         return [*self._value_labels, *[MISSING] * self.has_missing, *[OTHER] * self.has_other]
 
     def encode(self, column: pd.Series) -> np.ndarray:
+        """(n,) int32 codes of raw values."""
         return self._complete(by_text(column, self._codes, self._missing_code))
 
     @property

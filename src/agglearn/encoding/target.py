@@ -7,15 +7,15 @@ import numpy as np
 import pandas as pd
 
 from agglearn.encoding.columns import as_text, distinct
-from agglearn.encoding.levels import ColumnEncoder
 from agglearn.errors import ConfigError
+from agglearn.saving import Saved
 
 NEVER = "not held out"
 MISSING_VALUE = "\0missing"
 
 
 @dataclass(frozen=True)
-class TargetEncoder(ColumnEncoder):
+class TargetEncoder(Saved):
     """Modalities of one feature by count and label rate of its values in held-out records, whose labels are then in it.
 
     Modality 0 is for values that no held-out record has, a missing one included. No value is ever unseen.
