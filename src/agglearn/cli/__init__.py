@@ -79,21 +79,16 @@ complete -o default -F _agglearn agglearn"""
 
 
 class Completion(argparse.Action):
-    """Print the script, as `version` prints the version."""
+    """Print shell functions that complete the names of commands, their options, and files."""
 
     def __call__(self, parser: argparse.ArgumentParser, *words: Any) -> None:
-        print(completion_script())
+        cases = []
+        for name in commands():
+            _add_options(command := Parser(prog=name), name)
+            options = re.findall(r"(?<=[\[( ])--?[a-z][a-z-]*", command.format_usage())
+            cases.append(f'    {name}) words="{" ".join(options)}" ;;')
+        print(COMPLETION.format(commands=" ".join(commands()), cases="\n".join(cases)))
         parser.exit()
-
-
-def completion_script() -> str:
-    """Shell functions that complete the names of commands, their options, and files."""
-    cases = []
-    for name in commands():
-        _add_options(command := Parser(prog=name), name)
-        options = re.findall(r"(?<=[\[( ])--?[a-z][a-z-]*", command.format_usage())
-        cases.append(f'    {name}) words="{" ".join(options)}" ;;')
-    return COMPLETION.format(commands=" ".join(commands()), cases="\n".join(cases))
 
 
 def main(arguments: list[str] | None = None) -> int:

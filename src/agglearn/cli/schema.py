@@ -58,6 +58,13 @@ def add_options(command: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
+    from agglearn.cli.tabular_input import read_records
+    from agglearn.encoding import Schema
+    from agglearn.encoding.csv_files import about
+    from agglearn.encoding.drafting import draft
+    from agglearn.encoding.schema import state_unit
+    from agglearn.encoding.sql import write_query
+
     others = {
         "draft": ("dialect", "threshold", "table"),
         "query": ("label", "positive", "categorical", "missing", "separator"),
@@ -65,30 +72,17 @@ def run(args: argparse.Namespace) -> None:
     if unused := [name for name in others[args.action] if getattr(args, name) is not None]:
         raise ConfigError(f"--{unused[0]}: is no option of `schema {args.action}`; leave it out")
     if args.action == "query":
-        from agglearn.encoding import Schema
-        from agglearn.encoding.sql import write_query
-
-        query = write_query(
-            Schema.read(args.data), args.dialect or "duckdb", args.threshold or 0, args.table or "records"
-        )
+        schema, table = Schema.read(args.data), args.table or "records"
+        query = write_query(schema, args.dialect or "duckdb", args.threshold or 0, table)
         with text_output(args.out, args.force, args.data) as write:
             write(query)
         return
-    with text_output(args.out, args.force, args.data) as write, input_file(args.data) as data:
-        write(draft_schema(args, data))
-    print("a draft is made from records: read it, edit it, then set reviewed: true", file=sys.stderr)
-
-
-def draft_schema(args: argparse.Namespace, data: str) -> str:
-    from agglearn.cli.tabular_input import read_records
-    from agglearn.encoding.csv_files import about
-    from agglearn.encoding.drafting import draft
-    from agglearn.encoding.schema import state_unit
-
-    frame = read_records(data, separator_of(args.separator), args.missing or [])
     if args.positive is not None and args.label is None:
         raise ConfigError("--positive: needs --label")
-    categorical = parse_names(args.categorical, list(frame.columns))
-    with about(data):
-        whose = state_unit(args.unit, args.max_rows or (args.unit and "auto"), args.label, ())
-        return draft(frame, args.label, args.positive, categorical, *whose)
+    with text_output(args.out, args.force, args.data) as write, input_file(args.data) as data:
+        frame = read_records(data, separator_of(args.separator), args.missing or [])
+        categorical = parse_names(args.categorical, list(frame.columns))
+        with about(data):
+            whose = state_unit(args.unit, args.max_rows or (args.unit and "auto"), args.label, ())
+            write(draft(frame, args.label, args.positive, categorical, *whose))
+    print("a draft is made from records: read it, edit it, then set reviewed: true", file=sys.stderr)
