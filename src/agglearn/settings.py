@@ -284,9 +284,8 @@ def _within(value: Any, hint: Any, path: str, reading: Runtime) -> Iterator[Faul
         each = [*args[:1]] * len(value) if base is list or Ellipsis in args else args
         if args and len(each) != len(value):
             yield path, f"{reprlib.repr(value)} is not allowed; it must be {type_words(hint)}"
-        if (
-            args and args[0] in (str, int, bool) and set(map(type, value)) == {args[0]}
-        ):  # a vocabulary may have millions
+        # a vocabulary may have millions
+        if args and args[0] in (str, int, bool) and set(map(type, value)) == {args[0]}:
             return
         for i, (inner, kind) in enumerate(zip(value, each, strict=False)):
             yield from faults(inner, kind, f"{path}.{i}", reading)

@@ -42,11 +42,8 @@ class TargetEncoder(Saved):
 
         The encoder has fewer than `modalities` (at least 3). Rates count `prior` more records at the base rate.
         """
-        table = (
-            pd.DataFrame({"value": as_text(column).fillna(MISSING_VALUE), "y": y})
-            .groupby("value")["y"]
-            .agg(["size", "sum"])
-        )
+        texts = as_text(column).fillna(MISSING_VALUE)
+        table = pd.DataFrame({"value": texts, "y": y}).groupby("value")["y"].agg(["size", "sum"])
         counted = table["size"].to_numpy(), table["sum"].to_numpy()
         return cls.from_counts(str(column.name), tuple(table.index), *counted, float(np.mean(y)), modalities, prior)
 
