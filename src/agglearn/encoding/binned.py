@@ -42,12 +42,11 @@ class EqualWidth:
 
     Parameters
     ----------
-    bins, rounded : int, bool
-        Whether edges are rounded to integers, but for features whose range is below 1.
+    bins : int
+        Edges are rounded to integers, but for features whose range is below 1.
     """
 
     bins: int = 10
-    rounded: bool = True
 
     def edges(self, values: np.ndarray, counts: np.ndarray | None = None) -> np.ndarray:
         """Inner edges of the bins. `counts` are not used.
@@ -58,7 +57,7 @@ class EqualWidth:
         """
         low, high = values.min(), values.max()
         inner = np.linspace(low, high, self.bins + 1)[1:-1]
-        if self.rounded and high - low >= 1:
+        if high - low >= 1:
             inner = np.round(inner)
         return _keep_occupied(np.unique(inner), values)
 

@@ -152,8 +152,7 @@ class CellReader:
         for table in cells:
             key, flat = self._locate(table)
             stated = ~np.isnan(table.counts)
-            title = self._title(key)
-            self._check(title, table, stated)
+            self._check(self._title(key), table, stated)
             columns_of.setdefault(key, []).append((flat[stated], table.counts[stated], table.label_sums[stated]))
         tables, factors = {}, {}
         for key in sorted(columns_of, key=lambda key: (len(key), key)):

@@ -20,7 +20,6 @@ from agglearn.privacy.mechanisms import draw_private
 from agglearn.seeds import RandomState, draw_generator
 
 Half = ContingencyTables | LabelSums
-KINDS = ("ContingencyTables", "LabelSums")
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,9 +35,9 @@ class Halves(Observation):
     second: Half
 
     def __post_init__(self) -> None:
-        kinds = type(self.first).__name__, type(self.second).__name__
-        if kinds[0] != kinds[1] or kinds[0] not in KINDS:
-            raise DataError(f"halves: must be two of one kind, {' or '.join(KINDS)}, not {' and '.join(kinds)}")
+        if type(self.first) is not type(self.second) or not isinstance(self.first, Half):
+            kinds = f"{type(self.first).__name__} and {type(self.second).__name__}"
+            raise DataError(f"halves: must be two of one kind, ContingencyTables or LabelSums, not {kinds}")
         halves = (self.first, self.second)
         noises = [h.noise and replace(h.noise, scale=0.0, scales=None) for h in halves]
         if noises[0] != noises[1] and any(n is None or n.private for n in noises):  # scales follow each half's features
