@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from agglearn.cli import main
 from agglearn.encoding import UNSEEN, CategoricalEncoder, FrameEncoder, HashedEncoder
-from agglearn.encoding.hashing import buckets_of
 from agglearn.errors import ConfigError, DataError
 from agglearn.estimator import Estimator
 from agglearn.maxent import BestPairClassifier, MaxEntClassifier, NaiveBayesClassifier
@@ -24,6 +23,10 @@ def users(n: int = 600, seed: int = 0) -> pd.DataFrame:
     y = (rng.random(n) < 0.2 + 0.6 * (user % 2)).astype(int)
     zone = rng.choice(["n", "s", None], n)
     return pd.DataFrame({"user": [f"u{k}" for k in user], "zone": zone, "age": rng.integers(18, 80, n), "y": y})
+
+
+def buckets_of(texts, buckets: int) -> np.ndarray:
+    return HashedEncoder("x", buckets).encode(pd.Series(list(texts), dtype=object))
 
 
 def test_buckets_are_fixed_for_ever():
