@@ -399,7 +399,7 @@ def test_a_warning_of_one_fit_is_not_lost_by_another_that_fails():
     codes, text = pd.DataFrame({"id": [1, 2, 1]}), pd.DataFrame({"id": [1, 2, 1], "n": [*"12", "inf"]})
     with pytest.raises(DataError, match="infinite"):
         FrameEncoder.fit(text)
-    with pytest.warns(LooksLikeCodes, match="column 'id' was taken"):
+    with pytest.warns(LooksLikeCodes, match="columns were taken for numbers.*: 'id'"):
         FrameEncoder.fit(codes)
 
 
