@@ -150,9 +150,9 @@ def output_folder(out: str, force: bool, files: Sequence[str]) -> Iterator[Path]
     with atomic_dir(path) as work:
         yield work
         folder_to_write(out, force, files)  # another process may have written it meanwhile
-        for item in path.glob("*"):
-            if item.name not in files:
-                (shutil.copytree if item.is_dir() else shutil.copy2)(item, work / item.name)
+        if path.exists():
+            top = str(path)
+            shutil.copytree(path, work, True, lambda at, _: files if at == top else (), dirs_exist_ok=True)
 
 
 def folder_to_write(out: str, force: bool, files: Sequence[str]) -> Path:
