@@ -7,13 +7,13 @@ import pandas as pd
 import pytest
 
 from agglearn.cli import report
-from agglearn.cli.aggregate import split_items
+from agglearn.cli.aggregate import parse_names
 from agglearn.maxent import NaiveBayesClassifier
 from agglearn.observations import ContingencyTables
 
 
 def test_items_of_an_option_lie_between_commas_and_spaces():
-    assert split_items(["a, b", '"c, d",e', "f"]) == ["a", "b", "c, d", "e", "f"]
+    assert parse_names(["a, b", '"c, d",e', "f"], []) == ["a", "b", "c, d", "e", "f"]
 
 
 def irregular() -> pd.DataFrame:
