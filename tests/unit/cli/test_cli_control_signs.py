@@ -46,9 +46,9 @@ def calls(file: str) -> list[tuple[int, list[str]]]:
         (0, ["compress", "cat", "--budget", "4", "--out", "c.csv"]),
         (1, ["aggregate", file, "--label", f"z{CLEAR}", "--out", "x"]),
         (1, ["aggregate", "label.csv", "--label", "y", "--out", "x"]),
-        (2, [*aggregate, "--features", f"z{CLEAR}", "--out", "x"]),
+        (1, [*aggregate, "--features", f"z{CLEAR}", "--out", "x"]),
         (2, [*aggregate, "--hash", NAMES["late"], "--out", "x"]),
-        (2, [*aggregate, "--pairs", f"z{CLEAR}:{NAMES['n']}", "--out", "x"]),
+        (1, [*aggregate, "--pairs", f"z{CLEAR}:{NAMES['n']}", "--out", "x"]),
         (1, ["aggregate", f"none{CLEAR}", "--label", "y", "--out", "x"]),
         (2, ["aggregate", file, f"--none{CLEAR}"]),
     ]
