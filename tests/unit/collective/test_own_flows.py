@@ -78,7 +78,7 @@ LINES = {
     "no places": (lambda: at_places(place=None), "give place=, or origin= and destination="),
     "places and movements": (lambda: at_places(origin="place"), "give place=, or origin= and destination="),
     "no time": (lambda: at_places(time=None), "counts at places need time="),
-    "text as a count": (lambda: at_places(FRAME.assign(n="1,204")), "column 'n' is numeric but row 1 holds '1,204' (1 such rows); mend them"),
+    "text as a count": (lambda: at_places(FRAME.assign(n="1,204")), "column 'n' is numeric but row 1 holds '1,204' (6 such rows); mend them"),
     "a cell twice": (lambda: at_places(pd.concat([FRAME, FRAME[:1]])), "1, A: two rows count this; add them up"),
     "times as text": (lambda: at_places(FRAME.assign(hour="mon")), "list them in order as times=[…]"),
     "no time in a row": (lambda: at_places(FRAME.assign(hour=[1, 1, 2, 2, None, 3])), "column 'hour': row 5 has no time"),

@@ -248,5 +248,5 @@ def test_nothing_to_aggregate(records):
         ContingencyTables.from_records(records, "y", ["wage"])
     with pytest.raises(DataError, match="no label column 'z'"):
         ContingencyTables.from_records(records, "z")
-    with pytest.raises(DataError, match="no records"):
+    with pytest.raises(DataError, match="features are needed"):
         ContingencyTables.from_records(records, "y", [])
