@@ -152,7 +152,7 @@ def output_folder(out: str, force: bool, files: Sequence[str]) -> Iterator[Path]
         folder_to_write(out, force, files)  # another process may have written it meanwhile
         if path.exists():
             top = str(path)
-            shutil.copytree(path, work, True, lambda at, _: files if at == top else (), dirs_exist_ok=True)
+            shutil.copytree(path, work, True, lambda inner, _: files if inner == top else (), dirs_exist_ok=True)
 
 
 def folder_to_write(out: str, force: bool, files: Sequence[str]) -> Path:
