@@ -32,6 +32,12 @@ class CodedEncoder(Saved):
         return list(map(str, range(self.size)))
 
     def encode(self, column: pd.Series) -> np.ndarray:
+        """(n,) int32 codes of raw values.
+
+        Parameters
+        ----------
+        column : Series
+        """
         values = numbers(column)
         valid = (values >= 0) & (values < self.size) & (values == np.floor(values))
         return np.where(valid, np.nan_to_num(values), UNSEEN).astype(np.int32)

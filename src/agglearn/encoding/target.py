@@ -74,6 +74,12 @@ class TargetEncoder(Saved):
         return len(self.labels)
 
     def encode(self, column: pd.Series) -> np.ndarray:
+        """(n,) int32 codes of raw values.
+
+        Parameters
+        ----------
+        column : Series
+        """
         index, values = distinct(column)
         rank = pd.Index(self.values, dtype=object).get_indexer([*as_text(values), MISSING_VALUE])
         return np.where(rank >= 0, np.asarray(self.codes, dtype=np.int32)[rank], np.int32(0))[index]

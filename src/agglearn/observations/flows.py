@@ -213,7 +213,6 @@ def read_flows(
     present([count, *ends, *([time] if time else [])], frame.columns)
     if frame.empty:
         raise DataError("the frame has no rows; give one row per count")
-    values = numbers(frame[count], "mend them")
     if nodes is None:
         nodes = sorted({node for end in ends for node in frame[end].dropna()}, key=str)
     if times is None:
@@ -226,7 +225,7 @@ def read_flows(
         cell = frame.iloc[int(np.argmax(again))][[name for name, _ in axes]].tolist()
         raise DataError(f"{', '.join(map(str, cell))}: two rows count this; add them up, or leave one out")
     counts = np.full((len(times), *[len(nodes)] * len(ends)), float(absent))
-    counts.flat[flat] = values
+    counts.flat[flat] = numbers(frame[count], "mend them")
     return counts, np.array([str(node) for node in nodes]), np.array([str(step) for step in times])
 
 
