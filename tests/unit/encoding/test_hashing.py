@@ -182,4 +182,4 @@ def test_on_the_command_line(tmp_path, monkeypatch, capsys):
     assert main(["predict", "m", "data.csv", "--out", "p.csv"]) == 0
     for wrong in ("zone", "wage:3", "zone:many", "zone:0"):
         assert main([*how, "--force", "--hash", wrong]) == (1 if wrong == "wage:3" else 2)
-        assert "--hash" in capsys.readouterr().err
+        assert "hash" in capsys.readouterr().err
