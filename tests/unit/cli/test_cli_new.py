@@ -11,9 +11,13 @@ import yaml
 from cli_calls import run
 
 from agglearn import cli
+from agglearn.registry import resolve
 from agglearn_workflow.commands import new
 from agglearn_workflow.plan import Plan
 from agglearn_workflow.project import project_config
+from agglearn_workflow.runs.execution import execute_run
+from agglearn_workflow.runs.observing import Source, observe_runs
+from agglearn_workflow.runs.products import build_product
 
 
 @pytest.fixture(autouse=True)
@@ -44,7 +48,7 @@ def test_a_method_runs_as_a_script_and_as_a_learner(folder, capsys):
     np.testing.assert_allclose(model.predict_proba(records)[:, 1], (records["bought"] == "yes").mean())
 
 
-def test_an_experiment_and_a_data_set_are_planned(capsys):
+def test_an_experiment_on_a_data_set_runs(folder, capsys):
     write("dataset", "survey", "--csv", "survey.csv", "--label", "bought", "--positive", "yes")
     write("experiment", "trial")
     capsys.readouterr()
@@ -54,19 +58,15 @@ def test_an_experiment_and_a_data_set_are_planned(capsys):
     assert config["experiments"]["trial"]["title"].startswith("Trial")
     runs = Plan(config).runs("trial")
     assert {(run.dataset, run.method) for run in runs} == {("survey", m) for m in ("maxent", "naive_bayes", "logistic")}
-
-
-@pytest.mark.slow
-def test_an_experiment_on_the_data_set_runs(folder):
-    write("dataset", "survey", "--csv", "survey.csv", "--label", "bought", "--positive", "yes")
-    write("experiment", "trial")
-    change = "trial.datasets={adult: null, survey: {}}"
-    words = ["reproduce", "trial", "--scale", "smoke", "--cores", "1", "--set", change]
-    subprocess.run([sys.executable, "-m", "agglearn", *words], capture_output=True, text=True, check=True, timeout=550)
-    table = pd.read_csv(folder / "results/tables/trial.csv")  # copies are in its page and its tracked run
-    assert set(table["method"]) == {"maxent", "naive_bayes", "logistic"}
-    assert set(table["dataset"]) == {"survey"}
-    assert set(table["status"]) == {"ok"}
+    entry = config["datasets"]["survey"]
+    read = resolve(entry["class"]).from_entry(entry)
+    build_product(folder / "results/records/survey", lambda out: read.parse({"survey.csv": folder / "survey.csv"}, out))
+    sources = {"survey": Source.of(config, "survey")}
+    observe_runs(runs, config["experiments"]["trial"], {"survey": entry}, sources, folder / "observed", lambda *_: None)
+    for planned in runs:
+        (folder / planned.key).mkdir()
+        outcome = execute_run(planned, folder / "observed/survey", folder / planned.key)
+        assert outcome.status == "ok", outcome.trace
 
 
 def test_names_with_signs_of_yaml_are_quoted():
