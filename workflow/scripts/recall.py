@@ -10,5 +10,5 @@ with job_log(snakemake):
 
     name, batch = snakemake.wildcards.experiment, snakemake.wildcards.batch
     runs = Plan(snakemake.config | {"run": [name]}).runs(name, batch)
-    store.write_batch(runs, store.read(snakemake.config["archive"], name), snakemake.output.measurements)
+    store.recall(runs, store.read(snakemake.config["archive"], name), snakemake.output.measurements)
     Path(snakemake.output.observations).mkdir(parents=True)

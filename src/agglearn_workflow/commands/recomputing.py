@@ -9,12 +9,10 @@ import pandas as pd
 from agglearn import storage
 from agglearn.errors import DataError
 from agglearn_workflow.archive import store
-from agglearn_workflow.archive.store import ArchivedRun
-from agglearn_workflow.measurements import table_of
+from agglearn_workflow.archive.store import ArchivedRun, table_of
 from agglearn_workflow.plan import Plan, Run
 from agglearn_workflow.runs import products
-from agglearn_workflow.runs.execution import Outcome, execute_run
-from agglearn_workflow.runs.observing import observe_slot, records_of
+from agglearn_workflow.runs.execution import Outcome, execute_run, observe_slot, records_of
 
 ABSOLUTE, RELATIVE = 1e-6, 1e-4  # |difference| ≤ ABSOLUTE + RELATIVE · |archived value|
 # Measure → its own tolerances. Chains are chaotic: what rests on few of them differs more between processors.

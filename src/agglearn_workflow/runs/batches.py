@@ -19,15 +19,14 @@ from agglearn import machine, storage
 from agglearn.errors import AgglearnError, NotAvailable, describe
 from agglearn.registry import resolve
 from agglearn_workflow.archive import store as archive
+from agglearn_workflow.archive.store import SCHEMA, table_of, write_batch
 from agglearn_workflow.config.entries import FOR_READERS
 from agglearn_workflow.digests import code_digest, is_followed, versions
-from agglearn_workflow.measurements import SCHEMA, table_of, write_batch
 from agglearn_workflow.plan import Plan, Run
 from agglearn_workflow.runs import products
 from agglearn_workflow.runs.circumstances import commit, measure_cost
-from agglearn_workflow.runs.execution import Outcome, execute_run
+from agglearn_workflow.runs.execution import Outcome, Source, execute_run, observe_runs
 from agglearn_workflow.runs.isolation import run_isolated
-from agglearn_workflow.runs.observing import Source, observe_runs
 
 
 def fit(plan: Plan, name: str, batch: str, out: str | Path, observations: str | Path, terminal: TextIO) -> None:

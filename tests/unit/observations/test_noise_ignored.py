@@ -26,8 +26,7 @@ from agglearn.registry import build
 from agglearn.vocabulary import OptimalQuantizer
 from agglearn_workflow.config import loading as configuration
 from agglearn_workflow.plan import Plan
-from agglearn_workflow.runs.execution import execute_run
-from agglearn_workflow.runs.observing import Source, observe_runs
+from agglearn_workflow.runs.execution import Source, execute_run, observe_runs
 from arena.records import PrivateRecords
 
 QUICK = {"n_chains": 200, "max_iter": 5}

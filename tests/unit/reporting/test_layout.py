@@ -9,8 +9,8 @@ import pytest
 from reported_trial import EXPERIMENT, written
 
 from agglearn import tasks
+from agglearn_workflow.archive.store import MEASURED
 from agglearn_workflow.figures import charts
-from agglearn_workflow.measurements import COLUMNS as MEASURED
 from agglearn_workflow.tables import printed_table
 from agglearn_workflow.tables.numbers import direction, duration_text, fitting_unit, measure_name, number, plain
 from agglearn_workflow.tables.summary import COLUMNS, summarise

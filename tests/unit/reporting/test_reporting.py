@@ -15,8 +15,8 @@ from scipy import stats
 from agglearn.evaluation.intervals import mean_interval
 from agglearn.storage import read_json, write_json
 from agglearn_workflow import run_summary
+from agglearn_workflow.archive.store import MEASURED as COLUMNS
 from agglearn_workflow.claims.judging import judge_all, read_rows
-from agglearn_workflow.measurements import COLUMNS
 from agglearn_workflow.render import caption_of, render
 from agglearn_workflow.tables import printed_table, summary
 from agglearn_workflow.tables.summary import column_or_param, compare, summarise

@@ -18,8 +18,8 @@ from test_summaries_by_hand import by_hand
 
 from agglearn import __version__
 from agglearn_workflow import render, run_summary
+from agglearn_workflow.archive.store import SCHEMA, table_of
 from agglearn_workflow.claims import judging
-from agglearn_workflow.measurements import SCHEMA, table_of
 from agglearn_workflow.site import pages
 from agglearn_workflow.tables import printed_table, summary
 from agglearn_workflow.tables.printed_table import Cell

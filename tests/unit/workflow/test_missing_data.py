@@ -14,7 +14,7 @@ from agglearn import kernel_cache, storage
 from agglearn.text import bytes_text
 from agglearn_workflow import run_summary
 from agglearn_workflow.plan import SCALES, Plan
-from agglearn_workflow.runs import batches, observing, products
+from agglearn_workflow.runs import batches, execution, products
 from agglearn_workflow.runs.execution import Outcome
 from agglearn_workflow.site import inventory
 
@@ -106,7 +106,7 @@ def way(script, tmp_path, monkeypatch):
 def observe(runs, experiment, entries, sources, out, report) -> dict:
     """What the real function does for a data set that is missing; the others are there, and empty."""
     lacking = [run for run in runs if sources[run.dataset].status != "ok"]
-    observed = observing.observe_runs(lacking, experiment, entries, sources, out, report)
+    observed = execution.observe_runs(lacking, experiment, entries, sources, out, report)
     for dataset in {run.dataset for run in runs} - observed.keys():
         observed[dataset] = products.build_product(out / dataset, lambda folder: None)
     return observed

@@ -8,10 +8,9 @@ from test_archive import archived
 
 from agglearn.cli import main
 from agglearn_workflow.archive import store
-from agglearn_workflow.archive.store import ArchivedRun
+from agglearn_workflow.archive.store import SCHEMA, ArchivedRun, table_of
 from agglearn_workflow.commands import recomputing
 from agglearn_workflow.config.loading import load
-from agglearn_workflow.measurements import SCHEMA, table_of
 from agglearn_workflow.plan import Plan
 
 pytestmark = pytest.mark.slow

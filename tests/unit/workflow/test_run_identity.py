@@ -8,7 +8,7 @@ import pytest
 
 from agglearn_workflow.plan import IDENTITY, Run, canonical, classes_in
 from agglearn_workflow.runs import batches
-from agglearn_workflow.runs.observing import Source
+from agglearn_workflow.runs.execution import Source
 
 QUANTIZER = {"class": "agglearn.vocabulary.BucketingQuantizer", "params": {"budget": 0.3}}
 SPEC = {"class": "agglearn.maxent.NaiveBayesClassifier", "task": "agglearn.tasks.Classification",

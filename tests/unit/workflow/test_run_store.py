@@ -10,11 +10,11 @@ import pytest
 from agglearn import storage
 from agglearn_workflow import digests
 from agglearn_workflow.archive import store
-from agglearn_workflow.measurements import write_batch
+from agglearn_workflow.archive.store import write_batch
 from agglearn_workflow.plan import Run, canonical
 from agglearn_workflow.runs import products
 from agglearn_workflow.runs.batches import Store
-from agglearn_workflow.runs.observing import Source
+from agglearn_workflow.runs.execution import Source
 
 METHODS = """
 import os

@@ -6,8 +6,7 @@ from samples import shipped_config
 from agglearn.registry import resolve
 from agglearn_workflow.plan import Plan
 from agglearn_workflow.runs import products
-from agglearn_workflow.runs.execution import execute_run
-from agglearn_workflow.runs.observing import Source, observe_runs
+from agglearn_workflow.runs.execution import Source, execute_run, observe_runs
 
 pytestmark = pytest.mark.slow
 
