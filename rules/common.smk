@@ -20,7 +20,6 @@ from agglearn_workflow.plan import Plan
 from agglearn_workflow.project import TEMPLATES, project_files
 from agglearn_workflow.run_summary import print_summary
 from agglearn_workflow.runs import results_lock
-from agglearn_workflow.site.inventory import stated_bytes
 from agglearn_workflow.tracking.receipts import attempts
 
 try:
@@ -221,8 +220,7 @@ def budget(wildcards):
 
 
 def parsing_memory(wildcards):
-    entry = config["datasets"][wildcards.dataset]
-    return memory.for_parsing(entry, stated_bytes(entry) or 0)
+    return memory.for_parsing(config["datasets"][wildcards.dataset])
 
 
 def fitting_memory(wildcards):

@@ -3,6 +3,7 @@ peaks in the logs of jobs ("took … MiB"). The workflow asks while it plans, so
 
 import math
 import zipfile
+from collections.abc import Mapping
 from pathlib import Path
 
 from agglearn.storage import read_json
@@ -28,9 +29,19 @@ def unpacked(path: Path) -> int:
     return path.stat().st_size
 
 
-def for_parsing(entry: dict, files: int) -> int:
+def size_of_files(entry: dict, copies: Mapping[str, Path | None] | None = None) -> int | None:
+    """Bytes of all files of an entry, as stated, and of local copies as they are. None where one is unknown."""
+    sizes = []
+    for name, file in entry.get("files", {}).items():
+        stated = (r["bytes"] for r in (file, *file.get("routes", [])) if r.get("bytes"))
+        path = (copies or {}).get(name)
+        sizes.append(path.stat().st_size if path else next(stated, None))
+    return None if None in sizes else sum(sizes)
+
+
+def for_parsing(entry: dict) -> int:
     """MB for the records of a data set, from the bytes of its files."""
-    return FLOOR + math.ceil((PER_SOURCE * files + drawn(entry, [{}])) / MB)
+    return FLOOR + math.ceil((PER_SOURCE * (size_of_files(entry) or 0) + drawn(entry, [{}])) / MB)
 
 
 def for_fitting(entry: dict, varied: list[dict], records: Path) -> int:

@@ -13,10 +13,10 @@ from snakemake.iocontainers import Namedlist
 from agglearn import kernel_cache, storage
 from agglearn.text import bytes_text
 from agglearn_workflow import run_summary
+from agglearn_workflow.memory import size_of_files
 from agglearn_workflow.plan import SCALES, Plan
 from agglearn_workflow.runs import batches, execution, products
 from agglearn_workflow.runs.execution import Outcome
-from agglearn_workflow.site import inventory
 
 pytestmark = pytest.mark.slow
 
@@ -126,7 +126,7 @@ def test_one_data_set_is_missing(way, tmp_path, missing):
         if not others:
             assert "No run of this figure has a result." in drawing
     [line] = run_summary.problems(tmp_path, tmp_path)["unavailable"]
-    size = inventory.stated_bytes(plan.config["datasets"][missing])
+    size = size_of_files(plan.config["datasets"][missing])
     assert line.startswith(f"not available: {missing}" + (f" ({bytes_text(size)}): " if size else ": "))
     assert line.endswith(f"; get it: agglearn data get {missing}")
     assert all(c["verdict"] != "failed" for c in storage.read_json(tmp_path / "claims.json"))
