@@ -147,16 +147,26 @@ def fit_code(wildcards):
     return code_digest(*plan.code(wildcards.experiment, wildcards.batch))
 
 
+def digests_of(files):
+    return {path.name: file_digest(path) for path in sorted(files)}
+
+
 def table_settings(wildcards):
     e = experiment_of(wildcards)
     titles = {name: config["datasets"][name]["title"] for name in e["datasets"]}
     names = {n: [m.get("name"), m.get("ours", False)] for n, m in e["methods"].items()}
-    return {key: e.get(key) for key in SHOWN} | {"methods": names} | titles
+    return {key: e.get(key) for key in SHOWN} | {"methods": names} | titles | digests_of(TEMPLATES.glob("table.*"))
 
 
 def source_title(wildcards):
     source = experiment_of(wildcards)["source"]
     return config["references"].get("papers", {}).get(source, {"title": source})["title"]
+
+
+def in_report(path, kind):
+    """The output of a rule that Snakemake's report shows."""
+    labels = {"experiment": "{experiment}", "shown as": kind}
+    return report(path, caption="../workflow/report/result.rst", category=source_title, labels=labels)
 
 
 def sending_attempt(wildcards):
@@ -165,13 +175,15 @@ def sending_attempt(wildcards):
 
 
 def page_settings(wildcards):
-    """What stands on pages besides tables and figures."""
+    """What stands on pages besides tables and figures, with digests of their templates and words."""
     names = plan.named(wildcards.get("target", "all"))
     fields = {n: {k: plan.experiments[n].get(k) for k in ("title", "caption", "budget", "source")} for n in names}
     for name, shown in fields.items():
         shown["tune"] = {n: m["tune"] for n, m in plan.experiments[name]["methods"].items() if "tune" in m}
     guide = Path(R, "docs/index.html").is_file()  # to which the pages then link
-    return {"experiments": fields, "datasets": config["datasets"], "references": config["references"], "guide": guide}
+    words = [*(project_files() / "config/findings").glob("*.md"), project_files() / "docs/verdicts.md"]
+    entries = {key: config[key] for key in ("datasets", "references")}
+    return entries | {"experiments": fields, "guide": guide, "texts": digests_of([*TEMPLATES.glob("*.*"), *words])}
 
 
 def claims(wildcards):
@@ -188,18 +200,6 @@ def archived_files(wildcards):
         names = [] if FROM_THE_ARCHIVE or config["scale"] == "paper" else sorted(judged)
     files = sorted(path for name in names for path in Path(config["archive"], name).glob("*.parquet"))
     return {str(path): file_digest(path) for path in files}
-
-
-def table_templates(wildcards):
-    """File → digest of the templates of tables."""
-    return {path.name: file_digest(path) for path in sorted((TEMPLATES).glob("table.*"))}
-
-
-def page_texts(wildcards):
-    """File → digest of the words that stand on pages, and of their templates."""
-    findings, folder = project_files() / "config/findings", TEMPLATES
-    files = [*sorted(folder.glob("*.*")), *sorted(findings.glob("*.md")), project_files() / "docs/verdicts.md"]
-    return {path.name: file_digest(path) for path in files}
 
 
 # -- resources ----------------------------------------------------------------------------------------------------------

@@ -9,18 +9,8 @@ rule render:
         csv=f"{S}/tables/{{experiment}}.csv",
         md=f"{S}/tables/{{experiment}}.md",
         tex=f"{S}/tables/{{experiment}}.tex",
-        html=report(
-            f"{S}/tables/{{experiment}}.html",
-            caption="../workflow/report/result.rst",
-            category=source_title,
-            labels={"experiment": "{experiment}", "shown as": "table"},
-        ),
-        svg=report(
-            f"{S}/figures/{{experiment}}.svg",
-            caption="../workflow/report/result.rst",
-            category=source_title,
-            labels={"experiment": "{experiment}", "shown as": "figure"},
-        ),
+        html=in_report(f"{S}/tables/{{experiment}}.html", "table"),
+        svg=in_report(f"{S}/figures/{{experiment}}.svg", "figure"),
         json=f"{S}/tables/{{experiment}}.json",
     log:
         f"{S}/logs/render/{{experiment}}.log",
@@ -29,7 +19,6 @@ rule render:
         "../environment.yml"
     params:
         settings=table_settings,
-        templates=table_templates,
         code=code_digest("agglearn_workflow.render"),
     script:
         "../workflow/scripts/render.py"
@@ -70,7 +59,6 @@ rule site:
         settings=page_settings,
         claims=claims,
         archive=archived_files,
-        texts=page_texts,
         code=code_digest("agglearn_workflow.site.pages", "agglearn_workflow.claims.judging"),
     script:
         "../workflow/scripts/site.py"

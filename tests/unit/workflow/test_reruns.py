@@ -272,10 +272,10 @@ def test_rules_are_read(base, before):
     assert {k.split()[0] for k in before.keys() | recalled.keys()} == {*rules()}
     assert not of("fit", *BATCHES) & recalled.keys()
     assert not of("recall", *BATCHES) & before.keys()
-    fit, pages = {"settings", "data", "code"}, {"settings", "claims", "archive", "texts", "code"}
+    fit, pages = {"settings", "data", "code"}, {"settings", "claims", "archive", "code"}
     assert {rule: set(params) for rule, params in rules().items() if params} == {
         "prepare": {"entry", "code", "files"}, "fit": fit | {"library_threads"}, "recall": fit | {"files"},
-        "render": {"settings", "code", "templates"}, "track": {"uri", "attempt"},
+        "render": {"settings", "code"}, "track": {"uri", "attempt"},
         "site": pages, "page": pages,
     }  # fmt: skip
     assert jobs(base) == before
