@@ -1,6 +1,5 @@
 """The last lines of a run: where the tables are, what was not available, what failed."""
 
-import csv
 import json
 import sys
 import textwrap
@@ -53,10 +52,9 @@ def problems(
     absent: Counter[str] = Counter()
     names = _rendered(folder, experiments)
     for name in names:
-        failed += [
-            f"failed: {name}, {text}" for text in _read(folder / f"tables/{name}.json", {"failed": []})["failed"]
-        ]
-        for dataset, *_, method, params, status, reason in _without_result(folder, name):
+        rendered = {"failed": [], "without": []} | _read(folder / f"tables/{name}.json", {})
+        failed += [f"failed: {name}, {text}" for text in rendered["failed"]]
+        for dataset, *_, method, params, status, reason in sorted(rendered["without"]):
             if status == "unavailable":
                 users.setdefault((dataset, reason), set()).add(name)
             elif status == "not archived":
@@ -94,17 +92,6 @@ def _unavailable(results: Path, dataset: str, reason: str, users: set[str]) -> s
 def _rendered(folder: Path, experiments: Container[str] | None) -> list[str]:
     names = sorted(p.stem for p in (folder / "tables").glob("*.csv"))
     return [n for n in names if experiments is None or n in experiments]
-
-
-def _without_result(folder: Path, name: str) -> list[tuple]:
-    """`CELL`, status and reason of each cell of a table that lacks a run."""
-    cells = set()
-    with open(folder / f"tables/{name}.csv", newline="") as handle:
-        for row in csv.DictReader(handle):
-            status = row["lost"] or row["status"]
-            if status != "ok":
-                cells.add((*(row[field] for field in CELL), status, row["reason"]))
-    return sorted(cells)
 
 
 def _claims(folder: Path) -> list[dict]:
