@@ -4,7 +4,6 @@ A run is a folder `results/runs/<key>/`, reused while its fingerprint is the sam
 share a forked child, which loads compiled code once. Those of a user's methods have one each."""
 
 import platform
-import time
 import traceback
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
@@ -21,10 +20,10 @@ from agglearn.registry import resolve
 from agglearn_workflow.archive import store as archive
 from agglearn_workflow.archive.store import SCHEMA, table_of, write_batch
 from agglearn_workflow.config.entries import FOR_READERS
-from agglearn_workflow.digests import code_digest, is_followed, versions
+from agglearn_workflow.digests import code_digest, commit, is_followed, versions
+from agglearn_workflow.memory import measure_cost
 from agglearn_workflow.plan import Plan, Run
 from agglearn_workflow.runs import products
-from agglearn_workflow.runs.circumstances import commit, measure_cost
 from agglearn_workflow.runs.execution import Outcome, Source, execute_run, observe_runs
 from agglearn_workflow.runs.isolation import run_isolated
 
@@ -154,10 +153,8 @@ class Store:
     def keep(self, run: Run, manifest: dict, compute: Callable[[Path], Outcome]) -> None:
         source = self.sources[run.dataset]
         with storage.atomic_dir(self.folder(run)) as work:
-            began = time.time()
             with measure_cost() as cost:
                 outcome = compute(work)
-            ended = time.time()
             fields = {"run": run.key, **run.identity, "status": outcome.status, "reason": outcome.reason}
             pq.write_table(table_of([fields | row for row in outcome.rows or [{}]]), work / "measurements.parquet")
             if outcome.trace:
@@ -174,7 +171,5 @@ class Store:
                 "machine": machine.describe(),
                 "versions": versions(*run.code),
                 "commit": commit(),
-                "began": began,  # seconds since 1970, as `ended`
-                "ended": ended,
             }
             storage.write_json(work / "run.json", fields | facts | cost | {"config": self.effective})

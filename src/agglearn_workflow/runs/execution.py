@@ -80,14 +80,11 @@ def observe_runs(
 
     out.mkdir(parents=True, exist_ok=True)
     available = [dataset for dataset in slots if sources[dataset].status == "ok"]
-    states = {dataset: (sources[dataset].status, sources[dataset].reason) for dataset in slots}
+    manifests = {d: {"status": sources[d].status, "reason": sources[d].reason, "content": {}} for d in slots}
     for dataset, reason in run_isolated(observe, available):
         report(dataset, AgglearnError(reason))
-        states[dataset] = "failed", reason
-    without: dict[str, dict] = {
-        d: {"status": status, "reason": reason, "content": {}} for d, (status, reason) in states.items()
-    }
-    return without | {d: products.manifest(out / d) for d, (status, _) in states.items() if status == "ok"}
+        manifests[dataset] |= {"status": "failed", "reason": reason}
+    return {d: products.manifest(out / d) if m["status"] == "ok" else m for d, m in manifests.items()}
 
 
 def observe_slot(run: Run, experiment: dict, entry: dict, records: Path | None, out: Path) -> dict:

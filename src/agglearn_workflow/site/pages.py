@@ -19,11 +19,11 @@ from agglearn_workflow import project
 from agglearn_workflow.archive import prices
 from agglearn_workflow.claims import statements
 from agglearn_workflow.claims.samples import Rows
+from agglearn_workflow.digests import commit
 from agglearn_workflow.figures import drawing
 from agglearn_workflow.plan import Plan
 from agglearn_workflow.run_summary import problem_lines, problems
 from agglearn_workflow.runs import products
-from agglearn_workflow.runs.circumstances import commit
 from agglearn_workflow.site import crate
 from agglearn_workflow.site.inventory import citations, inventory
 from agglearn_workflow.tables.numbers import duration_text, measure_name, method_name, number, plain
