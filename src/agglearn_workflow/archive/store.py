@@ -33,19 +33,17 @@ MEASURED = [
     "tested",  # digest of the tested units
     "overlap",  # of the seeds' splits, see `agglearn.tasks.Task.overlap`
 ]
-NUMBERS = ("value", "step", "overlap")
-SCHEMA = pa.schema(
-    [(c, pa.int64() if c == "seed" else pa.float64() if c in NUMBERS else pa.string()) for c in MEASURED]
-)
-FACTS = pa.schema(
-    [
-        *((name, pa.string()) for name in ("recipe", "code", "fingerprint", "observed", "observation_recipe")),
-        *((name, pa.string()) for name in ("data", "spec", "versions")),  # JSON
-        *((name, pa.string()) for name in ("python", "machine", "commit")),
-        *((name, pa.float64()) for name in ("began", "ended", "cpu_seconds", "peak_memory")),
-    ]
-)
-NESTED = ("data", "spec", "versions")
+NESTED = ("data", "spec", "versions")  # JSON
+RECORDED = ("recipe", "code", "fingerprint", "observed", "observation_recipe", *NESTED, "python", "machine", "commit")
+NUMBERS, COSTS = ("value", "step", "overlap"), ("began", "ended", "cpu_seconds", "peak_memory")
+TYPES = {"seed": pa.int64()} | dict.fromkeys((*NUMBERS, *COSTS), pa.float64())  # others are text
+
+
+def _schema(names: Iterable[str]) -> pa.Schema:
+    return pa.schema([(name, TYPES.get(name, pa.string())) for name in names])
+
+
+SCHEMA, FACTS = _schema(MEASURED), _schema((*RECORDED, *COSTS))
 COLUMNS = pa.schema([*SCHEMA, *FACTS])
 MAX_BYTES = 2_000_000  # of a file
 FINISHED = ("ok", "stopped")

@@ -55,10 +55,8 @@ def _sides(entry: dict, names: dict[str, str]) -> list[str]:
         return describe_level(field, level) if "." in field else names.get(str(level), str(level))
 
     differ = [field for field in reference if reference[field] != value.get(field)]
-    both = [
-        [(f, side[f]) for f in differ if f in side and not isinstance(side[f], list)] for side in (value, reference)
-    ]
-    return [", ".join(text(*level) for level in levels) for levels in both]
+    sides = [{f: side[f] for f in differ if f in side} for side in (value, reference)]
+    return [", ".join(text(f, level) for f, level in side.items() if not isinstance(level, list)) for side in sides]
 
 
 def _decisive(claim: dict, judged: list[dict]) -> str:

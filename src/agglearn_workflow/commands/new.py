@@ -48,11 +48,8 @@ def run(args: argparse.Namespace) -> None:
         raise ConfigError(f"new: {args.name!r} is no name; use small letters, digits and _")
     title = args.name.title().replace("_", "")
     if args.kind == "experiment":
-        path, template = (
-            Path(f"config/experiments/{args.name}.yaml"),
-            project_files() / "config/experiments/_template.yaml",
-        )
-        words = {"mine": args.name, "My comparison": title}
+        path, words = Path(f"config/experiments/{args.name}.yaml"), {"mine": args.name, "My comparison": title}
+        template = project_files() / "config/experiments/_template.yaml"
     elif args.kind == "dataset":
         path, template = Path(f"config/datasets/{args.name}.yaml"), TEMPLATES / "new_dataset.yaml"
         present([args.label], pd.read_csv(args.csv, nrows=0).columns)
