@@ -13,7 +13,7 @@ rule recall:
     params:
         settings=fit_settings,
         data=fit_data,
-        code=fit_code,
+        code=lambda w: code_digest(*plan.code(w.experiment, w.batch)),
         files=archived_files,
     script:
         "../workflow/scripts/recall.py"

@@ -20,7 +20,7 @@ rule fit:
     params:
         settings=fit_settings,
         data=fit_data,
-        code=fit_code,
-        library_threads=library_threads,
+        code=lambda w: code_digest(*plan.code(w.experiment, w.batch)),
+        library_threads=lambda w: experiment_of(w).get("threads", fit_threads(w)),
     script:
         "../workflow/scripts/fit.py"

@@ -17,12 +17,10 @@ CELL = ["dataset", "dataset_params", "observation", "observation_params", "metho
 STARTED = time.time()
 
 
-def summary_lines(
-    results: str | Path, folder: str | Path, experiments: Container[str] | None = None, failed: bool = False
-) -> list[str]:
+def summary_lines(results: str | Path, folder: str | Path, experiments: Container[str] | None = None) -> list[str]:
     folder = Path(folder)
     names, without = _rendered(folder, experiments), problems(results, folder, experiments)
-    lines = problem_lines(folder, without) + (errors(results, folder) if failed else [])
+    lines = problem_lines(folder, without)
     if names:
         lines.append(f"tables: {folder}/tables/ ({len(names)} experiments), figures: {folder}/figures/")
     if pages := _newest([folder / "site/index.html", *folder.glob("pages/*/index.html")]):
@@ -129,7 +127,7 @@ def print_summary(results: str | Path, folder: str | Path, show: Iterable[str] =
         path = Path(folder) / f"tables/{name}.md"
         if path.exists():
             print(f"\n{as_text(path.read_text())}\n", file=sys.stderr)
-    for line in summary_lines(results, folder, failed=True):
+    for line in errors(results, folder) + summary_lines(results, folder):
         print(f"agglearn: {line}", file=sys.stderr)
 
 

@@ -31,17 +31,16 @@ from agglearn_workflow.runs.isolation import run_isolated
 def fit(plan: Plan, name: str, batch: str, out: str | Path, observations: str | Path, terminal: TextIO) -> None:
     """Write the measurements of a batch, and the observations that were needed for it."""
     config, experiment, runs = plan.config, plan.experiments[name], plan.runs(name, batch)
-    results, entries = Path(config["results"]), {d: config["datasets"][d] for d in plan.datasets(name, batch)}
-    sources = {dataset: Source.of(config, dataset) for dataset in entries}
+    results, sources = Path(config["results"]), {d: Source.of(config, d) for d in plan.datasets(name, batch)}
 
     def report(dataset: str, error: Exception) -> None:
         traceback.print_exception(error)  # for the log
         print(f"agglearn: error: {name} {dataset} was not observed: {describe(error)}", file=terminal)
 
-    store = Store(results, sources, effective(config, experiment, entries))
+    store = Store(results, sources, effective(config, experiment, sources))
     archived = {} if config["from"] == "data" else archive.read(config["archive"], name)
     missing = store.recall(runs, archived) if config["reuse"] else runs
-    observed = observe_runs(missing, experiment, entries, sources, Path(observations), report)
+    observed = observe_runs(missing, experiment, sources, Path(observations), report)
     _refuse(observed.values(), config)
     store.compute(missing, Path(observations), observed, experiment["time_limit"])
     write_batch({run: store.rows(run) for run in runs}, out)

@@ -39,31 +39,31 @@ def records_of(config: dict, dataset: str) -> Path | None:
 
 
 class Source(NamedTuple):
-    """What a data set is observed from: the status, reason and content of its records, and how they were made."""
+    """What a data set is observed from: the status, reason and content of its records, how they were made, its entry."""
 
     status: str
     reason: str | None
     recipe: str
     content: str | None
     records: Path | None
+    entry: dict
 
     @classmethod
     def of(cls, config: dict, dataset: str) -> "Source":
         entry, records = config["datasets"][dataset], records_of(config, dataset)
         recipe = storage.digest([essence(entry), code_digest(entry["class"])])
         if records is None:
-            return cls("ok", None, recipe, None, None)
+            return cls("ok", None, recipe, None, None, entry)
         manifest = products.manifest(records)
-        return cls(manifest["status"], manifest.get("reason"), recipe, storage.digest(manifest["content"]), records)
+        content = storage.digest(manifest["content"])
+        return cls(manifest["status"], manifest.get("reason"), recipe, content, records, entry)
+
+
+Report = Callable[[str, Exception], object]  # of a data set that was not observed
 
 
 def observe_runs(
-    runs: Iterable[Run],
-    experiment: dict,
-    entries: Mapping[str, dict],
-    sources: Mapping[str, Source],
-    out: Path,
-    report: Callable[[str, Exception], None],
+    runs: Iterable[Run], experiment: dict, sources: Mapping[str, Source], out: Path, report: Report
 ) -> dict[str, dict]:
     """Write a product for each data set that is here, in a child that alone reads records. Returns data set → manifest.
     An error is a status, and is reported."""
@@ -73,8 +73,8 @@ def observe_runs(
 
     def observe(dataset: str) -> None:
         def make(folder: Path) -> dict:
-            context = experiment, entries[dataset], sources[dataset].records
-            return {"data": {name: observe_slot(run, *context, folder) for name, run in slots[dataset].items()}}
+            observed = slots[dataset].items()
+            return {"data": {name: observe_slot(run, experiment, sources[dataset], folder) for name, run in observed}}
 
         products.build_product(out / dataset, make, on_failure=lambda error: report(dataset, error))
 
@@ -87,9 +87,9 @@ def observe_runs(
     return {d: products.manifest(out / d) if m["status"] == "ok" else m for d, m in manifests.items()}
 
 
-def observe_slot(run: Run, experiment: dict, entry: dict, records: Path | None, out: Path) -> dict:
+def observe_slot(run: Run, experiment: dict, source: Source, out: Path) -> dict:
     """Write `observation`, `truth` and `units.json` of a run and of those that share them. Returns facts on data."""
-    task = resolve(experiment["task"])()
+    task, entry, records = resolve(experiment["task"])(), source.entry, source.records
     params = json.loads(run.dataset_params)
     seed_globals(derive_seed("observe", run.dataset, run.dataset_params, run.seed))  # whatever is observed of them
     if records:
@@ -97,12 +97,12 @@ def observe_slot(run: Run, experiment: dict, entry: dict, records: Path | None, 
     else:
         data = resolve(entry["class"]).from_entry(entry, params).draw(run.seed)
     kind = resolve(experiment["observe"][run.observation]["type"])
-    source = TaskInput(run.dataset, entry, params, data)
-    observation, truth = task.observe(source, kind, json.loads(run.observation_params), run.seed)
+    task_input = TaskInput(run.dataset, entry, params, data)
+    observation, truth = task.observe(task_input, kind, json.loads(run.observation_params), run.seed)
     folder = out / run.slot
     observation.save(folder / "observation")
     truth.save(folder / "truth")
-    units = {"tested": truth.tested, "overlap": task.overlap(source)}
+    units = {"tested": truth.tested, "overlap": task.overlap(task_input)}
     (folder / "units.json").write_text(json.dumps(units))
     return facts.of_records(records) if records else facts.of_draw(entry, run.dataset_params, run.seed, data)
 

@@ -126,9 +126,8 @@ def test_experiments_say_that_they_ignore_noise(tmp_path):
         ROOT, {"scale": "smoke", "experiments": {"trial": experiment(methods)}, "run": ["trial"]}
     )
     plan, observed = Plan(config), tmp_path / "observed"
-    entries = {"loglinear": config["datasets"]["loglinear"]}
     sources = {"loglinear": Source.of(config, "loglinear")}
-    observe_runs(plan.runs("trial"), plan.experiments["trial"], entries, sources, observed, lambda *_: None)
+    observe_runs(plan.runs("trial"), plan.experiments["trial"], sources, observed, lambda *_: None)
     outcome = {}
     for run in plan.runs("trial"):
         (tmp_path / run.method).mkdir()

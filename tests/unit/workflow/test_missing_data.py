@@ -103,10 +103,10 @@ def way(script, tmp_path, monkeypatch):
     return go
 
 
-def observe(runs, experiment, entries, sources, out, report) -> dict:
+def observe(runs, experiment, sources, out, report) -> dict:
     """What the real function does for a data set that is missing; the others are there, and empty."""
     lacking = [run for run in runs if sources[run.dataset].status != "ok"]
-    observed = execution.observe_runs(lacking, experiment, entries, sources, out, report)
+    observed = execution.observe_runs(lacking, experiment, sources, out, report)
     for dataset in {run.dataset for run in runs} - observed.keys():
         observed[dataset] = products.build_product(out / dataset, lambda folder: None)
     return observed

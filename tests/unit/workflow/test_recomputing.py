@@ -97,7 +97,7 @@ def test_dear_runs_and_runs_of_other_code_are_not_drawn(project):
     again = store.read(project.base / "archive", "trial")
     old = {key: ArchivedRun(one.facts | {"recipe": "old"}, one.rows) for key, one in again.items()}
     store.write(project.base / "of_other_code", "trial", old)
-    assert recomputing.draw_sample(plan, project.base / "of_other_code", 9, 60.0) == []
+    assert recomputing.draw_sample(plan, project.base / "of_other_code", 9, 60.0, 0) == []
 
 
 def test_the_command_ends_with_1_and_a_line_per_difference(project, monkeypatch, capsys):

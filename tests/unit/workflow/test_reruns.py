@@ -291,9 +291,8 @@ def test_a_target_waits_for_the_receipts_of_its_groups(base):
 
     assert receipts("all") == receipts("maxent") == ["maxent"]
     assert receipts("trial") == ["trial"]
-    both, one = (Wildcards(group=group) for group in ("maxent", "trial"))
-    assert {Path(path).parent.name for path in names["measured"](both)} == {"trial", "nested"}
-    assert {Path(path).parent.name for path in names["measured"](one)} == {"trial"}
+    assert {Path(path).parent.name for path in names["measurements"]("maxent")} == {"trial", "nested"}
+    assert {Path(path).parent.name for path in names["measurements"]("trial")} == {"trial"}
 
 
 @pytest.mark.parametrize("key", [k for k, (_, jobs) in EXPERIMENT_KEYS.items() if jobs is not None])

@@ -24,9 +24,8 @@ def without_source(experiment: str) -> list[str]:
 def test_one_run_of_every_method(experiment, tmp_path):
     names, observed = without_source(experiment), tmp_path / "observed"
     runs = [run for run in PLAN.runs(experiment) if run.dataset in names]
-    entries = {name: CONFIG["datasets"][name] for name in names}
     sources = {name: Source.of(CONFIG, name) for name in names}
-    observe_runs(runs, PLAN.experiments[experiment], entries, sources, observed, lambda *_: None)
+    observe_runs(runs, PLAN.experiments[experiment], sources, observed, lambda *_: None)
     for dataset in names:
         assert products.manifest(observed / dataset)["status"] == "ok", products.manifest(observed / dataset)["reason"]
         first = {run.method: run for run in reversed(PLAN.runs(experiment)) if run.dataset == dataset}
