@@ -61,7 +61,7 @@ def experiment_of(wildcards):
 
 
 def records(wildcards):
-    names = plan.datasets(wildcards.experiment, wildcards.batch)
+    names = [] if FROM_THE_ARCHIVE else plan.datasets(wildcards.experiment, wildcards.batch)
     return [f"{R}/records/{name}" for name in names if has_records(config["datasets"][name])]
 
 
@@ -161,7 +161,7 @@ def claims(wildcards):
 def archived_files(wildcards):
     """Path → digest of each file of the archive that a job reads. Verdicts of the archive stand beside those of smaller scales."""
     if "experiment" in wildcards.keys():
-        names = [wildcards.experiment]
+        names = [wildcards.experiment] if FROM_THE_ARCHIVE else []
     else:
         judged = {claim["experiment"] for claim in claims(wildcards).values()}
         names = [] if FROM_THE_ARCHIVE or config["scale"] == "paper" else sorted(judged)
@@ -174,8 +174,7 @@ def archived_files(wildcards):
 
 def fit_threads(wildcards):
     """Fits of a timed experiment have the machine for themselves."""
-    return workflow.cores if experiment_of(wildcards)["timed"] else 1
-
+    return workflow.cores if experiment_of(wildcards)["timed"] and not FROM_THE_ARCHIVE else 1
 
 
 def budget(wildcards):
@@ -184,8 +183,7 @@ def budget(wildcards):
 
 
 def fitting_memory(wildcards):
-    names = plan.datasets(wildcards.experiment, wildcards.batch)
-    return max(
-        memory.for_fitting(config["datasets"][n], plan.varied(wildcards.experiment, n), Path(R, "records", n))
-        for n in names
-    )
+    names = [] if FROM_THE_ARCHIVE else plan.datasets(wildcards.experiment, wildcards.batch)
+    varied = {name: plan.varied(wildcards.experiment, name) for name in names}
+    needs = [memory.for_fitting(config["datasets"][n], v, Path(R, "records", n)) for n, v in varied.items()]
+    return max(needs, default=memory.FLOOR)

@@ -18,7 +18,7 @@ from samples import OFFLINE
 pytestmark = [pytest.mark.workflow, pytest.mark.slow]
 SETTINGS = {"scale": "smoke", "tracking": {"uri": "none"}}
 DATASETS = {"bank": None, "adult": None, "fair": {}}  # the last comes with statsmodels
-SCRIPTS = ("prepare", "fit", "recall", "render", "track", "site", "conclude")  # of the rules
+SCRIPTS = ("prepare", "fit", "render", "track", "site", "conclude")  # of the rules
 CARRIED = (
     "Snakefile",
     "config",

@@ -23,7 +23,7 @@ from agglearn_workflow.config.scales import SCALES
 OWN = ("config", "docs", "profiles", "rules", "src", "tests", "workflow")
 LAYERS = ("datasets", "experiments", "claims")  # that overrides may hold beside the keys of `config/config.yaml`
 # Rules of the workflow
-RULES = {"all", "prepare", "fit", "recall", "render", "track", "site", "page", "conclude"}
+RULES = {"all", "prepare", "fit", "render", "track", "site", "page", "conclude"}
 SETTINGS, DATASETS, EXPERIMENTS = "config/config.yaml", "config/datasets", "config/experiments"
 # Keys of the experiment on how its own methods are shown. They mean nothing for the changes of one of them.
 SHOWN = ("table", "figure", "reported", "agreement", "ablate")
