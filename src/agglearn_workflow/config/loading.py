@@ -109,10 +109,9 @@ def assign(mapping: dict, keys: list[str], value: object) -> None:
     mapping[keys[-1]] = value
 
 
-def read_settings(texts: Iterable[str], experiments: Iterable[str], settings: Iterable[str]) -> dict:
+def read_settings(texts: Iterable[str], experiments: Collection[str], settings: Collection[str]) -> dict:
     """An overlay from texts such as `maxent_table5.methods.maxent.params.n_sweeps=2`."""
     overlay: dict[str, Any] = {}
-    experiments, settings = list(experiments), list(settings)
     for text in texts:
         path, equals, value = text.partition("=")
         keys = path.strip().split(".")
