@@ -42,7 +42,7 @@ def size_of_files(entry: dict, copies: Mapping[str, Path | None] | None = None) 
         stated = (r["bytes"] for r in (file, *file.get("routes", [])) if r.get("bytes"))
         path = (copies or {}).get(name)
         sizes.append(path.stat().st_size if path else next(stated, None))
-    return None if None in sizes else sum(sizes)
+    return None if None in sizes else sum(filter(None, sizes))
 
 
 def for_parsing(entry: dict) -> int:

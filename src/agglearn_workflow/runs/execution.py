@@ -79,8 +79,9 @@ def observe_runs(
         products.build_product(out / dataset, make, on_failure=lambda error: report(dataset, error))
 
     out.mkdir(parents=True, exist_ok=True)
-    available = [dataset for dataset in slots if sources[dataset].status == "ok"]
-    manifests = {d: {"status": sources[d].status, "reason": sources[d].reason, "content": {}} for d in slots}
+    needed = [(dataset, sources[dataset]) for dataset in slots]
+    available = [dataset for dataset, source in needed if source.status == "ok"]
+    manifests: dict[str, dict] = {d: {"status": s.status, "reason": s.reason, "content": {}} for d, s in needed}
     for dataset, reason in run_isolated(observe, available):
         report(dataset, AgglearnError(reason))
         manifests[dataset] |= {"status": "failed", "reason": reason}
