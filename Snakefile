@@ -10,7 +10,7 @@ report: "workflow/report/workflow.rst"
 
 include: "rules/common.smk"
 include: "rules/data.smk"
-include: "rules/archive.smk" if FROM_THE_ARCHIVE else "rules/fit.smk"
+include: "rules/fit.smk"
 include: "rules/report.smk"
 
 

@@ -20,7 +20,6 @@ from agglearn_workflow.plan import Plan
 from agglearn_workflow.project import TEMPLATES, project_files
 from agglearn_workflow.run_summary import print_summary
 from agglearn_workflow.runs import results_lock
-from agglearn_workflow.site.inventory import stated_bytes
 from agglearn_workflow.tracking.receipts import attempts
 
 try:
@@ -62,24 +61,16 @@ def experiment_of(wildcards):
 
 
 def records(wildcards):
-    names = plan.datasets(wildcards.experiment, wildcards.batch)
+    names = [] if FROM_THE_ARCHIVE else plan.datasets(wildcards.experiment, wildcards.batch)
     return [f"{R}/records/{name}" for name in names if has_records(config["datasets"][name])]
 
 
-def measurements(experiments):
-    return [f"{S}/measurements/{name}/{batch}.parquet" for name in experiments for batch in plan.batches(name)]
+def measurements(target):
+    return [f"{S}/measurements/{name}/{batch}.parquet" for name in plan.named(target) for batch in plan.batches(name)]
 
 
-def measured(wildcards):
-    return measurements(plan.named(wildcards.get("experiment") or wildcards.get("group") or wildcards.target))
-
-
-def tables(experiments):
-    return [f"{S}/tables/{name}.csv" for name in experiments]
-
-
-def rendered(wildcards):
-    return tables(plan.named(wildcards.get("group") or wildcards.target))
+def tables(target):
+    return [f"{S}/tables/{name}.csv" for name in plan.named(target)]
 
 
 def receipts(target):
@@ -88,20 +79,12 @@ def receipts(target):
     return [f"{S}/tracking/{group}.json" for group in groups] if config["tracking"]["uri"] != "none" else []
 
 
-def sent(wildcards):
-    return receipts(wildcards.target)
-
-
 def pages(target):
     return f"{S}/site" if target == "all" else f"{S}/pages/{target}"
 
 
 def verdicts(target):
     return f"{S}/claims.json" if target == "all" else f"{S}/claims/{target}.json"
-
-
-def reported(wildcards):
-    return [pages(wildcards.target), verdicts(wildcards.target)]
 
 
 def outcome(target):
@@ -116,14 +99,6 @@ def everything(wildcards):
 
 
 # -- parameters: a job runs again when one of them changes --------------------------------------------------------------
-
-
-def dataset_entry(wildcards):
-    return essence(config["datasets"][wildcards.dataset])
-
-
-def dataset_code(wildcards):
-    return code_digest(config["datasets"][wildcards.dataset]["class"])
 
 
 def local_files(wildcards):
@@ -144,15 +119,15 @@ def fit_data(wildcards):
     return {name: essence(config["datasets"][name]) for name in plan.datasets(wildcards.experiment, wildcards.batch)}
 
 
-def fit_code(wildcards):
-    return code_digest(*plan.code(wildcards.experiment, wildcards.batch))
+def digests_of(files):
+    return {path.name: file_digest(path) for path in sorted(files)}
 
 
 def table_settings(wildcards):
     e = experiment_of(wildcards)
     titles = {name: config["datasets"][name]["title"] for name in e["datasets"]}
     names = {n: [m.get("name"), m.get("ours", False)] for n, m in e["methods"].items()}
-    return {key: e.get(key) for key in SHOWN} | {"methods": names} | titles
+    return {key: e.get(key) for key in SHOWN} | {"methods": names} | titles | digests_of(TEMPLATES.glob("table.*"))
 
 
 def source_title(wildcards):
@@ -160,19 +135,22 @@ def source_title(wildcards):
     return config["references"].get("papers", {}).get(source, {"title": source})["title"]
 
 
-def sending_attempt(wildcards):
-    """How often sending failed so far: it changes when something is left to be sent."""
-    return attempts(f"{S}/tracking/{wildcards.group}.json", config["tracking"]["uri"])
+def in_report(path, kind):
+    """The output of a rule that Snakemake's report shows."""
+    labels = {"experiment": "{experiment}", "shown as": kind}
+    return report(path, caption="../workflow/report/result.rst", category=source_title, labels=labels)
 
 
 def page_settings(wildcards):
-    """What stands on pages besides tables and figures."""
+    """What stands on pages besides tables and figures, with digests of their templates and words."""
     names = plan.named(wildcards.get("target", "all"))
     fields = {n: {k: plan.experiments[n].get(k) for k in ("title", "caption", "budget", "source")} for n in names}
     for name, shown in fields.items():
         shown["tune"] = {n: m["tune"] for n, m in plan.experiments[name]["methods"].items() if "tune" in m}
     guide = Path(R, "docs/index.html").is_file()  # to which the pages then link
-    return {"experiments": fields, "datasets": config["datasets"], "references": config["references"], "guide": guide}
+    words = [*(project_files() / "config/findings").glob("*.md"), project_files() / "docs/verdicts.md"]
+    entries = {key: config[key] for key in ("datasets", "references")}
+    return entries | {"experiments": fields, "guide": guide, "texts": digests_of([*TEMPLATES.glob("*.*"), *words])}
 
 
 def claims(wildcards):
@@ -183,7 +161,7 @@ def claims(wildcards):
 def archived_files(wildcards):
     """Path → digest of each file of the archive that a job reads. Verdicts of the archive stand beside those of smaller scales."""
     if "experiment" in wildcards.keys():
-        names = [wildcards.experiment]
+        names = [wildcards.experiment] if FROM_THE_ARCHIVE else []
     else:
         judged = {claim["experiment"] for claim in claims(wildcards).values()}
         names = [] if FROM_THE_ARCHIVE or config["scale"] == "paper" else sorted(judged)
@@ -191,28 +169,12 @@ def archived_files(wildcards):
     return {str(path): file_digest(path) for path in files}
 
 
-def table_templates(wildcards):
-    """File → digest of the templates of tables."""
-    return {path.name: file_digest(path) for path in sorted((TEMPLATES).glob("table.*"))}
-
-
-def page_texts(wildcards):
-    """File → digest of the words that stand on pages, and of their templates."""
-    findings, folder = project_files() / "config/findings", TEMPLATES
-    files = [*sorted(folder.glob("*.*")), *sorted(findings.glob("*.md")), project_files() / "docs/verdicts.md"]
-    return {path.name: file_digest(path) for path in files}
-
-
 # -- resources ----------------------------------------------------------------------------------------------------------
 
 
 def fit_threads(wildcards):
     """Fits of a timed experiment have the machine for themselves."""
-    return workflow.cores if experiment_of(wildcards)["timed"] else 1
-
-
-def library_threads(wildcards):
-    return experiment_of(wildcards).get("threads", fit_threads(wildcards))
+    return workflow.cores if experiment_of(wildcards)["timed"] and not FROM_THE_ARCHIVE else 1
 
 
 def budget(wildcards):
@@ -220,14 +182,8 @@ def budget(wildcards):
     return experiment_of(wildcards).get("budget", 0)
 
 
-def parsing_memory(wildcards):
-    entry = config["datasets"][wildcards.dataset]
-    return memory.for_parsing(entry, stated_bytes(entry) or 0)
-
-
 def fitting_memory(wildcards):
-    names = plan.datasets(wildcards.experiment, wildcards.batch)
-    return max(
-        memory.for_fitting(config["datasets"][n], plan.varied(wildcards.experiment, n), Path(R, "records", n))
-        for n in names
-    )
+    names = [] if FROM_THE_ARCHIVE else plan.datasets(wildcards.experiment, wildcards.batch)
+    varied = {name: plan.varied(wildcards.experiment, name) for name in names}
+    needs = [memory.for_fitting(config["datasets"][n], v, Path(R, "records", n)) for n, v in varied.items()]
+    return max(needs, default=memory.FLOOR)

@@ -12,10 +12,10 @@ rule prepare:
     conda:
         "../environment.yml"
     resources:
-        mem_mb=parsing_memory,
+        mem_mb=lambda w: memory.for_parsing(config["datasets"][w.dataset]),
     params:
-        entry=dataset_entry,
-        code=dataset_code,
+        entry=lambda w: essence(config["datasets"][w.dataset]),
+        code=lambda w: code_digest(config["datasets"][w.dataset]["class"]),
         files=local_files,
     script:
         "../workflow/scripts/prepare.py"

@@ -1,6 +1,7 @@
 # Fits: one job per batch of runs. It observes the records, and learners see the observations alone. Finished runs lie in runs/
-# and are reused while they hold. `snakemake --notemp` keeps the observations.
-#   in: records/      out: measurements/, runs/
+# and are reused while they hold. `snakemake --notemp` keeps the observations. From the archive a job takes what that has, and
+# computes nothing.
+#   in: records/, archive/      out: measurements/, runs/
 
 
 rule fit:
@@ -20,7 +21,8 @@ rule fit:
     params:
         settings=fit_settings,
         data=fit_data,
-        code=fit_code,
-        library_threads=library_threads,
+        code=lambda w: code_digest(*plan.code(w.experiment, w.batch)),
+        archive=archived_files,
+        library_threads=lambda w: experiment_of(w).get("threads", fit_threads(w)),
     script:
         "../workflow/scripts/fit.py"

@@ -4,23 +4,13 @@
 
 rule render:
     input:
-        measured,
+        lambda w: measurements(w.experiment),
     output:
         csv=f"{S}/tables/{{experiment}}.csv",
         md=f"{S}/tables/{{experiment}}.md",
         tex=f"{S}/tables/{{experiment}}.tex",
-        html=report(
-            f"{S}/tables/{{experiment}}.html",
-            caption="../workflow/report/result.rst",
-            category=source_title,
-            labels={"experiment": "{experiment}", "shown as": "table"},
-        ),
-        svg=report(
-            f"{S}/figures/{{experiment}}.svg",
-            caption="../workflow/report/result.rst",
-            category=source_title,
-            labels={"experiment": "{experiment}", "shown as": "figure"},
-        ),
+        html=in_report(f"{S}/tables/{{experiment}}.html", "table"),
+        svg=in_report(f"{S}/figures/{{experiment}}.svg", "figure"),
         json=f"{S}/tables/{{experiment}}.json",
     log:
         f"{S}/logs/render/{{experiment}}.log",
@@ -29,17 +19,15 @@ rule render:
         "../environment.yml"
     params:
         settings=table_settings,
-        templates=table_templates,
         code=code_digest("agglearn_workflow.render"),
     script:
         "../workflow/scripts/render.py"
 
 
-# A store takes each run once.
+# A store takes each run once. `attempt` is how often sending has failed: it changes when something is left to be sent.
 rule track:
     input:
-        measured,
-        rendered,
+        lambda w: [*measurements(w.group), *tables(w.group)],
     output:
         update(f"{S}/tracking/{{group}}.json"),
     log:
@@ -48,7 +36,7 @@ rule track:
         "../environment.yml"
     params:
         uri=config["tracking"]["uri"],
-        attempt=sending_attempt,
+        attempt=lambda w: attempts(f"{S}/tracking/{w.group}.json", config["tracking"]["uri"]),
     script:
         "../workflow/scripts/track.py"
 
@@ -56,8 +44,8 @@ rule track:
 # All pages, with the verdicts on all claims.
 rule site:
     input:
-        measurements(plan.experiments),
-        tables(plan.experiments),
+        measurements("all"),
+        tables("all"),
         receipts("all"),
     output:
         site=directory(pages("all")),
@@ -70,7 +58,6 @@ rule site:
         settings=page_settings,
         claims=claims,
         archive=archived_files,
-        texts=page_texts,
         code=code_digest("agglearn_workflow.site.pages", "agglearn_workflow.claims.judging"),
     script:
         "../workflow/scripts/site.py"
@@ -79,9 +66,7 @@ rule site:
 # The pages of a source or of an experiment that is asked for alone.
 use rule site as page with:
     input:
-        measured,
-        rendered,
-        sent,
+        lambda w: [*measurements(w.target), *tables(w.target), *receipts(w.target)],
     output:
         site=directory(pages("{target}")),
         claims=verdicts("{target}"),
@@ -92,7 +77,7 @@ use rule site as page with:
 # A failed cell, table, figure or claim leaves no outcome: this job fails, and with it the workflow.
 rule conclude:
     input:
-        reported,
+        lambda w: [pages(w.target), verdicts(w.target)],
     output:
         outcome("{target}"),
     log:

@@ -1,11 +1,12 @@
 """Digests of code: what a class or a module depends on, read from the text of followed modules (ours, and those of
-`code:`). Nothing is imported. Versions of imported packages count. Comments, docstrings and layout do not."""
+`code:`). Nothing is imported. Versions of imported packages count. Comments, docstrings and layout do not. Also the commit."""
 
 import ast
 import contextlib
 import functools
 import hashlib
 import importlib.util
+import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from importlib import metadata
@@ -136,6 +137,17 @@ def _version(package: str) -> str | None:
         return metadata.version(DISTRIBUTIONS.get(package, package))
     except metadata.PackageNotFoundError:
         return None
+
+
+@functools.cache
+def commit() -> str | None:
+    """Commit of the working tree, with a mark when it holds changes. It is None outside a repository."""
+    command = ["git", "describe", "--always", "--dirty", "--abbrev=12"]
+    try:
+        described = subprocess.run(command, cwd=Path(__file__).parent, capture_output=True, text=True, timeout=5)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return described.stdout.strip() or None
 
 
 CACHED = (find_file, read, origin_of, modules_behind, code_digest, versions, _version)  # by the roots of the time

@@ -13,7 +13,7 @@ from typing import Any, TextIO
 from agglearn import kernel_cache
 from agglearn.errors import AgglearnError, describe
 from agglearn_workflow import digests
-from agglearn_workflow.runs.circumstances import UNIT, cpu_seconds
+from agglearn_workflow.memory import UNIT, cpu_seconds
 
 
 @contextlib.contextmanager

@@ -3,7 +3,7 @@
 import itertools
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -107,10 +107,14 @@ def classes_in(value: object) -> list[str]:
 
 def value_of(run: Run, field: str) -> Any:
     """A run's `dataset`, `method`, … or a parameter, such as `params.budget`. None without the parameter."""
-    column, *path = field.split(".")
-    value = getattr(run, column)
-    for key in path:
-        value = json.loads(value) if isinstance(value, str) else value
+    column, *keys = field.split(".")
+    return nested(getattr(run, column), keys) if keys else getattr(run, column)
+
+
+def nested(text: str | None, keys: Iterable[str]) -> Any:
+    """Value at a path of keys in JSON text, None without it."""
+    value = json.loads(text) if isinstance(text, str) else None
+    for key in keys:
         value = value.get(key) if isinstance(value, dict) else None
     return value
 

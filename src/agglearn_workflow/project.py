@@ -21,20 +21,17 @@ def add_project_options(command: argparse.ArgumentParser) -> None:
     command.add_argument("--configfile", metavar="FILE", help="YAML laid over config/config.yaml, as with Snakemake")
 
 
-def project_base() -> Path:
-    """The current folder if it is a copy of the project, else the files that this package belongs to."""
-    return Path.cwd() if (Path.cwd() / SCHEMAS).is_dir() else project_files()
-
-
 def project_config(configfile: str | None, overrides: dict | None = None, targets: Collection[str] = ("all",)) -> dict:
-    """The effective configuration here. A wrong entry that no target needs is left out, with a warning."""
+    """The effective configuration here: of the current folder if it is a copy of the project, else of the files that this package
+    belongs to. A wrong entry that no target needs is left out, with a warning."""
     from agglearn.optional import require
 
     require("pydantic", "workflow")
     from agglearn_workflow.config.loading import load, read_mapping, stack
 
     laid_over = read_mapping(Path(configfile)) if configfile else {}
-    config = load(project_base(), stack(laid_over, overrides or {}), Path.cwd(), targets)
+    base = Path.cwd() if (Path.cwd() / SCHEMAS).is_dir() else project_files()
+    config = load(base, stack(laid_over, overrides or {}), Path.cwd(), targets)
     for line, _ in config.pop("left_out"):
         warnings.warn(f"left out: {line}", stacklevel=2)
     return config

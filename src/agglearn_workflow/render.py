@@ -11,12 +11,14 @@ from agglearn.errors import describe
 from agglearn.text import write_csv
 from agglearn_workflow.figures import drawing
 from agglearn_workflow.plan import Plan
+from agglearn_workflow.run_summary import CELL
 from agglearn_workflow.tables import printed_table, summary
 from agglearn_workflow.tables.numbers import measure_name
 
 
 def render(plan: Plan, name: str, paths: Iterable[str | Path], results: str | Path) -> None:
-    """Write an experiment's files. The last is `tables/<name>.json`, with the number of `rows` and what `failed`."""
+    """Write an experiment's files. The last is `tables/<name>.json`: the number of `rows`, what `failed`, and the cells `without` a
+    run: `CELL`, status, reason."""
     experiment = plan.experiments[name]
     titles = {d: plan.config["datasets"][d]["title"] for d in experiment["datasets"]}
     tables, figure = Path(results) / "tables", Path(results) / f"figures/{name}.svg"
@@ -42,7 +44,10 @@ def render(plan: Plan, name: str, paths: Iterable[str | Path], results: str | Pa
             drawing.write(drawing.sentence(f"This figure has no table to start from: {reason}"), work)
         else:
             failed += [f"figure: {problem}" for problem in drawing.draw(rows, table, experiment, titles, work)]
-    storage.write_json(tables / f"{name}.json", {"failed": failed, "rows": sum(len(grid.rows) for _, grid in grids)})
+    states = table.assign(status=table["lost"].fillna(table["status"]))[[*CELL, "status", "reason"]]
+    without = states[states["status"] != "ok"].fillna("").drop_duplicates().to_numpy().tolist()
+    n_rows = sum(len(grid.rows) for _, grid in grids)
+    storage.write_json(tables / f"{name}.json", {"failed": failed, "rows": n_rows, "without": without})
 
 
 def _agreement(experiment: dict, table: pd.DataFrame) -> list[str]:

@@ -1,6 +1,5 @@
 """The last lines of a run: where the tables are, what was not available, what failed."""
 
-import csv
 import json
 import sys
 import textwrap
@@ -18,12 +17,10 @@ CELL = ["dataset", "dataset_params", "observation", "observation_params", "metho
 STARTED = time.time()
 
 
-def summary_lines(
-    results: str | Path, folder: str | Path, experiments: Container[str] | None = None, failed: bool = False
-) -> list[str]:
+def summary_lines(results: str | Path, folder: str | Path, experiments: Container[str] | None = None) -> list[str]:
     folder = Path(folder)
     names, without = _rendered(folder, experiments), problems(results, folder, experiments)
-    lines = problem_lines(folder, without) + (errors(results, folder) if failed else [])
+    lines = problem_lines(folder, without)
     if names:
         lines.append(f"tables: {folder}/tables/ ({len(names)} experiments), figures: {folder}/figures/")
     if pages := _newest([folder / "site/index.html", *folder.glob("pages/*/index.html")]):
@@ -53,10 +50,9 @@ def problems(
     absent: Counter[str] = Counter()
     names = _rendered(folder, experiments)
     for name in names:
-        failed += [
-            f"failed: {name}, {text}" for text in _read(folder / f"tables/{name}.json", {"failed": []})["failed"]
-        ]
-        for dataset, *_, method, params, status, reason in _without_result(folder, name):
+        rendered = {"failed": [], "without": []} | _read(folder / f"tables/{name}.json", {})
+        failed += [f"failed: {name}, {text}" for text in rendered["failed"]]
+        for dataset, *_, method, params, status, reason in sorted(rendered["without"]):
             if status == "unavailable":
                 users.setdefault((dataset, reason), set()).add(name)
             elif status == "not archived":
@@ -96,17 +92,6 @@ def _rendered(folder: Path, experiments: Container[str] | None) -> list[str]:
     return [n for n in names if experiments is None or n in experiments]
 
 
-def _without_result(folder: Path, name: str) -> list[tuple]:
-    """`CELL`, status and reason of each cell of a table that lacks a run."""
-    cells = set()
-    with open(folder / f"tables/{name}.csv", newline="") as handle:
-        for row in csv.DictReader(handle):
-            status = row["lost"] or row["status"]
-            if status != "ok":
-                cells.add((*(row[field] for field in CELL), status, row["reason"]))
-    return sorted(cells)
-
-
 def _claims(folder: Path) -> list[dict]:
     """The newest verdict on each claim."""
     files = _newest([folder / "claims.json", *folder.glob("claims/*.json")])
@@ -142,7 +127,7 @@ def print_summary(results: str | Path, folder: str | Path, show: Iterable[str] =
         path = Path(folder) / f"tables/{name}.md"
         if path.exists():
             print(f"\n{as_text(path.read_text())}\n", file=sys.stderr)
-    for line in summary_lines(results, folder, failed=True):
+    for line in errors(results, folder) + summary_lines(results, folder):
         print(f"agglearn: {line}", file=sys.stderr)
 
 

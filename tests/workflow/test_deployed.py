@@ -23,7 +23,7 @@ SMALL = {  # the last data set comes with statsmodels
     "methods": dict.fromkeys(sorted(METHODS - {"maxent", "logistic"})),
     "reported": [],
 }
-SCRIPTS = ("prepare", "fit", "recall", "render", "track", "site", "conclude")  # of the rules
+SCRIPTS = ("prepare", "fit", "render", "track", "site", "conclude")  # of the rules
 CARRIED = (
     "Snakefile",
     "config",

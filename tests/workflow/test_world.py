@@ -299,7 +299,8 @@ def test_last_lines_and_status(state):
         f"1 data sets or packages not available, {len(failed)} cells, tables, figures or claims failed; `make retry` tries these again",
     ]
     said = [line.removeprefix("agglearn: ") for line in state.outcome.said]
-    last = said[next(i for i, line in enumerate(said) if line == expected[len(failed)]) - len(failed) :]
+    first = next(i for i, line in enumerate(said) if line == expected[len(failed)]) - len(failed)
+    last = said[first - bool(failed) :]  # errors of jobs stand before what they have cost
     stopped = [line for line in last if line.startswith("error: all: ")]
     assert len(stopped) == bool(failed)
     assert sorted(line for line in last if line not in stopped) == sorted(expected)

@@ -30,13 +30,14 @@ def figures_of(plan: Plan, paths, out) -> list[list[dict]]:
 
 def panel(ax) -> dict:
     """The drawn data of a panel, as numbers."""
-    whiskers = [bars[2][0].get_segments()[0] for bars in ax.containers if bars.has_xerr]
+    dots = [(round(float(y)), float(x)) for bars in ax.containers for x, y in zip(*bars[0].get_data(), strict=True)]
+    whiskers = [ends for bars in ax.containers for ends in bars[2][0].get_segments()]
     return {
         "title": ax.get_title(loc="left").replace("\n", " "),
         "axis": (ax.get_xlabel(), ax.get_ylabel()),
         "ticks": [text.get_text() for text in ax.get_yticklabels()],
         "x_ticks": [text.get_text() for text in ax.get_xticklabels()],
-        "dots": {round(float(bars[0].get_ydata()[0])): float(bars[0].get_xdata()[0]) for bars in ax.containers},
+        "dots": dict(dots),
         "whiskers": {round(float(ends[0][1])): (float(ends[0][0]), float(ends[1][0])) for ends in whiskers},
         "printed": [(float(x), round(float(y))) for line in ax.lines if line.get_marker() == "D" for x, y in zip(*line.get_data(), strict=True)],
         "lines": {line.get_label(): list(zip(*map(list, line.get_data()), strict=True)) for line in ax.lines if line.get_label()[:1] != "_"},

@@ -11,7 +11,6 @@ with job_log(snakemake) as terminal:
     from agglearn.registry import resolve
     from agglearn_workflow import memory
     from agglearn_workflow.runs import products
-    from agglearn_workflow.site.inventory import stated_bytes
 
     name, config = snakemake.wildcards.dataset, snakemake.config
     entry = config["datasets"][name]
@@ -33,5 +32,5 @@ with job_log(snakemake) as terminal:
         on_failure=report if config["on_failure"] == "report" else None,
         terminal=terminal,
         recipe=storage.digest([snakemake.params.entry, snakemake.params.code]),
-        bytes=stated_bytes(entry),
+        bytes=memory.size_of_files(entry),
     )

@@ -40,14 +40,12 @@ def summarise(plan: Plan, folder: Path | str) -> dict[str, dict]:
 
 def _facts_on(runs: pd.DataFrame) -> dict[str, Any]:
     """Numbers of runs, sorted commits and machines, first and last day, CPU seconds, number of complete experiments."""
-    texts = {name: sorted(set(runs[name].dropna()) - {""}) for name in ("commit", "machine", "day")}
-    return {
+    texts = {f"{name}s": sorted(set(runs[name].dropna()) - {""}) for name in ("commit", "machine", "day")}
+    return texts | {
         "planned": len(runs),
         "archived": int(runs["archived"].sum()),
         "outdated": int(runs["outdated"].sum()),
-        "commits": texts["commit"],
-        "machines": texts["machine"],
-        "days": texts["day"][:1] + texts["day"][1:][-1:],
+        "days": texts["days"][:1] + texts["days"][1:][-1:],
         "cpu_seconds": runs["cpu_seconds"].sum(),
         "complete": int(runs.groupby("experiment")["archived"].all().sum()),
     }

@@ -1,5 +1,6 @@
-"""The archive: results of runs that are `ok`, or `stopped` at their solver's own limit. An experiment is a folder of
-Parquet files, one table: the columns of `SCHEMA`, and the facts of the run (`FACTS`). Equal content has equal bytes."""
+"""The table of measurements (`SCHEMA`), and the archive: results of runs that are `ok`, or `stopped` at their solver's own
+limit. An experiment is a folder of Parquet files there, one table: the measurements, and the facts of the run (`FACTS`).
+Equal content has equal bytes."""
 
 import contextlib
 import datetime
@@ -17,23 +18,51 @@ import pyarrow.parquet as pq
 
 from agglearn import storage
 from agglearn.errors import DataError
-from agglearn_workflow import measurements
-from agglearn_workflow.measurements import SCHEMA, table_of
 from agglearn_workflow.plan import IDENTITY, Run, canonical
 
-FACTS = pa.schema(
-    [
-        *((name, pa.string()) for name in ("recipe", "code", "fingerprint", "observed", "observation_recipe")),
-        *((name, pa.string()) for name in ("data", "spec", "versions")),  # JSON
-        *((name, pa.string()) for name in ("python", "machine", "commit")),
-        *((name, pa.float64()) for name in ("began", "ended", "cpu_seconds", "peak_memory")),
-    ]
-)
-NESTED = ("data", "spec", "versions")
+MEASURED = [
+    "run",
+    *IDENTITY,
+    "status",
+    "reason",
+    "measure",
+    "keys",  # JSON: what the value is about, see `agglearn.tasks.Measurement`
+    "step",
+    "value",
+    "unit",
+    "tested",  # digest of the tested units
+    "overlap",  # of the seeds' splits, see `agglearn.tasks.Task.overlap`
+]
+NESTED = ("data", "spec", "versions")  # JSON
+RECORDED = ("recipe", "code", "fingerprint", "observed", "observation_recipe", *NESTED, "python", "machine", "commit")
+NUMBERS, COSTS = ("value", "step", "overlap"), ("began", "ended", "cpu_seconds", "peak_memory")
+TYPES = {"seed": pa.int64()} | dict.fromkeys((*NUMBERS, *COSTS), pa.float64())  # others are text
+
+
+def _schema(names: Iterable[str]) -> pa.Schema:
+    return pa.schema([(name, TYPES.get(name, pa.string())) for name in names])
+
+
+SCHEMA, FACTS = _schema(MEASURED), _schema((*RECORDED, *COSTS))
 COLUMNS = pa.schema([*SCHEMA, *FACTS])
 MAX_BYTES = 2_000_000  # of a file
 FINISHED = ("ok", "stopped")
 NOT_ARCHIVED = "not archived"
+
+
+def table_of(rows: list[dict]) -> pa.Table:
+    """Rows in the columns of `SCHEMA`, where what is missing or NaN is null."""
+    columns = {c: [row.get(c) for row in rows] for c in MEASURED}
+    columns |= {c: [None if v is None else float(v) for v in columns[c]] for c in NUMBERS}
+    return pa.table([pa.array(v, SCHEMA.field(c).type, from_pandas=True) for c, v in columns.items()], schema=SCHEMA)
+
+
+def write_batch(tables: Mapping[Run, pa.Table], out: str | Path, **metadata: str) -> None:
+    """Write the measurements of a batch into one Parquet file, whose metadata hold the recipe of every run."""
+    metadata = {"recipes": json.dumps({run.key: run.recipe for run in tables}), **metadata}
+    with storage.atomic_file(out) as work:
+        table = pa.concat_tables(tables.values()).replace_schema_metadata(metadata)
+        pq.write_table(table, work, compression="zstd")
 
 
 @dataclass(frozen=True)
@@ -169,7 +198,7 @@ def outdated(run: Run, archived: ArchivedRun) -> str | None:
     return f"archived with other code or settings than today's (commit {facts['commit']}, {archived.day})"
 
 
-def write_batch(runs: Iterable[Run], archived: Archived, out: str | Path) -> None:
+def recall(runs: Iterable[Run], archived: Archived, out: str | Path) -> None:
     """Write a batch from the archive. Runs that it lacks are `not archived`. The metadata name the `outdated` ones."""
     tables, marks = {}, {}
     for run in runs:
@@ -180,4 +209,4 @@ def write_batch(runs: Iterable[Run], archived: Archived, out: str | Path) -> Non
         else:
             reason = f"make archive ARGS={run.experiment} computes it"
             tables[run] = table_of([{"run": run.key, **run.identity, "status": NOT_ARCHIVED, "reason": reason}])
-    measurements.write_batch(tables, out, marks=json.dumps(marks))
+    write_batch(tables, out, marks=json.dumps(marks))

@@ -256,9 +256,8 @@ def judge_archive(claims: dict, plan: Plan, folder: str | Path) -> dict[str, str
         if set(keys) <= set(archived) and set(keys) != {run.key for run in plan.runs(name)}:
             rows = Rows(pa.concat_tables([archived[key].rows for key in keys]).to_pandas())
             of_experiment = {n: claim for n, claim in claims.items() if claim["experiment"] == name}
-            verdicts |= {
-                entry["name"]: entry["verdict"] for entry in judge_all(of_experiment, {name: rows}.__getitem__)
-            }
+            entries = judge_all(of_experiment, {name: rows}.__getitem__)
+            verdicts |= {entry["name"]: entry["verdict"] for entry in entries}
     return verdicts
 
 

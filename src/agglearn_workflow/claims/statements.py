@@ -22,10 +22,8 @@ def count_verdicts(claims: list[dict], key: str = "verdict") -> list[tuple[str, 
     return [(verdict, counts[verdict]) for verdict in VERDICTS if counts[verdict]]
 
 
-def describe_claim(
-    claim: dict, entry: dict, seeds: int, names: dict[str, str] | None = None, spent: float = 0.0
-) -> dict:
-    names, measure = names or {}, entry.get("value", {}).get("measure", "")
+def describe_claim(claim: dict, entry: dict, seeds: int, names: dict[str, str], spent: float) -> dict:
+    measure = entry.get("value", {}).get("measure", "")
     of_time = "seconds" in measure.split("_") or measure.startswith("time_")
     cases = [c | {"case": ", ".join(names.get(text, text) for text in c["case"].split(", "))} for c in claim["cases"]]
     claim = claim | {"of_time": of_time, "cases": cases, "sides": _sides(entry, names)}
@@ -55,10 +53,8 @@ def _sides(entry: dict, names: dict[str, str]) -> list[str]:
         return describe_level(field, level) if "." in field else names.get(str(level), str(level))
 
     differ = [field for field in reference if reference[field] != value.get(field)]
-    both = [
-        [(f, side[f]) for f in differ if f in side and not isinstance(side[f], list)] for side in (value, reference)
-    ]
-    return [", ".join(text(*level) for level in levels) for levels in both]
+    sides = [{f: side[f] for f in differ if f in side} for side in (value, reference)]
+    return [", ".join(text(f, level) for f, level in side.items() if not isinstance(level, list)) for side in sides]
 
 
 def _decisive(claim: dict, judged: list[dict]) -> str:

@@ -32,9 +32,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
     checking = actions.add_parser("check", help="compute a random sample of runs again and compare")
     checking.add_argument("--sample", type=int, default=10, metavar="N", help="number of runs (default: 10)")
     checking.add_argument("--seconds", type=float, default=60.0, metavar="S", help="dearest run (default: 60)")
-    checking.add_argument(
-        "--seed", type=int, default=None, metavar="N", help="of the draw (default: another each time)"
-    )
+    checking.add_argument("--seed", type=int, metavar="N", help="of the draw (default: another each time)")
     for parser in (command, *actions.choices.values()):
         parser.add_argument("--scale", default="paper", metavar="SCALE", help="whose runs are planned (default: paper)")
         add_project_options(parser)

@@ -48,26 +48,20 @@ def run(args: argparse.Namespace) -> None:
         raise ConfigError(f"new: {args.name!r} is no name; use small letters, digits and _")
     title = args.name.title().replace("_", "")
     if args.kind == "experiment":
-        path, template = Path(f"config/experiments/{args.name}.yaml"), "config/experiments/_template.yaml"
-        text = (project_files() / template).read_text().replace("mine", args.name).replace("My comparison", title)
+        path, words = Path(f"config/experiments/{args.name}.yaml"), {"mine": args.name, "My comparison": title}
+        template = project_files() / "config/experiments/_template.yaml"
     elif args.kind == "dataset":
-        path = Path(f"config/datasets/{args.name}.yaml")
+        path, template = Path(f"config/datasets/{args.name}.yaml"), TEMPLATES / "new_dataset.yaml"
         present([args.label], pd.read_csv(args.csv, nrows=0).columns)
-        words = {
-            "NAME": args.name,
-            "FILE": Path(args.csv).name,
-            "PATH": args.csv,
-            "COLUMN": args.label,
-            "POSITIVE": args.positive,
-        }
-        fill = {word: json.dumps(value) for word, value in words.items()}
-        text = re.sub("|".join(fill), lambda word: fill[word[0]], (TEMPLATES / "new_dataset.yaml").read_text())
+        words = {"NAME": args.name, "FILE": Path(args.csv).name, "PATH": args.csv}
+        words |= {"COLUMN": args.label, "POSITIVE": args.positive}
+        words = {word: json.dumps(value) for word, value in words.items()}
     else:
-        path = Path(f"{args.name}.py")
-        text = (TEMPLATES / "new_method.py").read_text().replace("NAME", args.name).replace("NewMethod", title)
+        path, template = Path(f"{args.name}.py"), TEMPLATES / "new_method.py"
+        words = {"NAME": args.name, "NewMethod": title}
     if path.exists():
         raise ConfigError(f"{path}: is there already; choose another name")
     path.parent.mkdir(parents=True, exist_ok=True)
     with atomic_file(path) as draft:
-        draft.write_text(text)
+        draft.write_text(re.sub("|".join(words), lambda word: words[word[0]], template.read_text()))
     print(f"{path}\n{NEXT[args.kind].format(name=args.name, title=title)}")

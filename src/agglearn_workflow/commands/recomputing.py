@@ -9,12 +9,10 @@ import pandas as pd
 from agglearn import storage
 from agglearn.errors import DataError
 from agglearn_workflow.archive import store
-from agglearn_workflow.archive.store import ArchivedRun
-from agglearn_workflow.measurements import table_of
+from agglearn_workflow.archive.store import ArchivedRun, table_of
 from agglearn_workflow.plan import Plan, Run
 from agglearn_workflow.runs import products
-from agglearn_workflow.runs.execution import Outcome, execute_run
-from agglearn_workflow.runs.observing import observe_slot, records_of
+from agglearn_workflow.runs.execution import Outcome, Source, execute_run, observe_slot, records_of
 
 ABSOLUTE, RELATIVE = 1e-6, 1e-4  # |difference| ≤ ABSOLUTE + RELATIVE · |archived value|
 # Measure → its own tolerances. Chains are chaotic: what rests on few of them differs more between processors.
@@ -24,9 +22,7 @@ SIDES = {"left_only": "only in", "right_only": "not in"}
 NOT_COMPARED = ("s", "B")  # units of times and of memory
 
 
-def draw_sample(
-    plan: Plan, folder: Path, n: int, seconds: float, seed: int | None = None
-) -> list[tuple[Run, ArchivedRun]]:
+def draw_sample(plan: Plan, folder: Path, n: int, seconds: float, seed: int | None) -> list[tuple[Run, ArchivedRun]]:
     """At most `n` archived runs of today's recipes, of at most `seconds` of CPU, whose data are simulated or here."""
     available = {dataset for dataset in plan.config["datasets"] if _is_here(records_of(plan.config, dataset))}
     candidates = []
@@ -46,10 +42,9 @@ def _is_here(records: Path | None) -> bool:
 
 def recompute(run: Run, plan: Plan) -> tuple[Outcome, str]:
     """(outcome, digest of the observation) of a run that is observed, fitted and measured again."""
-    entry, records = plan.config["datasets"][run.dataset], records_of(plan.config, run.dataset)
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder)
-        observe_slot(run, plan.experiments[run.experiment], entry, records, out)
+        observe_slot(run, plan.experiments[run.experiment], Source.of(plan.config, run.dataset), out)
         observed = products.content_digest(products.content_digests(out), run.slot)
         (out / "run").mkdir()
         return execute_run(run, out, out / "run"), observed

@@ -184,15 +184,13 @@ def _observation(task: str, dataset_class: str, dataset: str, varied: Any, name:
         yield f"observe.{name}.type", fault
         return
     observed = without_type(spec)
-    options = [
-        [
-            *_source_keys(task, dataset_class, keys, varied, f"datasets.{dataset}"),
-            *_keys(spec["type"], settings.parameters(options_of), observed, f"observe.{name}"),
-            *_together(observed, options_of.__module__, f"observe.{name}"),
-        ]
-        for _, _, keys, options_of in fitting
-    ]
-    yield from min(options, key=len)
+
+    def faults(keys: type, options_of: Any) -> Iterator[Fault]:
+        yield from _source_keys(task, dataset_class, keys, varied, f"datasets.{dataset}")
+        yield from _keys(spec["type"], settings.parameters(options_of), observed, f"observe.{name}")
+        yield from _together(observed, options_of.__module__, f"observe.{name}")
+
+    yield from min((list(faults(*way[2:])) for way in fitting), key=len)
 
 
 def without_type(spec: dict) -> dict:

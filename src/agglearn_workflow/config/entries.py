@@ -1,6 +1,5 @@
 """Entries of data sets, with patterns that stand for many files. Planning reads them, so nothing heavy is imported."""
 
-import itertools
 import re
 from typing import Any
 
@@ -17,12 +16,11 @@ def expand_entry(entry: Any, path: str) -> Any:
     if not isinstance(entry, dict) or not isinstance(entry.get("files"), dict):
         return entry
     files = _each(entry["files"], path)
-    routes = [
-        file["routes"] for file in files.values() if isinstance(file, dict) and isinstance(file.get("routes"), list)
-    ]
-    for route in itertools.chain(*routes):  # of which _each has made copies
-        if isinstance(route, dict) and isinstance(route.get("inputs"), dict):
-            route["inputs"] = _each(route["inputs"], path)
+    for file in files.values():  # of which _each has made copies
+        routes = file.get("routes") if isinstance(file, dict) else None
+        for route in routes if isinstance(routes, list) else ():
+            if isinstance(route, dict) and isinstance(route.get("inputs"), dict):
+                route["inputs"] = _each(route["inputs"], path)
     return entry | {"files": files}
 
 

@@ -41,10 +41,7 @@ FILE_WORDS = "a name is a relative path with no hidden or parent folder in it; {
 FileName = Annotated[str, form(r"^[^./\\{}][^/\\{}]*(/[^./\\{}][^/\\{}]*)*$", FILE_WORDS)]
 FOLDER_WORDS = "folder in each mirror, a relative path with no hidden or parent folder in it; default: the entry's name"
 Folder = Annotated[str, form(r"^(\.|[^./\\][^/\\]*(/[^./\\][^/\\]*)*)$", FOLDER_WORDS)]
-BATCH_WORDS = "one of dataset, observation, method, seed, params.<name>"
-BATCH = r"^(dataset|observation|method|seed|params\.[a-z0-9_]+)$"
-BatchField = Annotated[str, form(BATCH, BATCH_WORDS), member_of("run field")]
-RUN_WORDS = f"{BATCH_WORDS}, observation_params.<name>, dataset_params.<name>"
+RUN_WORDS = "one of dataset, observation, method, seed, params.<name>, observation_params.<name>, dataset_params.<name>"
 RUN = r"^(dataset|observation|method|seed|(dataset_params|observation_params|params)(\.[A-Za-z0-9_]+)+)$"
 RunField = Annotated[str, form(RUN, RUN_WORDS), member_of("run field")]
 
@@ -474,7 +471,7 @@ class Experiment(Model):
     measures: Annotated[Unique[Measure], Len(1)]
     baseline: Annotated[str, member_of("method")] = key("method that the others are compared with on the same split")
     exclude: Some[Excluded] = key("a run that has all values of an entry is not planned")
-    batch_by: Unique[BatchField] | dict[Literal[SCALES], Unique[BatchField]] = key(  # type: ignore[valid-type]
+    batch_by: Unique[RunField] | dict[Literal[SCALES], Unique[RunField]] = key(  # type: ignore[valid-type]
         "runs that share these make one job; default: one job", []
     )
     time_limit: Positive = key("seconds per run", 600)

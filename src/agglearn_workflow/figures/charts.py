@@ -104,27 +104,22 @@ def dots(chart: Chart) -> Figure | None:
     names = [d for d in chart.experiment["datasets"] if d in set(chosen["dataset"])]
     labels = chart.series(chosen)
     order = list(dict.fromkeys(labels))
+    chosen = chosen.assign(y=labels.map(order.index), half=(chosen["high"] - chosen["low"]) / 2)
     figure, axes = grid([chart.titles.get(d, d) for d in names], 0.6 + 0.32 * max(len(order), 2), wrap=28)
     for name, ax in zip(names, axes, strict=True):
         panel = chosen[chosen["dataset"] == name]
-        for (_, row), label in zip(panel.iterrows(), labels[panel.index], strict=True):
-            y = order.index(label)
-            half = (row["high"] - row["low"]) / 2
-            interval = half if np.isfinite(half) else None
-            ax.errorbar(row["mean"], y, xerr=interval, fmt="o", ms=4, color=COLORS[0], capsize=2)
-            if pd.notna(row["reported"]):
-                ax.plot(row["reported"], y, "D", mfc="none", mec=COLORS[1], ms=5)
+        printed = panel[panel["reported"].notna()]
+        ax.errorbar(panel["mean"], panel["y"], xerr=panel["half"], fmt="o", ms=4, color=COLORS[0], capsize=2)
+        ax.plot(printed["reported"], printed["y"], "D", mfc="none", mec=COLORS[1], ms=5)
         ax.set_yticks(range(len(order)), order)
         cell = ax.get_subplotspec()
         ax.tick_params(labelleft=cell is None or cell.is_first_col())
-        ax.set_ylim(len(order) - 0.5, -0.5)
         if spec.get("y_log"):
             ax.set_xscale("log")
         else:
             ax.xaxis.set_major_locator(MaxNLocator(4))
-        ax.set_xlabel(chart.label("y", chosen))
-        if "y_from" in spec:
-            ax.set_xlim(left=spec["y_from"])
+        ax.set(xlabel=chart.label("y", chosen), ylim=(len(order) - 0.5, -0.5))
+        ax.set_xlim(left=spec.get("y_from"))
     if chosen["reported"].notna().any():
         axes[0].plot([], [], "D", mfc="none", mec=COLORS[1], ms=5, label="printed in the source")
         figure.legend(fontsize=7, frameon=False, loc="outside lower left")
@@ -272,19 +267,15 @@ def _panel(
 def _look(k: int, label: str, highlighted: dict) -> dict:
     if highlighted and label not in highlighted:
         return {"color": "0.75", "marker": ".", "ls": "-", "lw": 0.8}
-    stroke = (
-        {"ls": "-", "lw": 1.8, "zorder": 3}
-        if highlighted
-        else {"ls": STROKES[k // MAX_NAMED % len(STROKES)], "lw": 1.4}
-    )
-    k = list(highlighted).index(label) if highlighted else k
+    stroke = {"ls": STROKES[k // MAX_NAMED % len(STROKES)], "lw": 1.4}
+    if highlighted:
+        k, stroke = list(highlighted).index(label), {"ls": "-", "lw": 1.8, "zorder": 3}
     return {"color": color(k), "marker": MARKERS[k % len(MARKERS)], **stroke}
 
 
 def _scales(ax: Axes, spec: dict, x_label: str, chosen: pd.DataFrame, end: float | None) -> None:
     ax.set_xlabel(x_label)
-    if "x_from" in spec:
-        ax.set_xlim(left=spec["x_from"])
+    ax.set_xlim(left=spec.get("x_from"))
     if spec.get("x_log"):
         _readable(ax.xaxis)
     if spec.get("y_log"):
@@ -387,12 +378,10 @@ def _draw_maps(chart: Chart, height: float, coordinates: Callable[[dict], list],
         inside = _inside(points, chart.spec).reshape(len(points), -1).all(axis=1)
         xy, of_earth = points[inside], "extent" in chart.spec
         draw(ax, panel[inside], project_albers(xy) if of_earth else xy, of_earth)
-        ax.set_aspect("equal")
         ax.margins(0.08)
         ax.grid(False)
         ax.spines[:].set_visible(False)
-        ax.set_xticks([])
-        ax.set_yticks([])
+        ax.set(aspect="equal", xticks=[], yticks=[])
     return figure
 
 

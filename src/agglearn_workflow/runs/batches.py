@@ -4,7 +4,6 @@ A run is a folder `results/runs/<key>/`, reused while its fingerprint is the sam
 share a forked child, which loads compiled code once. Those of a user's methods have one each."""
 
 import platform
-import time
 import traceback
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
@@ -19,31 +18,29 @@ from agglearn import machine, storage
 from agglearn.errors import AgglearnError, NotAvailable, describe
 from agglearn.registry import resolve
 from agglearn_workflow.archive import store as archive
+from agglearn_workflow.archive.store import SCHEMA, table_of, write_batch
 from agglearn_workflow.config.entries import FOR_READERS
-from agglearn_workflow.digests import code_digest, is_followed, versions
-from agglearn_workflow.measurements import SCHEMA, table_of, write_batch
+from agglearn_workflow.digests import code_digest, commit, is_followed, versions
+from agglearn_workflow.memory import measure_cost
 from agglearn_workflow.plan import Plan, Run
 from agglearn_workflow.runs import products
-from agglearn_workflow.runs.circumstances import commit, measure_cost
-from agglearn_workflow.runs.execution import Outcome, execute_run
+from agglearn_workflow.runs.execution import Outcome, Source, execute_run, observe_runs
 from agglearn_workflow.runs.isolation import run_isolated
-from agglearn_workflow.runs.observing import Source, observe_runs
 
 
 def fit(plan: Plan, name: str, batch: str, out: str | Path, observations: str | Path, terminal: TextIO) -> None:
     """Write the measurements of a batch, and the observations that were needed for it."""
     config, experiment, runs = plan.config, plan.experiments[name], plan.runs(name, batch)
-    results, entries = Path(config["results"]), {d: config["datasets"][d] for d in plan.datasets(name, batch)}
-    sources = {dataset: Source.of(config, dataset) for dataset in entries}
+    results, sources = Path(config["results"]), {d: Source.of(config, d) for d in plan.datasets(name, batch)}
 
     def report(dataset: str, error: Exception) -> None:
         traceback.print_exception(error)  # for the log
         print(f"agglearn: error: {name} {dataset} was not observed: {describe(error)}", file=terminal)
 
-    store = Store(results, sources, effective(config, experiment, entries))
+    store = Store(results, sources, effective(config, experiment, sources))
     archived = {} if config["from"] == "data" else archive.read(config["archive"], name)
     missing = store.recall(runs, archived) if config["reuse"] else runs
-    observed = observe_runs(missing, experiment, entries, sources, Path(observations), report)
+    observed = observe_runs(missing, experiment, sources, Path(observations), report)
     _refuse(observed.values(), config)
     store.compute(missing, Path(observations), observed, experiment["time_limit"])
     write_batch({run: store.rows(run) for run in runs}, out)
@@ -155,10 +152,8 @@ class Store:
     def keep(self, run: Run, manifest: dict, compute: Callable[[Path], Outcome]) -> None:
         source = self.sources[run.dataset]
         with storage.atomic_dir(self.folder(run)) as work:
-            began = time.time()
             with measure_cost() as cost:
                 outcome = compute(work)
-            ended = time.time()
             fields = {"run": run.key, **run.identity, "status": outcome.status, "reason": outcome.reason}
             pq.write_table(table_of([fields | row for row in outcome.rows or [{}]]), work / "measurements.parquet")
             if outcome.trace:
@@ -175,7 +170,5 @@ class Store:
                 "machine": machine.describe(),
                 "versions": versions(*run.code),
                 "commit": commit(),
-                "began": began,  # seconds since 1970, as `ended`
-                "ended": ended,
             }
             storage.write_json(work / "run.json", fields | facts | cost | {"config": self.effective})

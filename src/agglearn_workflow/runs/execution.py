@@ -1,4 +1,4 @@
-"""One run: its seeds, the fit, what is measured."""
+"""Runs: what they learn from and are measured on, saved apart as products; the fit; what is measured."""
 
 import json
 import random
@@ -6,28 +6,106 @@ import shutil
 import time
 import traceback
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from agglearn import storage
-from agglearn.errors import ConfigError, NoiseIgnored, NotAvailable, Stopped, describe
+from agglearn.datasets import RecordStore, facts
+from agglearn.errors import AgglearnError, ConfigError, NoiseIgnored, NotAvailable, Stopped, describe
+from agglearn.estimator import Estimator
+from agglearn.observations import Observation
 from agglearn.registry import build, resolve
 from agglearn.seeds import derive_seed
+from agglearn.tasks import Measurement, Task, TaskInput
+from agglearn_workflow.config.entries import essence, has_records
+from agglearn_workflow.digests import code_digest
 from agglearn_workflow.plan import Run
-
-if TYPE_CHECKING:
-    from agglearn.estimator import Estimator
-    from agglearn.observations import Observation
-    from agglearn.tasks import Measurement, Task
+from agglearn_workflow.runs import products
+from agglearn_workflow.runs.isolation import run_isolated
 
 
 def seed_globals(number: int) -> None:
     """Seed Python's and NumPy's global random states. A forked process would start from that of all others."""
     random.seed(number)
     np.random.seed(number % 2**32)  # noqa: NPY002
+
+
+def records_of(config: dict, dataset: str) -> Path | None:
+    """Folder of the records of a data set. A simulated one has none, and is drawn."""
+    return Path(config["results"], "records", dataset) if has_records(config["datasets"][dataset]) else None
+
+
+class Source(NamedTuple):
+    """What a data set is observed from: the status, reason and content of its records, how they were made, its entry."""
+
+    status: str
+    reason: str | None
+    recipe: str
+    content: str | None
+    records: Path | None
+    entry: dict
+
+    @classmethod
+    def of(cls, config: dict, dataset: str) -> "Source":
+        entry, records = config["datasets"][dataset], records_of(config, dataset)
+        recipe = storage.digest([essence(entry), code_digest(entry["class"])])
+        if records is None:
+            return cls("ok", None, recipe, None, None, entry)
+        manifest = products.manifest(records)
+        content = storage.digest(manifest["content"])
+        return cls(manifest["status"], manifest.get("reason"), recipe, content, records, entry)
+
+
+Report = Callable[[str, Exception], object]  # of a data set that was not observed
+
+
+def observe_runs(
+    runs: Iterable[Run], experiment: dict, sources: Mapping[str, Source], out: Path, report: Report
+) -> dict[str, dict]:
+    """Write a product for each data set that is here, in a child that alone reads records. Returns data set → manifest.
+    An error is a status, and is reported."""
+    slots: dict[str, dict[str, Run]] = {}  # of each data set: name → one of the runs that learn from it
+    for run in runs:
+        slots.setdefault(run.dataset, {})[run.slot] = run
+
+    def observe(dataset: str) -> None:
+        def make(folder: Path) -> dict:
+            observed = slots[dataset].items()
+            return {"data": {name: observe_slot(run, experiment, sources[dataset], folder) for name, run in observed}}
+
+        products.build_product(out / dataset, make, on_failure=lambda error: report(dataset, error))
+
+    out.mkdir(parents=True, exist_ok=True)
+    needed = [(dataset, sources[dataset]) for dataset in slots]
+    available = [dataset for dataset, source in needed if source.status == "ok"]
+    manifests: dict[str, dict] = {d: {"status": s.status, "reason": s.reason, "content": {}} for d, s in needed}
+    for dataset, reason in run_isolated(observe, available):
+        report(dataset, AgglearnError(reason))
+        manifests[dataset] |= {"status": "failed", "reason": reason}
+    return {d: products.manifest(out / d) if m["status"] == "ok" else m for d, m in manifests.items()}
+
+
+def observe_slot(run: Run, experiment: dict, source: Source, out: Path) -> dict:
+    """Write `observation`, `truth` and `units.json` of a run and of those that share them. Returns facts on data."""
+    task, entry, records = resolve(experiment["task"])(), source.entry, source.records
+    params = json.loads(run.dataset_params)
+    seed_globals(derive_seed("observe", run.dataset, run.dataset_params, run.seed))  # whatever is observed of them
+    if records:
+        data = RecordStore.open(records)
+    else:
+        data = resolve(entry["class"]).from_entry(entry, params).draw(run.seed)
+    kind = resolve(experiment["observe"][run.observation]["type"])
+    task_input = TaskInput(run.dataset, entry, params, data)
+    observation, truth = task.observe(task_input, kind, json.loads(run.observation_params), run.seed)
+    folder = out / run.slot
+    observation.save(folder / "observation")
+    truth.save(folder / "truth")
+    units = {"tested": truth.tested, "overlap": task.overlap(task_input)}
+    (folder / "units.json").write_text(json.dumps(units))
+    return facts.of_records(records) if records else facts.of_draw(entry, run.dataset_params, run.seed, data)
 
 
 def fit_seed(run: Run) -> int:
@@ -84,7 +162,7 @@ def execute_run(run: Run, observed: Path, folder: Path) -> Outcome:
         return Outcome("failed", describe(error), traceback.format_exc())
 
 
-def _keys_text(measurement: "Measurement", task: "Task") -> str | None:
+def _keys_text(measurement: Measurement, task: Task) -> str | None:
     if unknown := set(measurement.keys or ()) - set(task.KEYS):
         raise ConfigError(
             f"{type(task).__name__}: {measurement.measure} has the keys {', '.join(sorted(unknown))}, which KEYS lacks"
@@ -92,7 +170,7 @@ def _keys_text(measurement: "Measurement", task: "Task") -> str | None:
     return json.dumps(measurement.keys, ensure_ascii=False) if measurement.keys else None
 
 
-def _save_model(estimator: "Estimator", folder: Path) -> tuple[str | None, str]:
+def _save_model(estimator: Estimator, folder: Path) -> tuple[str | None, str]:
     """(reason, traceback) of a model that cannot be saved. Nothing of it stays. Its measurements count."""
     try:
         estimator.save(folder)
@@ -102,7 +180,7 @@ def _save_model(estimator: "Estimator", folder: Path) -> tuple[str | None, str]:
     return None, ""
 
 
-def _check_noise(estimator: "Estimator", observation: "Observation", ignore_noise: bool) -> None:
+def _check_noise(estimator: Estimator, observation: Observation, ignore_noise: bool) -> None:
     if (reason := estimator.describe_ignored_noise(observation)) and not ignore_noise:
         raise ConfigError(f"{reason}; or state `ignore_noise: true` beside the method's class")
     if ignore_noise and estimator.accounts_for_noise:

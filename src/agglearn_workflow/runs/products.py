@@ -1,6 +1,7 @@
 """Products of the workflow: folders, there whole or not at all, with payload and `manifest.json`: status (`ok`,
 `unavailable` or `failed`), reason, recipe, digests of the payload. Data that cannot be had do not stop the DAG."""
 
+import contextlib
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -40,16 +41,19 @@ def build_product(
     NotAvailable is the status of the product, or raised with `on_missing="fail"`. Other errors leave no product, unless
     `on_failure` is given. The manifest has the `stated` fields as well. An `ok` product of the same `recipe` stays when
     data are gone, with a line on `terminal`."""
-    before = _before(out)
     try:
         return _write(out, lambda work: {"status": "ok", **(build(work) or {})}, stated)
     except NotAvailable as error:
-        if "recipe" in stated and before.get("recipe") == stated["recipe"]:
+        before = {"status": "absent"}
+        with contextlib.suppress(OSError, ValueError):
+            before = manifest(out)
+        was_ok = before["status"] == "ok"
+        if was_ok and "recipe" in stated and before.get("recipe") == stated["recipe"]:
             print(f"agglearn: {out} stays as it is: {error}", file=terminal or sys.stderr)
             return before
         if on_missing == "fail":
             raise
-        note = "; the product that was here has another recipe and was removed" if before else ""
+        note = "; the product that was here has another recipe and was removed" if was_ok else ""
         outcome = {"status": "unavailable", "reason": f"{error}{note}"}
     except Exception as error:
         if on_failure is None:
@@ -65,12 +69,3 @@ def _write(out: Path | str, build: Callable[[Path], dict], stated: dict) -> dict
         fields["content"] = content_digests(work)
         write_json(work / MANIFEST, fields)
     return fields
-
-
-def _before(out: Path | str) -> dict:
-    """Manifest of the product that is there and `ok`. It is empty where there is none."""
-    try:
-        old = manifest(out)
-    except (OSError, ValueError):
-        return {}
-    return old if old["status"] == "ok" else {}

@@ -8,6 +8,7 @@ from agglearn_workflow.plan import Plan
 
 MANIFEST = "ro-crate-metadata.json"
 LICENCE = "https://spdx.org/licenses/Apache-2.0"
+ABOUT = "Tables, figures and verdicts of a run, the data that they were made from, and the software that made them."
 TABLES = {"csv": "text/csv", "md": "text/markdown", "tex": "application/x-tex"}
 TYPES = TABLES | {"svg": "image/svg+xml", "html": "text/html"}
 
@@ -22,9 +23,7 @@ def write(plan: Plan, datasets: list[dict], commit: str, out: Path) -> None:
 
     crate = ROCrate(version="1.1")
     crate.name = f'What can be learned from aggregated data: results at scale "{plan.config["scale"]}"'
-    crate.description = (
-        "Tables, figures and verdicts of a run, the data that they were made from, and the software that made them."
-    )
+    crate.description = ABOUT
     crate.license = LICENCE
     for page in sorted(out.glob("*.html")):
         crate.add_file(dest_path=page.name, properties=_file(page.name))

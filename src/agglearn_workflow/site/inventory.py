@@ -10,9 +10,10 @@ from agglearn import __version__, local_files, storage
 from agglearn.errors import DataError
 from agglearn_workflow import classes
 from agglearn_workflow.config.entries import has_records
+from agglearn_workflow.digests import DISTRIBUTIONS
+from agglearn_workflow.memory import size_of_files
 
 PACKAGED = "agglearn.datasets.tabular.Packaged"
-DISTRIBUTIONS = {"sklearn": "scikit-learn"}  # modules whose package has another name
 
 
 def kind_of(entry: dict) -> str:
@@ -54,25 +55,7 @@ def _files(name: str, entry: dict, config: dict, base: Path) -> tuple[bool, str,
     else:
         kinds = [_origin(entry["files"][f], path, base) for f, path in copies.items() if path]
     origin = ", ".join(dict.fromkeys(kinds))
-    return not missing, f"({origin})" if missing else origin, _total_bytes(entry, copies)
-
-
-def stated_bytes(entry: dict) -> int | None:
-    return _total_bytes(entry, {})
-
-
-def _total_bytes(entry: dict, copies: dict[str, Path | None]) -> int | None:
-    """Size of all files of an entry, of local copies as they are. None where one is unknown."""
-    total = 0
-    for name, file in entry.get("files", {}).items():
-        stated = [r["bytes"] for r in (file, *file.get("routes", [])) if r.get("bytes")]
-        if path := copies.get(name):
-            total += path.stat().st_size
-        elif stated:
-            total += stated[0]
-        else:
-            return None
-    return total
+    return not missing, f"({origin})" if missing else origin, size_of_files(entry, copies)
 
 
 def _origin(file: dict, path: Path, base: Path) -> str:

@@ -19,11 +19,11 @@ from agglearn_workflow import project
 from agglearn_workflow.archive import prices
 from agglearn_workflow.claims import statements
 from agglearn_workflow.claims.samples import Rows
+from agglearn_workflow.digests import commit
 from agglearn_workflow.figures import drawing
 from agglearn_workflow.plan import Plan
 from agglearn_workflow.run_summary import problem_lines, problems
 from agglearn_workflow.runs import products
-from agglearn_workflow.runs.circumstances import commit
 from agglearn_workflow.site import crate
 from agglearn_workflow.site.inventory import citations, inventory
 from agglearn_workflow.tables.numbers import duration_text, measure_name, method_name, number, plain
@@ -84,7 +84,7 @@ def build(plan: Plan, claims: list[dict], results: Path, out: Path, base: Path, 
     for name, entry in experiments.items():
         entry["archived"] = archived.get(name)
     sources = [_source(plan, name, experiments, claims, results, base) for name in plan.sources()]
-    described = [c | {"paper": s["paper"]} for s in sources for c in s["claims"]]
+    described = [c | {"paper": s["short"]} for s in sources for c in s["claims"]]
     context = {
         "version": __version__,
         "commit": commit(),
@@ -118,12 +118,9 @@ def _source(plan: Plan, name: str, experiments: dict, claims: list[dict], result
     paper = plan.config["references"].get("papers", {}).get(name, {"title": name, "short": ""})
     of_source = [c for c in claims if c["source"] == name]
     rendered = [e for e in experiments.values() if e["source"] == name]
-    return {
+    described = {"menu": paper["title"], "url": None} | paper | read_findings(base, results, name)
+    return described | {
         "name": name,
-        "title": paper["title"],
-        "menu": paper.get("menu", paper["title"]),
-        "paper": paper["short"],
-        "url": paper.get("url"),
         "page": (base / f"docs/{name}.md").exists(),
         "picture": _picture(sorted(rendered, key=lambda e: e["name"] != paper.get("headline")), results),
         "experiments": rendered,
@@ -131,7 +128,6 @@ def _source(plan: Plan, name: str, experiments: dict, claims: list[dict], result
         "counts": statements.count_verdicts(of_source),
         "archived_counts": statements.count_verdicts(of_source, "archived"),
         "weak": sum(bool(c["weak"]) for c in of_source),
-        **read_findings(base, results, name),
     }
 
 
@@ -186,10 +182,8 @@ def _experiment(plan: Plan, name: str, results: Path, out: Path) -> dict:
     text = figures_in((results / f"tables/{name}.html").read_text())
     text = text.replace(f"<figcaption>{escape(e['title'])}</figcaption>", "")  # the page has it as a heading
     rows = storage.read_json(results / f"tables/{name}.json")["rows"]
-    entry = {
+    entry = e | {
         "name": name,
-        "source": e["source"],
-        "title": e["title"],
         "table": Markup(text),
         "long": rows if rows > LONG else 0,
         "spent": _spent(plan, name, results),

@@ -304,8 +304,4 @@ def figures_in(text: str) -> str:
     return text[text.index("<figure") : text.rindex("</html>")]
 
 
-def _tex(text: str) -> str:
-    return text.replace("λθ", "\0").translate(TEX)
-
-
-TEMPLATES.filters["tex"] = _tex
+TEMPLATES.filters["tex"] = lambda text: text.replace("λθ", "\0").translate(TEX)

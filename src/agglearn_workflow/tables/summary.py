@@ -13,7 +13,7 @@ from scipy.special import stdtr, stdtrit
 
 from agglearn.evaluation.intervals import LEVEL, mean_interval
 from agglearn.evaluation.verdicts import FAILS, HOLDS, UNDECIDED, Comparison, Region
-from agglearn_workflow.plan import Plan
+from agglearn_workflow.plan import Plan, nested
 from agglearn_workflow.run_summary import CELL
 
 COLUMNS = [
@@ -189,7 +189,5 @@ def levels(table: pd.DataFrame, name: str) -> tuple[np.ndarray, list]:
 
 def parameter(text: str | None, keys: Sequence[str]) -> Any:
     """Value of JSON parameters at a path of keys: None without it, and JSON of a mapping or a list."""
-    value = json.loads(text) if isinstance(text, str) else None
-    for key in keys:
-        value = value.get(key) if isinstance(value, dict) else None
+    value = nested(text, keys)
     return json.dumps(value) if isinstance(value, dict | list) else value

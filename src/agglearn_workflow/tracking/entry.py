@@ -55,11 +55,10 @@ def title(facts: dict, varied: set[tuple[str, str, str]], ending: str) -> str:
 
 def settings(facts: dict) -> dict[str, object]:
     """Parameters of the data set, of the observation and of the method, without nesting."""
-    return {
-        name: value
-        for field_name, prefix in PREFIXES.items()
-        for name, value in leaves(json.loads(facts[field_name]), prefix).items()
-    }
+    flat: dict[str, object] = {}
+    for field_name, prefix in PREFIXES.items():
+        flat |= leaves(json.loads(facts[field_name]), prefix)
+    return flat
 
 
 def leaves(values: dict, prefix: str = "") -> dict:

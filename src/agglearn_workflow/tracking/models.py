@@ -32,14 +32,13 @@ _load_pyfunc = Predictor  # MLflow calls it to open a model
 def log_model(entry: Entry, run: str) -> str:
     """Send the model of an entry as an output of its run, which has ended, and return the model's number."""
     example = example_of(entry)
+    signature = None if example is None else infer_signature(example, Predictor(str(entry.model)).predict(example))
     with mlflow.start_run(run_id=run, log_system_metrics=False):
         return mlflow.pyfunc.log_model(
             name=f"{entry.params['method']} on {entry.params['dataset']}",
             loader_module=__name__,
             data_path=str(entry.model),
-            signature=None
-            if example is None
-            else infer_signature(example, Predictor(str(entry.model)).predict(example)),
+            signature=signature,
             input_example=example,
             pip_requirements=[f"agglearn=={__version__}"],
             params=entry.params,

@@ -117,7 +117,7 @@ def _links(uri: str, contents: Contents, experiment_id: str, table: str | None) 
     """Text → address in the description of an experiment. `table`: number of the run with table and figure."""
     links = {"Table and figure": f"#/experiments/{experiment_id}/runs/{table}"} if table else {}
     if uri.startswith(SQLITE):  # which `make ui` serves
-        links["Page with the verdicts"] = page_of(contents.name, contents.experiment["source"])
+        links["Page with the verdicts"] = f"{SITE}/{contents.experiment['source']}.html#{contents.name}"
     return links
 
 
@@ -169,10 +169,6 @@ def _send_entry(client: mlflow.MlflowClient, experiment_id: str, entry: Entry, p
         client.log_batch(number, metrics[start : start + MAX_METRICS], params if start == 0 else ())
     client.set_terminated(number, entry.status, entry.times[1])
     return number
-
-
-def page_of(name: str, source: str) -> str:
-    return f"{SITE}/{source}.html#{name}"
 
 
 @event.listens_for(Engine, "connect")

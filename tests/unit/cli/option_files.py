@@ -13,9 +13,9 @@ from samples import ROOT, Project, write_empty_store
 from agglearn import storage
 from agglearn.observations import ContingencyTables
 from agglearn_workflow.archive import store
+from agglearn_workflow.archive.store import table_of
 from agglearn_workflow.commands import recomputing
 from agglearn_workflow.config.loading import load
-from agglearn_workflow.measurements import table_of
 from agglearn_workflow.plan import Plan
 
 SCHEMA = """

@@ -26,8 +26,7 @@ from agglearn.registry import build
 from agglearn.vocabulary import OptimalQuantizer
 from agglearn_workflow.config import loading as configuration
 from agglearn_workflow.plan import Plan
-from agglearn_workflow.runs.execution import execute_run
-from agglearn_workflow.runs.observing import Source, observe_runs
+from agglearn_workflow.runs.execution import Source, execute_run, observe_runs
 from arena.records import PrivateRecords
 
 QUICK = {"n_chains": 200, "max_iter": 5}
@@ -127,9 +126,8 @@ def test_experiments_say_that_they_ignore_noise(tmp_path):
         ROOT, {"scale": "smoke", "experiments": {"trial": experiment(methods)}, "run": ["trial"]}
     )
     plan, observed = Plan(config), tmp_path / "observed"
-    entries = {"loglinear": config["datasets"]["loglinear"]}
     sources = {"loglinear": Source.of(config, "loglinear")}
-    observe_runs(plan.runs("trial"), plan.experiments["trial"], entries, sources, observed, lambda *_: None)
+    observe_runs(plan.runs("trial"), plan.experiments["trial"], sources, observed, lambda *_: None)
     outcome = {}
     for run in plan.runs("trial"):
         (tmp_path / run.method).mkdir()

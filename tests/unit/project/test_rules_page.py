@@ -40,7 +40,7 @@ def written() -> dict[str, tuple[str, set[str]]]:
 
 def test_the_table_is_that_of_the_rules():
     assert stated() == written()
-    assert len(stated()) == 8
+    assert len(stated()) == 7
 
 
 def test_a_script_belongs_to_a_rule():

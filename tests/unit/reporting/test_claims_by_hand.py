@@ -217,7 +217,7 @@ def test_the_least_favourable_case_is_that_of_the_worst_verdict_and_the_smallest
     }
     judgement = judged(claim, values) | {"claim": "c", "predicate": "at_least", "why": "w"}
     assert [case["verdict"] for case in judgement["cases"]] == ["holds", "fails", "fails", "undecided"]
-    shown = statements.describe_claim(judgement, claim, 3)
+    shown = statements.describe_claim(judgement, claim, 3, {}, 0.0)
     assert shown["decisive"].startswith("Holds in 1 of 4 cases. The least favourable, c: 0.21 (95 %: 0.185 to 0.235)")
     assert shown["why"] == "w"
 

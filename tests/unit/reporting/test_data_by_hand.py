@@ -7,8 +7,9 @@ import pytest
 
 from agglearn.storage import write_json
 from agglearn_workflow.commands import data
+from agglearn_workflow.memory import size_of_files
 from agglearn_workflow.site import pages
-from agglearn_workflow.site.inventory import inventory, stated_bytes
+from agglearn_workflow.site.inventory import inventory
 
 TABULAR = "agglearn.datasets.Tabular"
 PRIMARY = {"kind": "primary", "url": "https://p.org/x", "bytes": 700}
@@ -69,7 +70,7 @@ def test_every_field_of_the_inventory(config, tmp_path, monkeypatch):
         | {text: DATASETS[name].get(text, "") for text in texts}
         for name, (here, origin, size, needed) in STATES.items()
     ]  # fmt: skip
-    assert {name: stated_bytes(entry) for name, entry in DATASETS.items()} == {
+    assert {name: size_of_files(entry) for name, entry in DATASETS.items()} == {
         "all_here": None, "half_here": 725, "unknown": None, "fair": 0, "xor": 0,
     }  # fmt: skip
 

@@ -107,7 +107,7 @@ def measured(name: str, out) -> pd.DataFrame:
     runs = planned().runs(name)
     recipes = {run.key: run.recipe for run in runs}
     finished = store.merge(store.read(ROOT / "archive", name), store.of_results(ROOT / "results", runs), recipes)
-    store.write_batch(runs, finished, out / f"{name}.parquet")
+    store.recall(runs, finished, out / f"{name}.parquet")
     return summary.summarise(summary.load_rows([out / f"{name}.parquet"], planned(), name), planned().experiments[name])
 
 

@@ -68,7 +68,7 @@ def test_a_claim_that_failed_is_tried_again_with_its_target(tmp_path):
 def test_the_newest_verdict_on_a_claim_counts(tmp_path):
     """A claim stands in the file of all, of its source and of its experiment."""
     (tmp_path / "tables").mkdir()
-    (tmp_path / "tables/trial.csv").write_text("dataset,lost,status,reason\n")
+    (tmp_path / "tables/trial.csv").touch()
     verdicts = {"claims.json": "failed", "claims/maxent.json": "holds", "claims/trial.json": "failed"}
 
     def failed(newest: str) -> list[str]:

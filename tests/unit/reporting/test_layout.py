@@ -9,8 +9,8 @@ import pytest
 from reported_trial import EXPERIMENT, written
 
 from agglearn import tasks
+from agglearn_workflow.archive.store import MEASURED
 from agglearn_workflow.figures import charts
-from agglearn_workflow.measurements import COLUMNS as MEASURED
 from agglearn_workflow.tables import printed_table
 from agglearn_workflow.tables.numbers import direction, duration_text, fitting_unit, measure_name, number, plain
 from agglearn_workflow.tables.summary import COLUMNS, summarise
@@ -269,8 +269,8 @@ def test_text_is_escaped():
 
 def test_tex_has_no_letter_that_it_cannot_set():
     symbols = "λθ λμ θ ε δ σ µs −1 ± 2 × 10⁻⁴ ≥ ≤ → …"
-    assert printed_table._tex(symbols).isascii()
-    assert printed_table._tex("λθ") == r"$\lambda_\theta$"
+    assert printed_table.TEMPLATES.filters["tex"](symbols).isascii()
+    assert printed_table.TEMPLATES.filters["tex"]("λθ") == r"$\lambda_\theta$"
 
 
 def test_a_table_for_each_data_set():

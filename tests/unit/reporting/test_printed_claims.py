@@ -8,10 +8,10 @@ import pandas as pd
 import pytest
 from samples import shipped_config
 
+from agglearn_workflow.archive.store import MEASURED as COLUMNS
 from agglearn_workflow.claims.judging import judge
 from agglearn_workflow.claims.samples import Rows
 from agglearn_workflow.config.loading import read_mapping
-from agglearn_workflow.measurements import COLUMNS
 
 ROOT = Path(__file__).resolve().parents[3]
 CLAIMS = read_mapping(ROOT / "config/claims.yaml")

@@ -7,7 +7,7 @@ from samples import shipped_config
 from agglearn import __version__
 from agglearn.errors import DataError
 from agglearn.storage import write_json
-from agglearn_workflow.measurements import COLUMNS
+from agglearn_workflow.archive.store import MEASURED as COLUMNS
 from agglearn_workflow.site.inventory import citations, kind_of, references
 
 PAPERS = {

@@ -15,8 +15,8 @@ from scipy import stats
 from agglearn.evaluation.intervals import mean_interval
 from agglearn.storage import read_json, write_json
 from agglearn_workflow import run_summary
+from agglearn_workflow.archive.store import MEASURED as COLUMNS
 from agglearn_workflow.claims.judging import judge_all, read_rows
-from agglearn_workflow.measurements import COLUMNS
 from agglearn_workflow.render import caption_of, render
 from agglearn_workflow.tables import printed_table, summary
 from agglearn_workflow.tables.summary import column_or_param, compare, summarise
@@ -245,11 +245,10 @@ def test_a_lost_run_of_a_cell_with_a_mean_is_named(tmp_path):
     render(plan, "e", [path], tmp_path)
     [row] = pd.read_csv(tmp_path / "tables/e.csv").to_dict("records")
     assert (row["status"], row["lost"], row["n"]) == ("ok", "stopped", 2)
-    table = pd.read_csv(tmp_path / "tables/e.csv").assign(reason="5 seeds failed: no")
-    table.to_csv(tmp_path / "tables/e.csv", index=False)
     found = run_summary.problems(tmp_path, tmp_path)
     assert found["failed"] == found["unavailable"] == []
-    assert found["stopped"] == ["stopped: e, ours: 5 seeds failed: no (1 cell)"]
+    [line] = found["stopped"]
+    assert line == "stopped: e, ours: 1 seeds stopped: 3 seeds failed: > 8 s (1 cell)"
 
 
 def test_last_lines_name_what_failed_stopped_and_cannot_be_had(tmp_path):
@@ -271,7 +270,10 @@ def test_last_lines_name_what_failed_stopped_and_cannot_be_had(tmp_path):
         "stopped": ["stopped: e, ours: > 8 s (1 cell)"],
         "unavailable": ["not available: a (5 MB): no file (needed by e); get it: agglearn data get a"],
     }
-    assert read_json(tmp_path / "tables/e.json") == {"failed": [], "rows": 2}
+    printed = read_json(tmp_path / "tables/e.json")
+    assert (printed["failed"], printed["rows"]) == ([], 2)
+    statuses = {(cell[0], cell[4], cell[6]) for cell in printed["without"]}
+    assert statuses == {("a", "ours", "unavailable"), ("b", "ours", "stopped"), ("b", "base", "failed")}
     many = {"failed": [f"failed: {k}" for k in range(12)], "stopped": [], "unavailable": [], "not archived": []}
     assert run_summary.problem_lines(tmp_path, many)[9:] == ["failed: 9", "… and 2 more"]
     said = run_summary.summary_lines(tmp_path, tmp_path)
@@ -310,7 +312,5 @@ def test_errors_of_a_scale_with_its_own_folder_are_named(tmp_path):
     for place, text in ((tmp_path, "error: prepare adult: gone"), (folder, "error: fit e: boom")):
         (place / "logs/job").mkdir(parents=True)
         (place / "logs/job/one.log").write_text(f"...\n{text}\n")
-    assert {"error: prepare adult: gone", "error: fit e: boom"} <= set(
-        run_summary.summary_lines(tmp_path, folder, [], failed=True)
-    )
+    assert {"error: prepare adult: gone", "error: fit e: boom"} == set(run_summary.errors(tmp_path, folder))
     assert len(run_summary.errors(tmp_path, tmp_path)) == 1  # the first scale has no folder of its own

@@ -11,7 +11,7 @@ import pytest
 from agglearn.storage import write_json
 from agglearn_workflow.claims.judging import Rows, _rival_below_base
 from agglearn_workflow.figures.charts import LINE_HEIGHT, _label_ends
-from agglearn_workflow.run_summary import CELL, problem_lines, problems, retry_targets
+from agglearn_workflow.run_summary import problem_lines, problems, retry_targets
 
 
 def test_only_a_better_side_can_have_a_rival_below_the_base_rate():
@@ -86,18 +86,16 @@ def test_the_latest_receipt_counts_whatever_its_name(tmp_path):
 
 def test_problems_of_several_experiments(tmp_path):
     """Cells of one reason are counted, data that several tables need have one line, and the claim of another run has none."""
-    cell = dict.fromkeys(CELL, "{}") | {"lost": "", "reason": ""}
     states = [
         ("e", "a", "m", "unavailable", "records: no file"), ("f", "a", "m", "unavailable", "records: no file"),
         ("f", "b", "m", "unavailable", "opendp is not installed"), ("f", "b", "n", "stopped", "> 8 s"), ("f", "a", "n", "stopped", "> 8 s"),
         ("e", "b", "n", "not archived", "x"), ("e", "a", "n", "not archived", "x"), ("f", "c", "n", "not archived", "x"),
-        ("e", "c", "m", "stale", "old"), ("e", "c", "n", "failed", "boom"), ("f", "d", "n", "ok", ""),
+        ("e", "c", "m", "stale", "old"), ("e", "c", "n", "failed", "boom"),
     ]  # fmt: skip
-    for name in "ef":
-        here = [cell | {"dataset": d, "method": m, "status": s, "reason": r} for e, d, m, s, r in states if e == name]
-        (tmp_path / "tables").mkdir(exist_ok=True)
-        pd.DataFrame(here).to_csv(tmp_path / f"tables/{name}.csv", index=False)
-    write_json(tmp_path / "tables/e.json", {"failed": ["figure: no"]})
+    for name, failed in (("e", ["figure: no"]), ("f", [])):
+        without = [[d, "{}", "{}", "{}", m, "{}", s, r] for e, d, m, s, r in states if e == name]
+        write_json(tmp_path / f"tables/{name}.json", {"failed": failed, "without": without})
+        (tmp_path / f"tables/{name}.csv").touch()
     claim = {"verdict": "failed", "detail": "ValueError"}
     write_json(
         tmp_path / "claims.json", [claim | {"name": n, "experiment": e} for n, e in (("ours", "f"), ("theirs", "g"))]

@@ -105,7 +105,7 @@ def test_many_cases_are_cut_and_none_is_no_drawing():
 )
 def test_a_sentence_begins_with_a_capital_unless_with_a_symbol(text, sentence):
     claim = claim_of("at_least", value={"measure": "nllh"}, detail="d", verdict="holds", claim=text)
-    shown = statements.describe_claim(claim | {"cases": [case(claim, [0.6, 0.61, 0.62], "a")]}, claim, 3)
+    shown = statements.describe_claim(claim | {"cases": [case(claim, [0.6, 0.61, 0.62], "a")]}, claim, 3, {}, 0.0)
     assert shown["sentence"] == sentence
 
 
@@ -116,7 +116,7 @@ def test_a_claim_is_a_sentence_with_the_case_that_speaks_most_against_it():
         case(claim, [0.1, 0.11, 0.12], "worst"),
         case(claim, [0.3, 0.31, 0.32], "bad"),
     ]
-    shown = statements.describe_claim(claim | {"cases": cases}, claim, 3)
+    shown = statements.describe_claim(claim | {"cases": cases}, claim, 3, {}, 0.0)
     assert shown["sentence"] == "All is well."
     assert shown["decisive"].startswith("Holds in 1 of 3 cases. The least favourable, worst: 0.11 (95 %")
     assert shown["lines"][0] == "good: 0.61 (95 %: 0.585 to 0.635); the claim asks for at least 0.5 (holds)"
@@ -134,7 +134,7 @@ def test_a_claim_is_a_sentence_with_the_case_that_speaks_most_against_it():
 )
 def test_what_fails_has_its_reason_and_nothing_else_has_one(verdict, stated, shown):
     claim = claim_of("at_least", value={"measure": "nllh"}, detail="d", cases=[], verdict=verdict, why=stated)
-    assert statements.describe_claim(claim, claim, 3)["why"] == shown
+    assert statements.describe_claim(claim, claim, 3, {}, 0.0)["why"] == shown
 
 
 def test_an_undecided_claim_says_how_many_runs_would_decide_it():
@@ -144,15 +144,15 @@ def test_an_undecided_claim_says_how_many_runs_would_decide_it():
     )
     mean, spread = np.mean(values), np.std(values, ddof=1)
     needed = next(n for n in range(5, 999) if stats.t.ppf(0.975, n - 1) * spread / np.sqrt(n) < mean - 0.5)
-    shown = statements.describe_claim(claim | {"cases": [case(claim, values)]}, claim, 4, spent=60.0)["open"]
+    shown = statements.describe_claim(claim | {"cases": [case(claim, values)]}, claim, 4, {}, 60.0)["open"]
     assert shown == (
         f"{needed} replicates in place of 4 would decide it, if mean and spread stay as they are. "
         f"They take {60 * (needed / 4 - 1) / 60:.0f} min more."
     )
     decided = case(claim, [0.6, 0.61, 0.62])
-    assert statements.describe_claim(claim | {"cases": [decided], "verdict": "holds"}, claim, 3)["open"] == ""
+    assert statements.describe_claim(claim | {"cases": [decided], "verdict": "holds"}, claim, 3, {}, 0.0)["open"] == ""
     constant = case(claim, [0.6, 0.6, 0.6])
-    both = statements.describe_claim(claim | {"cases": [case(claim, values), constant]}, claim, 4)["open"]
+    both = statements.describe_claim(claim | {"cases": [case(claim, values), constant]}, claim, 4, {}, 0.0)["open"]
     assert both.endswith("1 of 2 cases have too few replicates or no interval.")
 
 
@@ -163,7 +163,7 @@ def test_more_splits_of_the_same_records_may_not_decide():
     assert overlapping.deciding(0.05) is None  # its half width stays above 1.96 · spread · √0.25
     claim = claim_of("at_least", value={"measure": "nllh"}, detail="d", verdict="undecided")
     judged = {"case": "", **judge_case(claim, overlapping)}
-    shown = statements.describe_claim(claim | {"cases": [judged]}, claim, 4)["open"]
+    shown = statements.describe_claim(claim | {"cases": [judged]}, claim, 4, {}, 0.0)["open"]
     assert shown == "Even 1,000 replicates would not decide it, if mean and spread stay as they are."
 
 
@@ -180,7 +180,7 @@ def test_an_interval_over_parts_of_the_test_says_what_it_rests_on(replicates, se
     claim = claim_of(
         "at_least", value={"measure": "nllh"}, detail="d", cases=[], verdict=verdict, replicates=replicates
     )
-    shown = statements.describe_claim(claim, claim, seeds)["rests"]
+    shown = statements.describe_claim(claim, claim, seeds, {}, 0.0)["rests"]
     assert words in shown
     assert bool(words) == bool(shown)
 
@@ -405,14 +405,14 @@ def test_what_was_not_judged_says_why_in_short(detail, absent, words):
     claim = claim_of(
         "at_least", value={"measure": "nllh"}, detail=detail, absent=absent, cases=[], verdict="not judged"
     )
-    assert statements.describe_claim(claim, claim, 3)["decisive"] == words
+    assert statements.describe_claim(claim, claim, 3, {}, 0.0)["decisive"] == words
 
 
 def test_an_experiment_outside_the_run_is_named_with_its_command():
     """The first page lists what this run lacks, and not what was never asked for."""
     claim = claim_of("at_least", value={"measure": "nllh"}, experiment="e")
     entry = judging._absent("c", claim)
-    assert statements.describe_claim(entry, claim, 3)["decisive"] == (
+    assert statements.describe_claim(entry, claim, 3, {}, 0.0)["decisive"] == (
         "Missing: experiment e is not in this run. make reproduce ARGS=e computes it."
     )
 
@@ -420,7 +420,9 @@ def test_an_experiment_outside_the_run_is_named_with_its_command():
 def test_cases_carry_names_and_times_their_unit():
     claim = claim_of("at_most", value={"measure": "seconds"}, detail="d", verdict="holds")
     cases = [case(claim, [0.40, 0.41, 0.42], "adult, ε 3"), case(claim, [0.3, 0.31, 0.32], "bank, ε 3")]
-    shown = statements.describe_claim(claim | {"cases": cases}, claim, 3, {"adult": "Adult (1994)", "bank": "Bank"})
+    shown = statements.describe_claim(
+        claim | {"cases": cases}, claim, 3, {"adult": "Adult (1994)", "bank": "Bank"}, 0.0
+    )
     assert shown["of_time"]
     assert (
         shown["lines"][0]
@@ -428,7 +430,7 @@ def test_cases_carry_names_and_times_their_unit():
     )
     ratio = claim_of("ratio_at_least", value={"measure": "seconds"}, detail="d", verdict="holds")
     ratio |= {"cases": [case(ratio, [0.9, 1.0, 1.1])]}
-    assert "times as long" in statements.describe_claim(ratio, ratio, 3)["decisive"]
+    assert "times as long" in statements.describe_claim(ratio, ratio, 3, {}, 0.0)["decisive"]
 
 
 @pytest.mark.parametrize(
@@ -445,7 +447,7 @@ def test_a_multiple_names_what_it_compares(value, reference, words):
     sides = {"value": {"measure": "seconds"} | value, "reference": {"measure": "seconds"} | reference}
     claim = claim_of("ratio_at_least", detail="d", verdict="fails") | sides
     claim |= {"cases": [case(claim, [-0.01, 0.0, 0.01])]}
-    shown = statements.describe_claim(claim, claim, 3, {"adult": "Adult (1994)", "amm": "AMM"})
+    shown = statements.describe_claim(claim, claim, 3, {"adult": "Adult (1994)", "amm": "AMM"}, 0.0)
     assert shown["decisive"].startswith(words)
     assert shown["decisive"].endswith("; the claim asks for at least 2.")
 

@@ -15,7 +15,7 @@ import mlflow
 import pytest
 from samples import write_empty_store
 
-from agglearn_workflow.tracking.push import page_of
+from agglearn_workflow.tracking.receipts import SITE
 from agglearn_workflow.tracking.ui import port_of, print_links
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -113,11 +113,10 @@ def test_nothing_stays_behind_after_a_kill(started):
 
 @pytest.mark.slow
 def test_the_server_has_the_site_and_mlflows_own_pages_until_ctrl_c(started):
-    """Descriptions of experiments link to `page_of`."""
+    """Descriptions of experiments link to pages of the site."""
     make, mark, port = started()
     address = f"http://127.0.0.1:{port}"
-    page = page_of("maxent_table4", "maxent").partition("#")[0]
-    assert urllib.request.urlopen(address + page).read() == b"the page of a source"
+    assert urllib.request.urlopen(f"{address}{SITE}/maxent.html").read() == b"the page of a source"
     assert b"<title>MLflow</title>" in urllib.request.urlopen(address).read()
     check_end(make, mark, lambda: os.killpg(make.pid, signal.SIGINT))
 

@@ -8,7 +8,7 @@ from samples import ROOT
 
 from agglearn.errors import ConfigError
 from agglearn_workflow.config import loading as configuration
-from agglearn_workflow.config.ablation import expand_ablation, read_settings
+from agglearn_workflow.config.loading import expand_ablation, read_settings
 from agglearn_workflow.plan import Plan
 from agglearn_workflow.tracking.entry import tags
 

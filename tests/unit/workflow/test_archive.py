@@ -11,10 +11,9 @@ from samples import ROOT, Project
 from agglearn.errors import ConfigError, DataError
 from agglearn_workflow import render, run_summary
 from agglearn_workflow.archive import prices, store
-from agglearn_workflow.archive.store import ArchivedRun
+from agglearn_workflow.archive.store import ArchivedRun, table_of, write_batch
 from agglearn_workflow.claims import judging
 from agglearn_workflow.config.loading import load
-from agglearn_workflow.measurements import table_of, write_batch
 from agglearn_workflow.plan import Plan, Run
 from agglearn_workflow.tables import summary
 
@@ -152,7 +151,7 @@ def test_a_table_from_the_archive_is_the_computed_one(plan, tmp_path):
     runs = plan.runs("trial")
     write_batch({run: table_of(measured(run)) for run in runs}, tmp_path / "computed.parquet")
     store.write(tmp_path / "archive", "trial", as_archive(runs))
-    store.write_batch(runs, store.read(tmp_path / "archive", "trial"), tmp_path / "archived.parquet")
+    store.recall(runs, store.read(tmp_path / "archive", "trial"), tmp_path / "archived.parquet")
     computed = rendered(plan, tmp_path / "a", [tmp_path / "computed.parquet"])
     assert rendered(plan, tmp_path / "b", [tmp_path / "archived.parquet"]) == computed
     assert "nllh" in computed["trial.csv"]
@@ -161,7 +160,7 @@ def test_a_table_from_the_archive_is_the_computed_one(plan, tmp_path):
 def test_runs_of_other_code_are_shown_and_marked(plan, tmp_path):
     first, *others = plan.runs("trial")
     runs = as_archive(others) | {first.key: archived(first, recipe="of other code")}
-    store.write_batch([first, *others], runs, tmp_path / "b.parquet")
+    store.recall([first, *others], runs, tmp_path / "b.parquet")
     table = summary.summarise(summary.load_rows([tmp_path / "b.parquet"], plan, "trial"), plan.experiments["trial"])
     marked = table[table["reason"].notna()]
     assert set(marked["reason"]) == {
@@ -179,7 +178,7 @@ def test_runs_of_other_code_are_shown_and_marked(plan, tmp_path):
 
 def test_a_run_that_the_archive_lacks_states_the_command(plan, tmp_path):
     first, *others = plan.runs("trial")
-    store.write_batch([first, *others], as_archive(others), tmp_path / "b.parquet")
+    store.recall([first, *others], as_archive(others), tmp_path / "b.parquet")
     table = summary.summarise(summary.load_rows([tmp_path / "b.parquet"], plan, "trial"), plan.experiments["trial"])
     [row] = table[table["status"] != "ok"].to_dict("records")
     assert (row["status"], row["reason"]) == ("not archived", "make archive ARGS=trial computes it")
@@ -207,7 +206,7 @@ def test_a_verdict_states_that_runs_are_of_other_code(plan, tmp_path):
         batches = plan.batches("trial")
         for batch in batches:
             path = tmp_path / f"measurements/trial/{batch}.parquet"
-            store.write_batch(plan.runs("trial", batch), these, path)
+            store.recall(plan.runs("trial", batch), these, path)
         [verdict] = judging.judge_all({"a": claim}, partial(judging.read_rows, plan, tmp_path))
         details.append(verdict["detail"])
     sentence = f"; 1 of {len(runs)} runs of the experiment were archived with other code or settings than today's (commit abcdef, 2023-11-14)"

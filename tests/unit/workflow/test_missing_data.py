@@ -13,10 +13,10 @@ from snakemake.iocontainers import Namedlist
 from agglearn import kernel_cache, storage
 from agglearn.text import bytes_text
 from agglearn_workflow import run_summary
+from agglearn_workflow.memory import size_of_files
 from agglearn_workflow.plan import SCALES, Plan
-from agglearn_workflow.runs import batches, observing, products
+from agglearn_workflow.runs import batches, execution, products
 from agglearn_workflow.runs.execution import Outcome
-from agglearn_workflow.site import inventory
 
 pytestmark = pytest.mark.slow
 
@@ -113,10 +113,10 @@ def way(script, tmp_path, monkeypatch):
     return go
 
 
-def observe(runs, experiment, entries, sources, out, report) -> dict:
+def observe(runs, experiment, sources, out, report) -> dict:
     """What the real function does for a data set that is missing; the others are there, and empty."""
     lacking = [run for run in runs if sources[run.dataset].status != "ok"]
-    observed = observing.observe_runs(lacking, experiment, entries, sources, out, report)
+    observed = execution.observe_runs(lacking, experiment, sources, out, report)
     for dataset in {run.dataset for run in runs} - observed.keys():
         observed[dataset] = products.build_product(out / dataset, lambda folder: None)
     return observed
@@ -136,7 +136,7 @@ def test_one_data_set_is_missing(way, tmp_path, missing):
         if not others:
             assert "No run of this figure has a result." in drawing
     [line] = run_summary.problems(tmp_path, tmp_path)["unavailable"]
-    size = inventory.stated_bytes(plan.config["datasets"][missing])
+    size = size_of_files(plan.config["datasets"][missing])
     assert line.startswith(f"not available: {missing}" + (f" ({bytes_text(size)}): " if size else ": "))
     assert line.endswith(f"; get it: agglearn data get {missing}")
     assert all(c["verdict"] != "failed" for c in storage.read_json(tmp_path / "claims.json"))

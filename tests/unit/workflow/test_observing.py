@@ -10,7 +10,7 @@ from agglearn.errors import AgglearnError, NotAvailable
 from agglearn_workflow.config.loading import load
 from agglearn_workflow.plan import Plan
 from agglearn_workflow.run_summary import retry_targets
-from agglearn_workflow.runs import batches, observing, products
+from agglearn_workflow.runs import batches, execution, products
 from agglearn_workflow.runs.execution import Outcome
 
 
@@ -92,7 +92,7 @@ def test_an_error_while_a_data_set_is_observed(project, fit, monkeypatch, capfd)
     def planted(*_):
         raise ValueError("planted")
 
-    monkeypatch.setattr(observing, "observe_slot", planted)
+    monkeypatch.setattr(execution, "observe_slot", planted)
     _, rows, printed = fit()
     assert states(rows) == MISSING | {"loglinear": {("failed", "ValueError: planted")}}
     assert printed == "agglearn: error: trial loglinear was not observed: ValueError: planted\n"
@@ -103,7 +103,7 @@ def test_an_error_while_a_data_set_is_observed(project, fit, monkeypatch, capfd)
 
 def test_a_process_that_dies_while_it_observes(project, fit, monkeypatch):
     without_records(project, NotAvailable("no mirror has it"))
-    monkeypatch.setattr(observing, "observe_slot", lambda *_: os._exit(7))
+    monkeypatch.setattr(execution, "observe_slot", lambda *_: os._exit(7))
     reason = "the process ended with status 7"
     _, rows, printed = fit()
     [(status, stated)] = states(rows)["loglinear"]

@@ -8,10 +8,9 @@ from test_archive import archived
 
 from agglearn.cli import main
 from agglearn_workflow.archive import store
-from agglearn_workflow.archive.store import ArchivedRun
+from agglearn_workflow.archive.store import SCHEMA, ArchivedRun, table_of
 from agglearn_workflow.commands import recomputing
 from agglearn_workflow.config.loading import load
-from agglearn_workflow.measurements import SCHEMA, table_of
 from agglearn_workflow.plan import Plan
 
 pytestmark = pytest.mark.slow
@@ -98,7 +97,7 @@ def test_dear_runs_and_runs_of_other_code_are_not_drawn(project):
     again = store.read(project.base / "archive", "trial")
     old = {key: ArchivedRun(one.facts | {"recipe": "old"}, one.rows) for key, one in again.items()}
     store.write(project.base / "of_other_code", "trial", old)
-    assert recomputing.draw_sample(plan, project.base / "of_other_code", 9, 60.0) == []
+    assert recomputing.draw_sample(plan, project.base / "of_other_code", 9, 60.0, 0) == []
 
 
 def test_the_command_ends_with_1_and_a_line_per_difference(project, monkeypatch, capsys):

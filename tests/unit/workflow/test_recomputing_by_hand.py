@@ -8,10 +8,9 @@ import pytest
 
 from agglearn.errors import DataError
 from agglearn_workflow.archive import prices, store
-from agglearn_workflow.archive.store import ArchivedRun
+from agglearn_workflow.archive.store import ArchivedRun, table_of
 from agglearn_workflow.commands import archive as command
 from agglearn_workflow.commands import recomputing
-from agglearn_workflow.measurements import table_of
 from agglearn_workflow.runs.execution import Outcome
 
 # (measure, step, keys, value, unit): two sizes, a negative value, a curve, doubles, missing numbers, times and memory

@@ -131,8 +131,7 @@ def _jobs(base: Path, over: dict | None) -> dict[str, dict]:
     batches = [{"experiment": e, "batch": b} for e in plan.experiments for b in plan.batches(e)]
     cells = {
         "prepare": [{"dataset": d} for d in sorted({d for e in plan.experiments for d in plan.datasets(e)}) if has_records(entries[d])],
-        "fit": [] if names["FROM_THE_ARCHIVE"] else batches,
-        "recall": batches if names["FROM_THE_ARCHIVE"] else [],
+        "fit": batches,
         "render": [{"experiment": e} for e in plan.experiments],
         "track": [{"group": s} for s in plan.sources()],
         "site": [{}],
@@ -268,14 +267,11 @@ def test_every_key_has_a_row():
 
 
 def test_rules_are_read(base, before):
-    recalled = jobs(with_archive(base), {"from": "archive"})
-    assert {k.split()[0] for k in before.keys() | recalled.keys()} == {*rules()}
-    assert not of("fit", *BATCHES) & recalled.keys()
-    assert not of("recall", *BATCHES) & before.keys()
-    fit, pages = {"settings", "data", "code"}, {"settings", "claims", "archive", "texts", "code"}
+    assert {k.split()[0] for k in before} == {*rules()}
+    pages = {"settings", "claims", "archive", "code"}
     assert {rule: set(params) for rule, params in rules().items() if params} == {
-        "prepare": {"entry", "code", "files"}, "fit": fit | {"library_threads"}, "recall": fit | {"files"},
-        "render": {"settings", "code", "templates"}, "track": {"uri", "attempt"},
+        "prepare": {"entry", "code", "files"}, "fit": {"settings", "data", "code", "archive", "library_threads"},
+        "render": {"settings", "code"}, "track": {"uri", "attempt"},
         "site": pages, "page": pages,
     }  # fmt: skip
     assert jobs(base) == before
@@ -291,9 +287,8 @@ def test_a_target_waits_for_the_receipts_of_its_groups(base):
 
     assert receipts("all") == receipts("maxent") == ["maxent"]
     assert receipts("trial") == ["trial"]
-    both, one = (Wildcards(group=group) for group in ("maxent", "trial"))
-    assert {Path(path).parent.name for path in names["measured"](both)} == {"trial", "nested"}
-    assert {Path(path).parent.name for path in names["measured"](one)} == {"trial"}
+    assert {Path(path).parent.name for path in names["measurements"]("maxent")} == {"trial", "nested"}
+    assert {Path(path).parent.name for path in names["measurements"]("trial")} == {"trial"}
 
 
 @pytest.mark.parametrize("key", [k for k, (_, jobs) in EXPERIMENT_KEYS.items() if jobs is not None])
@@ -346,7 +341,7 @@ def test_a_file_of_the_archive(base, before):
     path.write_bytes(b"one")
     first = jobs(base)
     assert changed(before, first) == {"site", "page maxent"}
-    assert changed(recalled, jobs(base, {"from": "archive"})) == of("recall", *BATCHES)
+    assert changed(recalled, jobs(base, {"from": "archive"})) == of("fit", *BATCHES)
     path.write_bytes(b"other")
     assert changed(first, jobs(base)) == {"site", "page maxent"}
     assert jobs(base, {"scale": "paper"})["site"]["archive"] == "{}"

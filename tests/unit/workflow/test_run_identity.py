@@ -8,7 +8,7 @@ import pytest
 
 from agglearn_workflow.plan import IDENTITY, Run, canonical, classes_in
 from agglearn_workflow.runs import batches
-from agglearn_workflow.runs.observing import Source
+from agglearn_workflow.runs.execution import Source
 
 QUANTIZER = {"class": "agglearn.vocabulary.BucketingQuantizer", "params": {"budget": 0.3}}
 SPEC = {"class": "agglearn.maxent.NaiveBayesClassifier", "task": "agglearn.tasks.Classification",
@@ -49,7 +49,7 @@ def test_code_behind_a_run_is_that_of_its_classes():
 
 def test_a_fingerprint_is_of_the_recipe_and_of_what_is_observed():
     """Neither where records lie nor a reason is part of it."""
-    source = Source("ok", None, "recipe", "content", None)
+    source = Source("ok", None, "recipe", "content", None, {})
     mine = batches.fingerprint(RUN, source)
     assert mine == batches.fingerprint(RUN, source._replace(records=Path("elsewhere"), reason="none"))
     others = [batches.fingerprint(RUN, source._replace(**{key: "other"})) for key in ("recipe", "content")]

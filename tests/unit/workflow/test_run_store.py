@@ -10,11 +10,11 @@ import pytest
 from agglearn import storage
 from agglearn_workflow import digests
 from agglearn_workflow.archive import store
-from agglearn_workflow.measurements import write_batch
+from agglearn_workflow.archive.store import write_batch
 from agglearn_workflow.plan import Run, canonical
 from agglearn_workflow.runs import products
 from agglearn_workflow.runs.batches import Store
-from agglearn_workflow.runs.observing import Source
+from agglearn_workflow.runs.execution import Source
 
 METHODS = """
 import os
@@ -136,7 +136,7 @@ def observed(slot) -> None:
     storage.write_json(slot / "units.json", {"tested": "0123", "overlap": 0.25})
 
 
-SOURCE = Source("ok", None, "recipe", "content", None)
+SOURCE = Source("ok", None, "recipe", "content", None, {})
 
 
 def fit_batch(runs, source, observe, folder, reuse=True, archived=None) -> None:
@@ -274,7 +274,7 @@ def test_without_data_finished_runs_stay_and_others_are_not_there(code):
     """Results of data that are gone since still count while their recipes are today's. What is missing gets the data's status."""
     fitted(code, planned([0]))
     first = written(code)
-    gone = Source("unavailable", "no mirror has it", SOURCE.recipe, None, None)
+    gone = Source("unavailable", "no mirror has it", SOURCE.recipe, None, None, {})
 
     def batch(source) -> list[tuple]:
         manifest = {"status": source.status, "reason": source.reason, "content": {}}

@@ -6,8 +6,7 @@ from samples import shipped_config
 from agglearn.registry import resolve
 from agglearn_workflow.plan import Plan
 from agglearn_workflow.runs import products
-from agglearn_workflow.runs.execution import execute_run
-from agglearn_workflow.runs.observing import Source, observe_runs
+from agglearn_workflow.runs.execution import Source, execute_run, observe_runs
 
 pytestmark = pytest.mark.slow
 
@@ -25,9 +24,8 @@ def without_source(experiment: str) -> list[str]:
 def test_one_run_of_every_method(experiment, tmp_path):
     names, observed = without_source(experiment), tmp_path / "observed"
     runs = [run for run in PLAN.runs(experiment) if run.dataset in names]
-    entries = {name: CONFIG["datasets"][name] for name in names}
     sources = {name: Source.of(CONFIG, name) for name in names}
-    observe_runs(runs, PLAN.experiments[experiment], entries, sources, observed, lambda *_: None)
+    observe_runs(runs, PLAN.experiments[experiment], sources, observed, lambda *_: None)
     for dataset in names:
         assert products.manifest(observed / dataset)["status"] == "ok", products.manifest(observed / dataset)["reason"]
         first = {run.method: run for run in reversed(PLAN.runs(experiment)) if run.dataset == dataset}
