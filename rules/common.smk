@@ -69,8 +69,16 @@ def measurements(target):
     return [f"{S}/measurements/{name}/{batch}.parquet" for name in plan.named(target) for batch in plan.batches(name)]
 
 
+def measured(wildcards):
+    return measurements(wildcards.get("experiment") or wildcards.get("group") or wildcards.target)
+
+
 def tables(target):
     return [f"{S}/tables/{name}.csv" for name in plan.named(target)]
+
+
+def rendered(wildcards):
+    return tables(wildcards.get("group") or wildcards.target)
 
 
 def receipts(target):
@@ -79,12 +87,20 @@ def receipts(target):
     return [f"{S}/tracking/{group}.json" for group in groups] if config["tracking"]["uri"] != "none" else []
 
 
+def sent(wildcards):
+    return receipts(wildcards.target)
+
+
 def pages(target):
     return f"{S}/site" if target == "all" else f"{S}/pages/{target}"
 
 
 def verdicts(target):
     return f"{S}/claims.json" if target == "all" else f"{S}/claims/{target}.json"
+
+
+def reported(wildcards):
+    return [pages(wildcards.target), verdicts(wildcards.target)]
 
 
 def outcome(target):
@@ -99,6 +115,14 @@ def everything(wildcards):
 
 
 # -- parameters: a job runs again when one of them changes --------------------------------------------------------------
+
+
+def dataset_entry(wildcards):
+    return essence(config["datasets"][wildcards.dataset])
+
+
+def dataset_code(wildcards):
+    return code_digest(config["datasets"][wildcards.dataset]["class"])
 
 
 def local_files(wildcards):
@@ -117,6 +141,10 @@ def fit_settings(wildcards):
 def fit_data(wildcards):
     """Entries of the data sets, without what readers alone need."""
     return {name: essence(config["datasets"][name]) for name in plan.datasets(wildcards.experiment, wildcards.batch)}
+
+
+def fit_code(wildcards):
+    return code_digest(*plan.code(wildcards.experiment, wildcards.batch))
 
 
 def digests_of(files):
@@ -139,6 +167,11 @@ def in_report(path, kind):
     """The output of a rule that Snakemake's report shows."""
     labels = {"experiment": "{experiment}", "shown as": kind}
     return report(path, caption="../workflow/report/result.rst", category=source_title, labels=labels)
+
+
+def sending_attempt(wildcards):
+    """How often sending has failed: it changes when something is left to be sent."""
+    return attempts(f"{S}/tracking/{wildcards.group}.json", config["tracking"]["uri"])
 
 
 def page_settings(wildcards):
@@ -177,9 +210,17 @@ def fit_threads(wildcards):
     return workflow.cores if experiment_of(wildcards)["timed"] and not FROM_THE_ARCHIVE else 1
 
 
+def library_threads(wildcards):
+    return experiment_of(wildcards).get("threads", fit_threads(wildcards))
+
+
 def budget(wildcards):
     """Seconds that an experiment is expected to take. The longest comes first, so that no long job is left at the end."""
     return experiment_of(wildcards).get("budget", 0)
+
+
+def parsing_memory(wildcards):
+    return memory.for_parsing(config["datasets"][wildcards.dataset])
 
 
 def fitting_memory(wildcards):

@@ -12,10 +12,10 @@ rule prepare:
     conda:
         "../environment.yml"
     resources:
-        mem_mb=lambda w: memory.for_parsing(config["datasets"][w.dataset]),
+        mem_mb=parsing_memory,
     params:
-        entry=lambda w: essence(config["datasets"][w.dataset]),
-        code=lambda w: code_digest(config["datasets"][w.dataset]["class"]),
+        entry=dataset_entry,
+        code=dataset_code,
         files=local_files,
     script:
         "../workflow/scripts/prepare.py"

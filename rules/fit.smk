@@ -21,8 +21,8 @@ rule fit:
     params:
         settings=fit_settings,
         data=fit_data,
-        code=lambda w: code_digest(*plan.code(w.experiment, w.batch)),
+        code=fit_code,
         archive=archived_files,
-        library_threads=lambda w: experiment_of(w).get("threads", fit_threads(w)),
+        library_threads=library_threads,
     script:
         "../workflow/scripts/fit.py"

@@ -4,7 +4,7 @@
 
 rule render:
     input:
-        lambda w: measurements(w.experiment),
+        measured,
     output:
         csv=f"{S}/tables/{{experiment}}.csv",
         md=f"{S}/tables/{{experiment}}.md",
@@ -24,10 +24,11 @@ rule render:
         "../workflow/scripts/render.py"
 
 
-# A store takes each run once. `attempt` is how often sending has failed: it changes when something is left to be sent.
+# A store takes each run once.
 rule track:
     input:
-        lambda w: [*measurements(w.group), *tables(w.group)],
+        measured,
+        rendered,
     output:
         update(f"{S}/tracking/{{group}}.json"),
     log:
@@ -36,7 +37,7 @@ rule track:
         "../environment.yml"
     params:
         uri=config["tracking"]["uri"],
-        attempt=lambda w: attempts(f"{S}/tracking/{w.group}.json", config["tracking"]["uri"]),
+        attempt=sending_attempt,
     script:
         "../workflow/scripts/track.py"
 
@@ -66,7 +67,9 @@ rule site:
 # The pages of a source or of an experiment that is asked for alone.
 use rule site as page with:
     input:
-        lambda w: [*measurements(w.target), *tables(w.target), *receipts(w.target)],
+        measured,
+        rendered,
+        sent,
     output:
         site=directory(pages("{target}")),
         claims=verdicts("{target}"),
@@ -77,7 +80,7 @@ use rule site as page with:
 # A failed cell, table, figure or claim leaves no outcome: this job fails, and with it the workflow.
 rule conclude:
     input:
-        lambda w: [pages(w.target), verdicts(w.target)],
+        reported,
     output:
         outcome("{target}"),
     log:
