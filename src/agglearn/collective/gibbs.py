@@ -5,15 +5,15 @@ from collections.abc import Sequence
 from typing import Annotated
 
 import numpy as np
-from scipy import sparse
 from scipy.optimize import linprog
 
 from agglearn.collective import gibbs_kernels as kernels
+from agglearn.collective.feasibility import indicator_matrix
 from agglearn.collective.kernels import EXACT
-from agglearn.collective.model import TreeModel
+from agglearn.collective.model import TreeModel, on_paths
 from agglearn.collective.newton import dual_newton
 from agglearn.collective.problem import Point, Problem
-from agglearn.collective.propagation import Beliefs, propagate
+from agglearn.collective.propagation import Beliefs
 from agglearn.collective.results import Inference, inference_of
 from agglearn.errors import DataError, NotAvailable
 from agglearn.progress import track
@@ -98,7 +98,10 @@ class Fixed:
             if noise.code == EXACT:
                 flat[cells] = y
         self.exact = not np.isnan(flat).all()
-        states, pairs = _possible_cells(problem)
+        pairs = np.isfinite(model.log_tables)[model.table_index]
+        if problem.base_edges is not None:
+            pairs &= np.isfinite(problem.base_edges)
+        states, pairs = on_paths(model, np.isfinite(problem.base), pairs)
         self.nodes[~states], self.edges[~pairs] = 0.0, 0.0
         for c in model.rooted.order[1:]:
             if not np.isnan(self.edges[c]).any():
@@ -122,18 +125,6 @@ class Fixed:
                 )
 
 
-def _possible_cells(problem: Problem) -> tuple[np.ndarray, np.ndarray]:
-    """(N, L) and (N, L, L): which states and pairs are on some path of positive potential."""
-
-    def mask(potentials: np.ndarray) -> np.ndarray:
-        return np.where(np.isfinite(potentials), 0.0, -np.inf)
-
-    ones = problem.model.with_potentials([mask(t) for t in problem.model.log_potentials])
-    edges = None if problem.base_edges is None else mask(problem.base_edges)
-    beliefs = propagate(ones, mask(problem.base), edges)
-    return beliefs.marginals > 0, beliefs.pairs() > 0
-
-
 def start_tables(problem: Problem, point: Point, fixed: Fixed, rng: np.random.Generator) -> list[np.ndarray]:
     """Whole tables with the exact counts, drawn from the model with the beliefs of the approximate MAP."""
     if not fixed.exact:
@@ -151,7 +142,7 @@ def _model_of(model: TreeModel, beliefs: Beliefs) -> TreeModel:
     with np.errstate(divide="ignore"):
         log_tables = np.log(conditionals)
         log_tables[model.rooted.order[1]] += np.log(first)[:, None]
-    return model.with_potentials([t.copy() for t in model.split_edges(log_tables)])
+    return TreeModel(model.edges, [t.copy() for t in model.split_edges(log_tables)])
 
 
 def _path_proposal(model: TreeModel, beliefs: Beliefs) -> tuple[np.ndarray, np.ndarray]:
@@ -187,8 +178,7 @@ def _transport(problem: Problem, child: int, fixed: Fixed, nodes: np.ndarray) ->
         return table
     margins = np.concatenate([nodes[model.rooted.parent[child]] - table.sum(axis=1), nodes[child] - table.sum(axis=0)])
     rows = np.concatenate([free[:, 0], model.size + free[:, 1]])
-    cells = rows, np.tile(np.arange(len(free)), 2)
-    conditions = sparse.csr_matrix((np.ones(len(rows)), cells), (2 * model.size, len(free)))
+    conditions = indicator_matrix(rows, np.tile(np.arange(len(free)), 2), (2 * model.size, len(free)))
     log_phi = model.log_tables[model.table_index[child]][tuple(free.T)]
     solution = linprog(-log_phi, A_eq=conditions, b_eq=margins, method="highs-ds")
     if solution.status != 0:

@@ -31,15 +31,6 @@ class TreeModel(PaddedTree):
         if not np.isfinite(self.log_partition):
             raise DataError("the potentials forbid every assignment: along some path each pair has potential zero")
 
-    def with_potentials(self, log_potentials: Sequence[np.ndarray]) -> "TreeModel":
-        """Return the same tree with other potentials.
-
-        Parameters
-        ----------
-        log_potentials : see `TreeModel`
-        """
-        return TreeModel(self.edges, log_potentials)
-
     # -- one individual -----------------------------------------------------------------------------------------
 
     @cached_property
@@ -201,11 +192,15 @@ class ChainModel(TreeModel):
     def __init__(self, log_potentials: Sequence[np.ndarray] | np.ndarray) -> None:
         super().__init__([(t, t + 1) for t in range(len(log_potentials))], list(log_potentials))
 
-    def with_potentials(self, log_potentials: Sequence[np.ndarray]) -> "ChainModel":
-        return ChainModel(log_potentials)
-
     def node_name(self, node: int) -> str:
         return f"node {node} (step {node})"
+
+
+def on_paths(model: TreeModel, states: np.ndarray, pairs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Which states (N, L) and pairs (N, L, L) by child are on a path of such states and pairs only."""
+    ones = TreeModel(model.edges, [np.zeros(t.shape) for t in model.log_potentials])
+    beliefs = propagate(ones, *(np.where(mask, 0.0, -np.inf) for mask in (states, pairs)))
+    return beliefs.marginals > 0, beliefs.pairs() > 0
 
 
 def _negative_entropy(table: np.ndarray) -> float:
