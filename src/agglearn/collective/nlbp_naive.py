@@ -1,7 +1,5 @@
 """NLBP with the naive schedule (Sun 2019, Algorithm 1): potentials, messages and tables change one edge at a time."""
 
-from typing import NamedTuple
-
 import numpy as np
 
 from agglearn.collective import kernels
@@ -10,17 +8,6 @@ from agglearn.collective.results import Inference, inference_of
 from agglearn.errors import NotAvailable
 from agglearn.progress import track
 from agglearn.settings import Count, Damping, NonNegative
-
-
-class State(NamedTuple):
-    """What a round changes in place, as the kernel takes it."""
-
-    up: np.ndarray  # (N, L) messages to the parent
-    down: np.ndarray  # (N, L) messages from the parent
-    potentials: np.ndarray  # (N, L, L)
-    z: np.ndarray  # (N, L, L) tables
-    row_sums: np.ndarray  # (N, L) of z
-    column_sums: np.ndarray  # (N, L) of z
 
 
 def infer_naive(problem: Problem, damping: Damping = 0.1, tol: NonNegative = 1e-6, max_iter: Count = 2000) -> Inference:
@@ -33,7 +20,7 @@ def infer_naive(problem: Problem, damping: Damping = 0.1, tol: NonNegative = 1e-
     z[model.rooted.order[0]] = 0
     sums = z.sum(axis=2), z.sum(axis=1)
     up, down = np.ones((2, model.n_nodes, model.size))
-    state = State(up, down, potentials, z, *sums)
+    state = up, down, potentials, z, *sums
     converged, enough = False, tol * problem.M * model.n_nodes
     for _ in track(range(max_iter), "rounds"):
         last = [s.copy() for s in sums]

@@ -28,9 +28,9 @@ def require_context(counts: FlowCounts, names: Iterable[str], prefix: str = "") 
         raise DataError(f"{prefix}the counts have no {', '.join(missing)} in their context; give FlowCounts(context=…)")
 
 
-def first_tables(observation: FlowInstances, learner: str) -> list[np.ndarray]:
+def first_tables(observation: FlowInstances, learner: str, advice: str = "") -> list[np.ndarray]:
     """The first noisy (E, L, L) tables of movements of each instance. DataError for an instance without tables."""
     tables = [counts.repeats("edge") for counts in observation.instances]
     if lacking := [k for k, t in enumerate(tables) if not t.size]:
-        raise DataError(f"instance {lacking[0]}: has no edge_counts, which {learner} needs in every instance")
+        raise DataError(f"instance {lacking[0]}: has no edge_counts, which {learner} needs in every instance{advice}")
     return [t[0] for t in tables]

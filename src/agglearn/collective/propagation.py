@@ -57,15 +57,14 @@ class Beliefs:
 
     def covariance_product(self, v: np.ndarray, w: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray | None]:
         """Change of the marginals per unit of node potentials v (N, L) and edge potentials w (N, L, L)."""
-        out, out_pairs = np.empty_like(self.marginals), None
+        out, pairs, out_pairs = np.empty_like(self.marginals), None, None
         # single precision halves the time to read large tables, and is enough for the direction of a Newton step
         large = self.tables is self.model.tables and self.model.size >= LARGE and w is None
-        common = self.model.single_tables if large else self.tables, self.table_index, self.model.rooted, self.messages
-        if w is None:
-            kernels.covariance_product(*common, v, out)
-        else:
-            out_pairs = np.zeros_like(w)
-            kernels.edge_covariance_product(*common, self.pairs(), v, w, out, out_pairs)
+        tables = self.model.single_tables if large else self.tables
+        if w is not None:
+            pairs, out_pairs = self.pairs(), np.zeros_like(w)
+        directions = v, out, pairs, w, out_pairs
+        kernels.covariance_product(tables, self.table_index, self.model.rooted, self.messages, *directions)
         return out, out_pairs
 
 

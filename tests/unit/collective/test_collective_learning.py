@@ -369,7 +369,7 @@ def test_what_does_not_fit_is_named():
         learn(FreeTables(2), [None, None], [1], np.zeros(4))
     with pytest.raises(DataError, match="features: must be"):
         LogLinearTransitions([np.zeros((2, 3, 3))], np.zeros(3))
-    with pytest.raises(DataError, match="baseline needs edge counts"):
+    with pytest.raises(DataError, match=r"no edge_counts, which the baseline needs .* use start='random'"):
         MobilityEM().fit(mobility("node_sums")[0])
     with pytest.raises(DataError, match="not given"):
         MobilityEM(start="random").fit(FlowInstances((FlowCounts(node_counts=np.full((3, 2), np.nan)),)))
