@@ -80,6 +80,7 @@ class Chain:
             self.fixed.incomplete, self.fixed.needs_paths, *self.proposal, self.nodes, self.tables, self.sums, stamps,
             np.random.default_rng(seed),
         )  # fmt: skip
+        self.sums += self.tables * (n_moves - stamps)
         self.n_moves += n_moves
 
     def mean(self) -> list[np.ndarray]:

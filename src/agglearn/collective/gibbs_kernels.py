@@ -250,14 +250,6 @@ def fill_states(n_cells, node, old, new, degrees, nodes, observed, change):
         change.counts[k], change.parameters[k] = observed.counts[node, x], observed.parameters[node, x]
 
 
-@njit(cache=True, inline="always")
-def complete_sums(n_moves, order, tables, sums, stamps):
-    for c in order[1:]:
-        for i in range(sums.shape[1]):
-            for j in range(sums.shape[2]):
-                sums[c, i, j] += tables[c, i, j] * (n_moves - stamps[c, i, j])
-
-
 @njit(cache=True, nogil=True)
 def make_moves(
     n_moves, tree, degrees, sizes, log_tables, table_index, evidence, incomplete, needs_paths, conditionals, first, nodes,
@@ -265,7 +257,7 @@ def make_moves(
 ):  # fmt: skip
     """Make random moves that leave the posterior invariant. nodes (N, L) and tables (N, L, L) change in place.
 
-    sums (N, L, L) add up the tables after each move, stamps (N, L, L) have the move up to which a cell is in its sum.
+    sums (N, L, L) add up the tables after each move, each cell up to the move in stamps (N, L, L), its last change.
     With `needs_paths` a third of the moves change a path. Of the others half are cycles, half change a node.
     """
     max_cells = 2 * (int(degrees.max()) + 1 + sizes.max()) + 4
@@ -308,4 +300,3 @@ def make_moves(
             if node >= 0:
                 nodes[node, old] -= delta
                 nodes[node, new] += delta
-    complete_sums(n_moves, tree.order, tables, sums, stamps)

@@ -56,9 +56,8 @@ class MultinomialLogistic(Classifier, VectorModel):
         self.scale_ = float(np.sqrt(np.mean(np.var(x, axis=0)))) or 1.0
         z = self._scale(x)
         if validation is None:
-            chosen, training = split_validation(
-                len(z), VALIDATION, derive_generator("held", draw_seed(self.random_state))
-            )
+            rng = derive_generator("held", draw_seed(self.random_state))
+            chosen, training = split_validation(len(z), VALIDATION, rng)
             scored = z[chosen], codes[chosen]
         else:
             scored = self._scale(validation[0]), np.searchsorted(self.classes_, validation[1])
@@ -74,9 +73,8 @@ class MultinomialLogistic(Classifier, VectorModel):
     def _solver(self, z: np.ndarray, y: np.ndarray) -> Callable[[float, np.ndarray | None], np.ndarray]:
         x = np.column_stack([z.astype(float), np.ones(len(z))])
         offsets = np.append(np.arange(0, len(z), CHUNK), len(z))
-        problem = LogisticProblem(
-            z, offsets, gram=x.T @ x
-        )  # doubles: vectors are nearly collinear, and penalties small
+        # doubles: vectors are nearly collinear, and penalties small
+        problem = LogisticProblem(z, offsets, gram=x.T @ x)
         moments = problem.moments(np.eye(len(self.classes_))[y])
         return lambda l2, start: problem.with_l2(l2).minimise(moments, start)[0]
 

@@ -136,7 +136,8 @@ class FlowCounts(Observation):
                     "have the same total everywhere; declare the noise, or mend the table"
                 )
         if self.population_size is not None and totals and abs(total - self.population_size) > 1e-9 * max(1.0, total):
-            raise DataError(f"{name} counts {total:g} in all, the population has {self.population_size:g}")
+            stated = f"the population has {self.population_size:g}; give its right size, or declare the noise"
+            raise DataError(f"{name} counts {total:g} in all, {stated}")
 
     @property
     def digest(self) -> str:
