@@ -98,9 +98,8 @@ def infer_cvxpy(problem: Problem, tol: Positive = 1e-8, time_limit: Positive | N
         with warnings.catch_warnings(action="ignore"):  # the status below covers them
             program.get_problem_data(cp.CLARABEL, canon_backend="SCIPY")  # cached for `solve`
             seconds = _seconds_left(deadline, time_limit)
-            options = dict.fromkeys(
-                ("tol_gap_rel", "tol_gap_abs", "tol_feas"), max(CLARABEL_FACTOR * tol, CLARABEL_MIN)
-            )
+            close = max(CLARABEL_FACTOR * tol, CLARABEL_MIN)
+            options = dict.fromkeys(("tol_gap_rel", "tol_gap_abs", "tol_feas"), close)
             options |= {"time_limit": seconds} if time_limit else {}
             program.solve(solver=cp.CLARABEL, canon_backend="SCIPY", **options)
     except cp.error.SolverError:

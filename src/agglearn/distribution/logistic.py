@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from agglearn.distribution.ridge import Labelled, VectorModel, at_edge
+from agglearn.distribution.ridge import Labelled, at_edge
 from agglearn.errors import DataError
 from agglearn.estimator import Classifier, choose_best
 from agglearn.linear.path import fit_path
@@ -23,7 +23,7 @@ VALIDATION = 0.2  # fraction of the vectors that chooses λ where none are given
 
 
 @dataclass(eq=False, repr=False)
-class MultinomialLogistic(Classifier, VectorModel):
+class MultinomialLogistic(Classifier):
     """Minimises the sum of cross-entropies + λ‖θ‖² on centred vectors, scaled by one number to a mean variance of 1.
 
     Takes vectors, not bags. λ goes from strong to weak, until the likelihood of the validation vectors falls.
@@ -46,6 +46,13 @@ class MultinomialLogistic(Classifier, VectorModel):
     l2: list[NonNegative] | None = None
 
     def fit(self, Z: ArrayLike, y: ArrayLike, validation: Labelled | None = None) -> Self:  # type: ignore[override]
+        """Learn classes of vectors.
+
+        Parameters
+        ----------
+        Z, y, validation : array-like of shape (n, d), array-like of shape (n,), tuple or None
+            Vectors, their classes, and (vectors, classes) that choose λ in the place of some of these.
+        """
         check_parameters(self)
         x, y = validate_data(self, Z, y, dtype=np.float64)
         check_classification_targets(y)

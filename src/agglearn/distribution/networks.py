@@ -6,6 +6,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 import numpy as np
+from scipy.special import softmax
 
 from agglearn.distribution import set_batches
 from agglearn.distribution.embedding import BagsLike
@@ -111,16 +112,14 @@ class SetModel(BagModel):
         modules, training = _jax_modules()
         state, network = derive_seed("set network", draw_seed(self.random_state)), self._network()
         rng = derive_generator("batches", draw_seed(self.random_state))
-        batch, augment = min(self.batch_size, len(y)), set_batches.turn_clouds if self.augment else None
+        batch, every = min(self.batch_size, len(y)), max(1, self.steps // CHECKS)
         validation_blocks = list(validation.blocks())  # every checkpoint reads them
-        schedule = training.Schedule(
-            self.rate, self.clip, self.steps, max(1, self.steps // CHECKS), self.patience, cosine=True
-        )
+        schedule = training.Schedule(self.rate, self.clip, self.steps, every, self.patience, cosine=True)
 
         def draw_batches() -> Iterator[tuple[set_batches.Batch, np.ndarray]]:
             for step, indices in enumerate(training.draw_batches(len(y), batch, self.steps, rng), 1):
                 draw = self.instances if step <= (1 - self.full_share) * self.steps else None
-                yield batches.take(indices, draw, rng, augment), y[indices]
+                yield batches.take(indices, rng, draw), y[indices]
 
         def validation_loss(weights: dict[str, np.ndarray]) -> float:
             return float(training.loss_of(self.loss, self._evaluate(network, weights, validation_blocks), validation_y))
@@ -144,7 +143,7 @@ class SetModel(BagModel):
             mask = bags.weights > 0
             offsets = np.append(0, np.cumsum(np.bincount(bags.bag_of[mask], minlength=len(bags))))
             bags = replace(bags, X=bags.X[mask], offsets=offsets, weights=bags.weights[mask], counts=None)
-        return set_batches.Batches(bags, self.centre_, self.scale_)
+        return set_batches.Batches(bags, self.centre_, self.scale_, self.augment == "turn")
 
     @property
     def n_features_in_(self) -> int:
@@ -231,9 +230,7 @@ class DeepSetsClassifier(SetModel):
         ----------
         bags : see `fit`
         """
-        scores = self._outputs(bags).astype(float)
-        p = np.exp(scores - scores.max(axis=1, keepdims=True))
-        return p / p.sum(axis=1, keepdims=True)
+        return softmax(self._outputs(bags).astype(float), axis=1)
 
     def predict(self, bags: BagsLike) -> np.ndarray:
         return self.classes_[self._outputs(bags).argmax(axis=1)]
