@@ -97,7 +97,8 @@ class TableMessagePassing:
 
     def best_tables(self) -> list[np.ndarray]:
         model, order = self.model, self.model.rooted.order
-        chosen, best = {order[0]: int(np.argmax(self.beliefs[order[0]]))}, self._zeros()
+        chosen = {order[0]: int(np.argmax(self.beliefs[order[0]]))}
+        best = np.zeros((model.n_nodes, model.size, model.size))
         for c in order[1:]:
             tables, rows, columns, value = self.edges[c]
             candidates = np.flatnonzero(rows == chosen[model.rooted.parent[c]])
@@ -107,7 +108,8 @@ class TableMessagePassing:
 
     def mean_tables(self) -> list[np.ndarray]:
         model, order = self.model, self.model.rooted.order
-        log_posterior, mean = {order[0]: self.beliefs[order[0]] - logsumexp(self.beliefs[order[0]])}, self._zeros()
+        log_posterior = {order[0]: self.beliefs[order[0]] - logsumexp(self.beliefs[order[0]])}
+        mean = np.zeros((model.n_nodes, model.size, model.size))
         for c in order[1:]:
             tables, rows, columns, value = self.edges[c]
             with np.errstate(invalid="ignore"):
@@ -117,9 +119,6 @@ class TableMessagePassing:
             mean[c, : tables.shape[1], : tables.shape[2]] = np.tensordot(np.exp(joint), tables, 1)
             log_posterior[c] = _reduce(joint, columns, len(self.node_tables[c]), False)
         return [t.copy() for t in model.split_edges(mean)]
-
-    def _zeros(self) -> np.ndarray:
-        return np.zeros((self.model.n_nodes, self.model.size, self.model.size))
 
 
 def _refuse_many(name: str, total: int, n_cells: int) -> None:

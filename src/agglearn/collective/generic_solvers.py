@@ -190,7 +190,7 @@ def _result(problem: Problem, layout: Layout, x: np.ndarray, iterations: int, to
     edges = [t.copy() for t in problem.model.split_edges(padded)]
     result = inference_of(problem, edges, details={"iterations": iterations})
     if problem.smooth:
-        z = problem.collect_tables(result.edge_tables, result.node_tables)
+        z = problem.flatten(result.edge_tables, result.node_tables)[problem.cells]
         result.gap = result.objective + problem.point(problem.gradient(z)).dual_value
     close = result.gap <= tol * max(1.0, abs(result.objective)) if problem.smooth else np.isfinite(result.objective)
     result.converged = bool(close)

@@ -39,9 +39,7 @@ def matvec_transposed(table, v, out):
 @njit(cache=True)
 def rescale(v, out):
     """Write v, scaled to a largest entry of one, without tiny entries. Returns the scale, 0 where v is zero."""
-    top = 0.0
-    for i in range(v.size):
-        top = max(top, v[i])
+    top = v.max()
     if not top > 0.0 or top == math.inf:
         return 0.0
     for i in range(v.size):
@@ -110,9 +108,7 @@ def multiply_row(row, weights, out):
 
 @njit(cache=True)
 def log_sum_exp(v):
-    top = v[0]
-    for i in range(v.size):
-        top = max(top, v[i])
+    top = v.max()
     if top == -math.inf:
         return top
     total = 0.0
@@ -127,10 +123,9 @@ def log_sweep(log_tables, tables, log_scales, table_index, tree, potentials, con
     (n, size), order, parent = potentials.shape, tree.order, tree.parent
     subtree, weights, row, alive = potentials.copy(), np.empty(size), np.empty(size), np.empty(size, np.int64)
     for k in range(n - 1, 0, -1):
-        c, top, count = order[k], -math.inf, 0
+        c, count = order[k], 0
+        top = subtree[c].max()
         log_table, table, into = log_tables[table_index[c]], tables[table_index[c]], conditionals[c]
-        for j in range(size):
-            top = max(top, subtree[c, j])
         for j in range(size):
             weights[j] = 0.0
             if subtree[c, j] - top > MIN_LOG_WEIGHT:

@@ -221,17 +221,14 @@ class Problem:
         edges = [self.M * t for t in self.model.split_edges(beliefs.pairs())]
         return edges, [self.M * t for t in self.model.split_nodes(beliefs.marginals)]
 
-    def collect_tables(self, edge_tables: Tables, node_tables: Sequence[np.ndarray]) -> np.ndarray:
-        """z at the observed cells of any tables."""
-        return self._flatten(edge_tables, node_tables)[self.cells]
-
-    def _flatten(self, edge_tables: Tables, node_tables: Sequence[np.ndarray]) -> np.ndarray:
+    def flatten(self, edge_tables: Tables, node_tables: Sequence[np.ndarray]) -> np.ndarray:
+        """All cells of any tables: nodes (N, L), then edges (N, L, L)."""
         return np.concatenate([self.model.pad_nodes(node_tables), self.model.pad_edges(edge_tables)], axis=None)
 
     def objective_of(self, edge_tables: Tables, node_tables: Sequence[np.ndarray] | None = None) -> float:
         """F of any tables (eq. 2.7), with the constants of log p(y | z). Node tables default to those of the edges."""
         nodes = self.model.node_tables_of(edge_tables) if node_tables is None else node_tables
-        flat = self._flatten(edge_tables, nodes)
+        flat = self.flatten(edge_tables, nodes)
         with np.errstate(divide="ignore", invalid="ignore"):
             loss = sum(noise.loss(y, flat[cells]).sum() for noise, cells, y in self.list_observed())
         return float(loss - self.model.score(edge_tables) - self.model.bethe_entropy(edge_tables, nodes))
