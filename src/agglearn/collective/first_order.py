@@ -20,7 +20,7 @@ def nlbp_feasible(problem: Problem, damping: Damping = 0.1, tol: NonNegative = 1
     """Algorithm 2: z ← (1 − α) z + α BP(θ − ∇ℓ(z)), α = `damping`, until the gap and the change of z are small."""
     point = problem.point(np.zeros(problem.size))
     z = point.z.copy()
-    averaged = problem.M * problem.start.pairs() if problem.recorder else np.empty(0)
+    averaged = problem.M * problem.start.pairs if problem.recorder else np.empty(0)
     for _ in track(range(max_iter), "rounds"):
         point = problem.point(problem.gradient(z))
         change = float(np.abs(point.z - z).sum())

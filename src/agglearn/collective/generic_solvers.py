@@ -65,7 +65,7 @@ def _support(problem: Problem) -> tuple[np.ndarray, np.ndarray]:
     for t in problem.terms:
         counts[t.indices] = np.maximum(t.y / t.noise.rate, HALF)
     tilted = problem.beliefs(np.log(np.maximum(z, np.finfo(float).tiny)) - np.log(counts))
-    is_large = np.maximum(problem.start.pairs(), tilted.pairs()) > MIN_FRACTION
+    is_large = np.maximum(problem.start.pairs, tilted.pairs) > MIN_FRACTION
     return on_paths(problem.model, problem.model.states, is_large)
 
 
@@ -148,7 +148,7 @@ def infer_ipopt(
     options = {"ipopt": ipopt, "print_time": False, "show_eval_warnings": False}  # IPOPT takes back steps out of bounds
     solver = ca.nlpsol("solver", "ipopt", {"x": v, "f": total / m, "g": ca.vertcat(*conditions)}, options)
     _seconds_left(deadline, time_limit)
-    edges, nodes = problem.start.pairs()[tuple(layout.edge_cells.T)], problem.start.marginals.reshape(-1)
+    edges, nodes = problem.start.pairs[tuple(layout.edge_cells.T)], problem.start.marginals.reshape(-1)
     start = np.concatenate([edges, nodes[layout.node_cells]])
     # exact counts give redundant equations, which IPOPT refuses. It takes them as intervals
     slack = np.concatenate([np.zeros(layout.sums.shape[0] + 1), np.full(n_exact, 1e-8)])

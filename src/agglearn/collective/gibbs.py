@@ -160,8 +160,6 @@ def _round_nodes(problem: Problem, fixed: np.ndarray, nodes: Sequence[np.ndarray
         counts = fixed[i, : len(z)]
         n, free = np.where(np.isnan(counts), 0.0, counts), np.where(np.isnan(counts), z, 0.0)
         remaining = problem.M - n.sum()
-        if remaining < 0 or (remaining > 0 and free.sum() <= 0):
-            raise DataError(f"node {i}: exact counts add up to {n.sum():g}, the population has {problem.M:g}")
         if (n != np.round(n)).any():
             raise DataError(f"node {i}: sampling needs whole exact counts; round them, or declare their noise")
         if remaining > 0:

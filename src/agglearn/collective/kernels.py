@@ -17,12 +17,17 @@ TINY = 1e-290  # relative to the largest entry: smaller entries become zero, bec
 
 
 @njit(cache=True, fastmath=FAST)
+def dot(a, b):
+    total = 0.0
+    for j in range(b.size):
+        total += a[j] * b[j]
+    return total
+
+
+@njit(cache=True, fastmath=FAST)
 def matvec(table, v, out):
     for i in range(table.shape[0]):
-        total, row = 0.0, table[i]
-        for j in range(v.size):
-            total += row[j] * v[j]
-        out[i] = total
+        out[i] = dot(table[i], v)
 
 
 @njit(cache=True, fastmath=FAST)
@@ -282,14 +287,6 @@ def _multiply_messages(p, without, tree, up, down, states, out):
     rescale(out, out)
 
 
-@njit(cache=True, fastmath=FAST)
-def _dot(a, b):
-    total = 0.0
-    for j in range(b.size):
-        total += a[j] * b[j]
-    return total
-
-
 @njit(cache=True)
 def _update_table(c, tree, states, population, damping, state, a, b):
     """Update the table of edge c from its potential and the messages, with damping (eq. 2.10). a, b : (L,) scratch."""
@@ -298,7 +295,7 @@ def _update_table(c, tree, states, population, damping, state, a, b):
     _multiply_messages(c, c, tree, up, down, states, b)
     total = 0.0
     for i in range(a.size):
-        total += a[i] * _dot(potentials[c, i], b)
+        total += a[i] * dot(potentials[c, i], b)
     if not total > 0.0 or total == math.inf:
         return
     factor = damping * population / total

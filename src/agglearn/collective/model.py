@@ -51,7 +51,7 @@ class TreeModel(PaddedTree):
     @property
     def edge_marginals(self) -> list[np.ndarray]:
         """μ_ij, one (L_i, L_j) array per edge."""
-        return self.split_edges(self.beliefs.pairs())
+        return self.split_edges(self.beliefs.pairs)
 
     def sample_individuals(self, n: int, rng: np.random.Generator) -> np.ndarray:
         """Draw the (n, N) states of independent individuals.
@@ -200,7 +200,7 @@ def on_paths(model: TreeModel, states: np.ndarray, pairs: np.ndarray) -> tuple[n
     """Which states (N, L) and pairs (N, L, L) by child are on a path of such states and pairs only."""
     ones = TreeModel(model.edges, [np.zeros(t.shape) for t in model.log_potentials])
     beliefs = propagate(ones, *(np.where(mask, 0.0, -np.inf) for mask in (states, pairs)))
-    return beliefs.marginals > 0, beliefs.pairs() > 0
+    return beliefs.marginals > 0, beliefs.pairs > 0
 
 
 def _negative_entropy(table: np.ndarray) -> float:

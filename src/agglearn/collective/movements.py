@@ -197,7 +197,7 @@ def _spread(problem: Problem, inference: Inference, initial_learned: bool, size_
     """
     m, (n, size) = problem.M, problem.base.shape
     beliefs = problem.beliefs(inference.details["dual"])
-    p = np.concatenate([beliefs.marginals, beliefs.pairs()], axis=None)
+    p = np.concatenate([beliefs.marginals, beliefs.pairs], axis=None)
     observed = problem.list_observed()
     cells = np.concatenate([c for _, c, _ in observed])
     noise = np.concatenate([model.true_variance(m * p[c]) for model, c, _ in observed])

@@ -163,7 +163,7 @@ class HomogeneousPotentials(ParametricModel):
 
     def _compute_expectations(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
         beliefs = self.model(theta).beliefs
-        return beliefs.log_z, np.concatenate([beliefs.marginals[0], beliefs.pairs().sum(axis=0)[self.allowed]])
+        return beliefs.log_z, np.concatenate([beliefs.marginals[0], beliefs.pairs.sum(axis=0)[self.allowed]])
 
 
 class FreeTables(ParametricModel):

@@ -109,16 +109,14 @@ class Problem:
         counted = [t.cells[t.y > 0] for t in self.terms if t.noise.positive]
         cells = np.concatenate([np.zeros(0, np.int64), *counted])
         nodes, edges = cells[cells < self.n_cells], cells[cells >= self.n_cells]
-        self.needed: np.ndarray | None = None
-        if nodes.size:
-            self.needed = np.zeros(self.base.shape, bool)
-            self.needed.reshape(-1)[nodes] = True
+        self.needed = np.zeros(self.base.shape, bool)
+        self.needed.reshape(-1)[nodes] = True
         self.start = propagate(self.model, self.base, self.base_edges, self.needed)
         if not np.isfinite(self.start.log_z):
             self.refuse_impossible()
         empty = nodes[self.start.marginals.reshape(-1)[nodes] <= 0]
         if edges.size and not empty.size:
-            empty = edges[self.start.pairs().reshape(-1)[edges - self.n_cells] <= 0]
+            empty = edges[self.start.pairs.reshape(-1)[edges - self.n_cells] <= 0]
         if empty.size:
             cause = "potentials of zero (or exact counts of zero) forbid it"
             raise DataError(f"{self.model.cell_name(empty[0])}: somebody is counted there, but {cause}")
@@ -189,7 +187,7 @@ class Problem:
 
     def counts_at(self, beliefs: Beliefs) -> np.ndarray:
         """z = M · marginals at the observed cells."""
-        return self.M * self.collect(beliefs.marginals, beliefs.pairs() if self.has_edges else None)
+        return self.M * self.collect(beliefs.marginals, beliefs.pairs if self.has_edges else None)
 
     def point(self, dual: np.ndarray, beliefs: Beliefs | None = None) -> Point:
         beliefs = beliefs or self.beliefs(dual)
@@ -218,7 +216,7 @@ class Problem:
 
     def tables(self, beliefs: Beliefs) -> tuple[list[np.ndarray], list[np.ndarray]]:
         """Edge tables and node tables, M · marginals."""
-        edges = [self.M * t for t in self.model.split_edges(beliefs.pairs())]
+        edges = [self.M * t for t in self.model.split_edges(beliefs.pairs)]
         return edges, [self.M * t for t in self.model.split_nodes(beliefs.marginals)]
 
     def flatten(self, edge_tables: Tables, node_tables: Sequence[np.ndarray]) -> np.ndarray:

@@ -1,6 +1,7 @@
 """Belief propagation: in scaled numbers, and in log space where those underflow."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -29,21 +30,20 @@ class Beliefs:
     tables: np.ndarray
     table_index: np.ndarray
     messages: Messages
-    _pairs: np.ndarray | None = None
 
     @property
     def marginals(self) -> np.ndarray:
         return self.messages.marginals
 
+    @cached_property
     def pairs(self) -> np.ndarray:
         """(N, L, L) marginals of the edges by child, parent's state first. Zero at the root."""
-        if self._pairs is None:
-            self._pairs = np.zeros((*self.marginals.shape, self.marginals.shape[1]))
-            self.mix_pairs(self._pairs, 0.0, 1.0)
-        return self._pairs
+        pairs = np.zeros((*self.marginals.shape, self.marginals.shape[1]))
+        self.mix_pairs(pairs, 0.0, 1.0)
+        return pairs
 
     def mix_pairs(self, tables: np.ndarray, keep: float, factor: float) -> None:
-        """Set tables to keep · tables + factor · `pairs()`, in place."""
+        """Set tables to keep · tables + factor · `pairs`, in place."""
         kernels.mix_edge_marginals(
             self.tables, self.table_index, self.model.rooted, self.messages, keep, factor, tables
         )
@@ -62,7 +62,7 @@ class Beliefs:
         large = self.tables is self.model.tables and self.model.size >= LARGE and w is None
         tables = self.model.single_tables if large else self.tables
         if w is not None:
-            pairs, out_pairs = self.pairs(), np.zeros_like(w)
+            pairs, out_pairs = self.pairs, np.zeros_like(w)
         directions = v, out, pairs, w, out_pairs
         kernels.covariance_product(tables, self.table_index, self.model.rooted, self.messages, *directions)
         return out, out_pairs

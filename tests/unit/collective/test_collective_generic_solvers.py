@@ -55,7 +55,7 @@ def test_a_generic_solver_is_as_good_as_asked_without_the_cells_that_nobody_is_i
     assert found.gap >= found.objective - best.objective - 1e-6
     assert found.converged == (found.gap <= tol * abs(found.objective))
     kept = generic_solvers.Layout(problem).edge_cells
-    assert len(kept) < 0.6 * (problem.start.pairs() > 0).sum()
+    assert len(kept) < 0.6 * (problem.start.pairs > 0).sum()
     left_out = model.pad_edges(best.edge_tables)
     left_out[tuple(kept.T)] = 0
     assert left_out.sum() < 1e-6

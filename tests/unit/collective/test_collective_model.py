@@ -24,7 +24,7 @@ def check_marginals(model, propagate, potentials, edge_potentials):
     p = weights / weights.sum()
     for k, mine in enumerate(model.split_nodes(found.marginals)):
         np.testing.assert_allclose(mine, np.bincount(states[:, k], p, model.sizes[k]), atol=1e-12)
-    for (i, j), mine in zip(model.edges, model.split_edges(found.pairs()), strict=True):
+    for (i, j), mine in zip(model.edges, model.split_edges(found.pairs), strict=True):
         cells = states[:, i] * model.sizes[j] + states[:, j]
         np.testing.assert_allclose(mine.ravel(), np.bincount(cells, p, mine.size), atol=1e-12)
 
@@ -74,7 +74,7 @@ def check_tangent(model, beliefs_of, rng, kinds=(False, True)):
         change, pairs = at(0).covariance_product(v, w if with_edges else None)
         np.testing.assert_allclose((at(1e-5).marginals - at(-1e-5).marginals) / 2e-5, change, atol=1e-8)
         if with_edges:
-            np.testing.assert_allclose((at(1e-5).pairs() - at(-1e-5).pairs()) / 2e-5, pairs, atol=1e-8)
+            np.testing.assert_allclose((at(1e-5).pairs - at(-1e-5).pairs) / 2e-5, pairs, atol=1e-8)
 
 
 @pytest.mark.parametrize("seed", range(4))
