@@ -132,7 +132,7 @@ def start_tables(problem: Problem, point: Point, fixed: Fixed, rng: np.random.Ge
         return _model_of(problem.model, point.beliefs).sample_tables(int(problem.M), rng)
     if not problem.is_solved(point, START_TOLERANCE):
         problem.refuse_impossible()
-    nodes = _round_nodes(problem, fixed.nodes, problem.tables(point.beliefs)[1])
+    nodes = _round_nodes(problem, fixed.nodes, problem.M * point.beliefs.marginals)
     tables = [_transport(problem, c, fixed, nodes) for c in range(problem.model.n_nodes)]
     return problem.model.split_edges(np.array(tables))
 
@@ -153,20 +153,15 @@ def _path_proposal(model: TreeModel, beliefs: Beliefs) -> tuple[np.ndarray, np.n
     return np.where(visited, (steps + prior_steps) / 2, prior_steps), (first + prior) / 2
 
 
-def _round_nodes(problem: Problem, fixed: np.ndarray, nodes: Sequence[np.ndarray]) -> np.ndarray:
+def _round_nodes(problem: Problem, fixed: np.ndarray, nodes: np.ndarray) -> np.ndarray:
     """(N, L) whole node tables with M in each, near the given ones and equal to fixed counts."""
-    rounded = np.zeros(fixed.shape)
-    for i, z in enumerate(nodes):
-        counts = fixed[i, : len(z)]
-        n, free = np.where(np.isnan(counts), 0.0, counts), np.where(np.isnan(counts), z, 0.0)
-        remaining = problem.M - n.sum()
-        if (n != np.round(n)).any():
-            raise DataError(f"node {i}: sampling needs whole exact counts; round them, or declare their noise")
-        if remaining > 0:
-            free *= remaining / free.sum()
-            n += round_to_totals(free, remaining)
-        rounded[i, : len(z)] = n
-    return rounded
+    counts, free = np.nan_to_num(fixed), np.where(np.isnan(fixed), nodes, 0.0)
+    if (broken := (counts != np.round(counts)).any(axis=1)).any():
+        node = int(np.argmax(broken))
+        raise DataError(f"node {node}: sampling needs whole exact counts; round them, or declare their noise")
+    remaining = problem.M - counts.sum(axis=1)
+    free *= np.divide(remaining, free.sum(axis=1), out=np.zeros(len(free)), where=remaining > 0)[:, None]
+    return counts + round_to_totals(free, remaining)
 
 
 def _transport(problem: Problem, child: int, fixed: Fixed, nodes: np.ndarray) -> np.ndarray:
