@@ -126,8 +126,7 @@ class TreeModel(PaddedTree):
         nodes, total = self.node_tables_of(edge_tables), 0.0
         for (i, j), table in zip(self.edges, edge_tables, strict=True):
             total += np.abs(np.sum(table, axis=1) - nodes[i]).sum() + np.abs(np.sum(table, axis=0) - nodes[j]).sum()
-            if np.min(table) < 0:
-                total -= np.minimum(table, 0).sum()
+            total -= np.minimum(table, 0).sum()
         return float(total + sum(abs(n.sum() - population_size) for n in nodes))
 
     def log_probability(self, edge_tables: Tables, population_size: int, form: str = "potentials") -> float:

@@ -1,14 +1,14 @@
 """DeepSets, a PointNet-style model and attention pooling (Sun 2019, section 4.1.3). JAX is imported when needed."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import ModuleType
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 import numpy as np
 from scipy.special import softmax
 
-from agglearn.distribution.embedding import BagsLike
+from agglearn.distribution.embedding import BagsLike, keep_instances
 from agglearn.distribution.ridge import columns_of
 from agglearn.distribution.set_batches import Batch, Batches
 from agglearn.distribution.two_step import BagModel
@@ -138,9 +138,7 @@ class SetModel(BagModel):
 
     def _batches(self, bags: Bags) -> Batches:
         if bags.weights is not None:
-            mask = bags.weights > 0
-            offsets = np.append(0, np.cumsum(np.bincount(bags.bag_of[mask], minlength=len(bags))))
-            bags = replace(bags, X=bags.X[mask], offsets=offsets, weights=bags.weights[mask], counts=None)
+            bags = keep_instances(bags, bags.weights > 0)
         return Batches(bags, self.centre_, self.scale_, self.augment == "turn")
 
     @property
