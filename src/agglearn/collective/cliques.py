@@ -30,19 +30,15 @@ def from_cliques(
     nodes = {n: k for k, n in enumerate(names)}
     edges: list[tuple[int, int]] = []
     tables: list[np.ndarray] = []
-    placed = np.zeros(len(names), bool)  # cliques whose factor is in a table
     for a, b, separator in _join(names):
-        if separator not in nodes:
-            nodes[separator] = len(nodes)
+        s = nodes.setdefault(separator, len(nodes))
         for clique in (a, b):
-            if names[clique] == separator or (clique, nodes[separator]) in edges:
-                continue
-            edges.append((clique, nodes[separator]))
-            tables.append(_edge_table(sizes, names[clique], separator, None if placed[clique] else log_factors[clique]))
-            placed[clique] = True
-    for k in np.flatnonzero(~placed).tolist():
-        e = next(i for i, (_, s) in enumerate(edges) if s == k)
-        tables[e] = tables[e] + np.asarray(log_factors[k], float).reshape(1, -1)
+            if clique != s and (clique, s) not in edges:
+                edges.append((clique, s))
+                tables.append(_agreement(sizes, names[clique], separator))
+    for k, factor in enumerate(log_factors):  # in the first table whose rows are this clique, else whose columns are
+        e = min((i for i, edge in enumerate(edges) if k in edge), key=lambda i: edges[i][0] != k)
+        tables[e] = tables[e] + np.asarray(factor, float).reshape((-1, 1) if edges[e][0] == k else (1, -1))
     return TreeModel(edges, tables), nodes
 
 
@@ -63,14 +59,12 @@ def _join(names: list[tuple[str, ...]]) -> list[tuple[int, int, tuple[str, ...]]
     return edges
 
 
-def _edge_table(
-    sizes: Mapping[str, int], clique: tuple[str, ...], separator: tuple[str, ...], factor: np.ndarray | None
-) -> np.ndarray:
-    """(states of clique, states of separator) log-factor where both assignments agree, −inf elsewhere."""
+def _agreement(sizes: Mapping[str, int], clique: tuple[str, ...], separator: tuple[str, ...]) -> np.ndarray:
+    """(states of clique, states of separator) 0 where both assignments agree, −inf elsewhere."""
     shape = [sizes[v] for v in clique]
     states = np.indices(shape).reshape(len(shape), -1)
     shape = [sizes[v] for v in separator]
     target = np.ravel_multi_index([states[clique.index(v)] for v in separator], shape)
     table = np.full((states.shape[1], int(np.prod(shape))), -np.inf)
-    table[np.arange(len(target)), target] = 0.0 if factor is None else np.asarray(factor, float).reshape(-1)
+    table[np.arange(len(target)), target] = 0.0
     return table

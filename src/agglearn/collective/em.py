@@ -165,9 +165,7 @@ class MobilityBaseline(MobilityEM):
 
 def fit_ignoring_noise(family: HomogeneousPotentials, observation: FlowInstances, max_iter: int) -> np.ndarray:
     """θ fitted to noisy edge counts as if they were true, after `balance_flows`: others may have no maximum."""
-    counts = [np.nan_to_num(c.repeats("edge")[0]) for c in observation.instances if c.repeats("edge").size]
-    if len(counts) < len(observation.instances):
-        raise DataError("start: the baseline needs edge counts in every instance; use start='random' for node counts")
+    counts = np.nan_to_num(first_tables(observation, "the baseline", "; use start='random' for node counts"))
     allowed = family.allowed
     tables = np.where(allowed, np.sum(counts, axis=0), 0.0)
     first, _, pairs = balance_flows(tables[0].sum(axis=1), tables[-1].sum(axis=0), tables.sum(axis=0), allowed)

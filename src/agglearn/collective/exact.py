@@ -9,21 +9,16 @@ from scipy.special import gammaln, logsumexp
 from agglearn.collective.problem import Problem
 from agglearn.collective.results import Inference, inference_of
 from agglearn.errors import DataError
-from agglearn.settings import Count
 
 MAX_TABLES = 6_000_000
 # tables, indices of row and column sums, log-weights
 EdgeTables = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 
 
-def infer_exact(
-    problem: Problem,
-    kind: Literal["map", "marginals"] = "map",
-    max_tables: Count = MAX_TABLES,
-) -> Inference:
+def infer_exact(problem: Problem, kind: Literal["map", "marginals"] = "map") -> Inference:
     """Most probable integer tables (details `log_posterior`), or posterior mean of the tables (`log_evidence`)."""
     problem.require_whole("exact inference")
-    passing = TableMessagePassing(problem, kind == "map", max_tables)
+    passing = TableMessagePassing(problem, kind == "map")
     edges = passing.best_tables() if kind == "map" else passing.mean_tables()
     name = "log_posterior" if kind == "map" else "log_evidence"
     return inference_of(problem, edges, details={name: passing.log_total})
@@ -32,14 +27,14 @@ def infer_exact(
 class TableMessagePassing:
     """Messages over tables (Theorem 1). `log_total` is the log of the maximum, or of the sum, of p(n) p(y | n)."""
 
-    def __init__(self, problem: Problem, maximise: bool, max_tables: int) -> None:
+    def __init__(self, problem: Problem, maximise: bool) -> None:
         self.problem, self.model, self.maximise = problem, problem.model, maximise
         model, m, order = self.model, int(problem.M), self.model.rooted.order
         for c in order[1:]:
             n_cells = int(np.isfinite(model.log_tables[model.table_index[c]]).sum())
-            _refuse_many(f"edge {c}", m, n_cells, max_tables)
+            _refuse_many(f"edge {c}", m, n_cells)
         for i, size in enumerate(model.sizes):
-            _refuse_many(f"node {i}", m, int(size), max_tables)
+            _refuse_many(f"node {i}", m, int(size))
         self.log_factorials = gammaln(np.arange(m + 1) + 1)
         self.node_tables = [compositions(m, int(s)) for s in model.sizes]
         self.enumerated: dict = {}
@@ -102,7 +97,8 @@ class TableMessagePassing:
 
     def best_tables(self) -> list[np.ndarray]:
         model, order = self.model, self.model.rooted.order
-        chosen, best = {order[0]: int(np.argmax(self.beliefs[order[0]]))}, self._zeros()
+        chosen = {order[0]: int(np.argmax(self.beliefs[order[0]]))}
+        best = np.zeros((model.n_nodes, model.size, model.size))
         for c in order[1:]:
             tables, rows, columns, value = self.edges[c]
             candidates = np.flatnonzero(rows == chosen[model.rooted.parent[c]])
@@ -112,7 +108,8 @@ class TableMessagePassing:
 
     def mean_tables(self) -> list[np.ndarray]:
         model, order = self.model, self.model.rooted.order
-        log_posterior, mean = {order[0]: self.beliefs[order[0]] - logsumexp(self.beliefs[order[0]])}, self._zeros()
+        log_posterior = {order[0]: self.beliefs[order[0]] - logsumexp(self.beliefs[order[0]])}
+        mean = np.zeros((model.n_nodes, model.size, model.size))
         for c in order[1:]:
             tables, rows, columns, value = self.edges[c]
             with np.errstate(invalid="ignore"):
@@ -123,15 +120,12 @@ class TableMessagePassing:
             log_posterior[c] = _reduce(joint, columns, len(self.node_tables[c]), False)
         return [t.copy() for t in model.split_edges(mean)]
 
-    def _zeros(self) -> np.ndarray:
-        return np.zeros((self.model.n_nodes, self.model.size, self.model.size))
 
-
-def _refuse_many(name: str, total: int, n_cells: int, max_tables: int) -> None:
-    if (n := comb(total + n_cells - 1, total)) > max_tables:
+def _refuse_many(name: str, total: int, n_cells: int) -> None:
+    if (n := comb(total + n_cells - 1, total)) > MAX_TABLES:
         raise DataError(
             f"{name}: {n:,} tables of {n_cells} cells with {total:,} individuals are too many to enumerate (at most "
-            f"{max_tables:,}); use a smaller population or another method"
+            f"{MAX_TABLES:,}); use a smaller population or another method"
         )
 
 

@@ -1,5 +1,7 @@
 """Whether some tables have all exact counts: a linear program over the cells that somebody can be in."""
 
+from bisect import bisect_left
+
 import numpy as np
 from scipy import sparse
 from scipy.optimize import linprog
@@ -17,12 +19,9 @@ Observed = list[tuple[NoiseModel, np.ndarray, np.ndarray]]  # noise, cells, coun
 def refuse_impossible(model: TreeModel, population_size: float, observed: Observed) -> None:
     """DataError if exact counts allow no tables of real numbers. It names the first impossible node and edge."""
     program = _Program(model, population_size, observed)
-    possible, impossible = 0, model.n_nodes
-    if program.is_feasible(impossible):
+    if program.is_feasible(model.n_nodes):
         return
-    while impossible - possible > 1:
-        middle = (possible + impossible) // 2
-        possible, impossible = (middle, impossible) if program.is_feasible(middle) else (possible, middle)
+    impossible = 1 + bisect_left(range(1, model.n_nodes), True, key=lambda n: not program.is_feasible(n))
     excess = program.nearest_excess(impossible)
     worst = int(np.argmax(np.abs(excess)))
     count, node = program.counts[worst], model.rooted.order[impossible - 1]
@@ -53,9 +52,9 @@ class _Program:
         above = tree.parent[tree.order[1:], None] * size + np.arange(size)
         shape = n_nodes, self.n_variables
         root = tree.order[0] * size + np.arange(size)
-        population = _indicator_matrix(np.zeros(size, int), root, (1, self.n_variables))
+        population = indicator_matrix(np.zeros(size, int), root, (1, self.n_variables))
         self.sums = sparse.vstack([
-            _indicator_matrix(child * size + state, edge, shape) - _indicator_matrix(below, node, shape)
+            indicator_matrix(child * size + state, edge, shape) - indicator_matrix(below, node, shape)
             for state, node in ((i, above), (j, below))
         ] + [population])  # fmt: skip
         self.totals = np.concatenate([np.zeros(2 * n_nodes), [population_size]])
@@ -74,7 +73,7 @@ class _Program:
         used = np.flatnonzero(self.rank < n)
         k, variables = len(used), self.variable_of[self.cells[used]]
         rows = np.flatnonzero(variables >= 0)
-        counts = _indicator_matrix(rows, variables[rows], (k, self.n_variables))
+        counts = indicator_matrix(rows, variables[rows], (k, self.n_variables))
         counts = sparse.hstack([counts, sparse.eye(k), -sparse.eye(k)])
         sums = sparse.hstack([self.sums, sparse.csr_matrix((len(self.totals), 2 * k))])
         weight = np.where(self.rank[used] == n - 1, 1.0, OLD_WEIGHT)
@@ -92,5 +91,6 @@ class _Program:
         return excess
 
 
-def _indicator_matrix(rows: np.ndarray, columns: np.ndarray, shape: tuple[int, int]) -> sparse.csr_matrix:
+def indicator_matrix(rows: np.ndarray, columns: np.ndarray, shape: tuple[int, int]) -> sparse.csr_matrix:
+    """Matrix of a shape with ones at these rows and columns."""
     return sparse.csr_matrix((np.ones(np.size(rows)), (np.ravel(rows), np.ravel(columns))), shape)

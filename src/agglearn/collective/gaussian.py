@@ -7,7 +7,7 @@ from agglearn.collective.kernels import EXACT, GAUSSIAN
 from agglearn.collective.noise import NoiseModel, Poisson
 from agglearn.collective.problem import Problem
 from agglearn.collective.results import Inference
-from agglearn.errors import DataError, NotAvailable
+from agglearn.errors import NotAvailable
 from agglearn.progress import track
 from agglearn.settings import Count, Damping, NonNegative
 
@@ -46,12 +46,10 @@ class _Smoother:
         if problem.has_edges:
             raise NotAvailable("gaussian: only node counts; edge tables would need covariances of L² × L²")
         self.problem, shape = problem, (model.n_nodes, model.size)
-        observed = [(t.noise, t.cells, t.y) for t in problem.terms] + problem.settled
+        observed = problem.list_observed()
         if any(noise.code == EXACT for noise, _, _ in observed):
             raise NotAvailable("gaussian: exact counts have no noise to approximate; use another method")
-        cells = np.concatenate([c for _, c, _ in observed])
-        if len(np.unique(cells)) < len(cells):
-            raise DataError("gaussian: takes one count per cell")
+        problem.evidence()  # refuses several counts of a cell
         self.counts = [(noise, np.unravel_index(c, shape), y) for noise, c, y in observed]
         self.closed_form = all(noise.code == GAUSSIAN for noise, _, _ in observed)
         conditionals, self.first = model.beliefs.conditionals()

@@ -5,15 +5,15 @@ from collections.abc import Sequence
 from typing import Annotated
 
 import numpy as np
-from scipy import sparse
 from scipy.optimize import linprog
 
 from agglearn.collective import gibbs_kernels as kernels
+from agglearn.collective.feasibility import indicator_matrix
 from agglearn.collective.kernels import EXACT
-from agglearn.collective.model import TreeModel
+from agglearn.collective.model import TreeModel, on_paths
 from agglearn.collective.newton import dual_newton
 from agglearn.collective.problem import Point, Problem
-from agglearn.collective.propagation import Beliefs, propagate
+from agglearn.collective.propagation import Beliefs
 from agglearn.collective.results import Inference, inference_of
 from agglearn.errors import DataError, NotAvailable
 from agglearn.progress import track
@@ -80,6 +80,7 @@ class Chain:
             self.fixed.incomplete, self.fixed.needs_paths, *self.proposal, self.nodes, self.tables, self.sums, stamps,
             np.random.default_rng(seed),
         )  # fmt: skip
+        self.sums += self.tables * (n_moves - stamps)
         self.n_moves += n_moves
 
     def mean(self) -> list[np.ndarray]:
@@ -98,7 +99,10 @@ class Fixed:
             if noise.code == EXACT:
                 flat[cells] = y
         self.exact = not np.isnan(flat).all()
-        states, pairs = _possible_cells(problem)
+        pairs = np.isfinite(model.log_tables)[model.table_index]
+        if problem.base_edges is not None:
+            pairs &= np.isfinite(problem.base_edges)
+        states, pairs = on_paths(model, np.isfinite(problem.base), pairs)
         self.nodes[~states], self.edges[~pairs] = 0.0, 0.0
         for c in model.rooted.order[1:]:
             if not np.isnan(self.edges[c]).any():
@@ -122,25 +126,13 @@ class Fixed:
                 )
 
 
-def _possible_cells(problem: Problem) -> tuple[np.ndarray, np.ndarray]:
-    """(N, L) and (N, L, L): which states and pairs are on some path of positive potential."""
-
-    def mask(potentials: np.ndarray) -> np.ndarray:
-        return np.where(np.isfinite(potentials), 0.0, -np.inf)
-
-    ones = problem.model.with_potentials([mask(t) for t in problem.model.log_potentials])
-    edges = None if problem.base_edges is None else mask(problem.base_edges)
-    beliefs = propagate(ones, mask(problem.base), edges)
-    return beliefs.marginals > 0, beliefs.pairs() > 0
-
-
 def start_tables(problem: Problem, point: Point, fixed: Fixed, rng: np.random.Generator) -> list[np.ndarray]:
     """Whole tables with the exact counts, drawn from the model with the beliefs of the approximate MAP."""
     if not fixed.exact:
         return _model_of(problem.model, point.beliefs).sample_tables(int(problem.M), rng)
     if not problem.is_solved(point, START_TOLERANCE):
         problem.refuse_impossible()
-    nodes = _round_nodes(problem, fixed.nodes, problem.tables(point.beliefs)[1])
+    nodes = _round_nodes(problem, fixed.nodes, problem.M * point.beliefs.marginals)
     tables = [_transport(problem, c, fixed, nodes) for c in range(problem.model.n_nodes)]
     return problem.model.split_edges(np.array(tables))
 
@@ -151,7 +143,7 @@ def _model_of(model: TreeModel, beliefs: Beliefs) -> TreeModel:
     with np.errstate(divide="ignore"):
         log_tables = np.log(conditionals)
         log_tables[model.rooted.order[1]] += np.log(first)[:, None]
-    return model.with_potentials([t.copy() for t in model.split_edges(log_tables)])
+    return TreeModel(model.edges, [t.copy() for t in model.split_edges(log_tables)])
 
 
 def _path_proposal(model: TreeModel, beliefs: Beliefs) -> tuple[np.ndarray, np.ndarray]:
@@ -161,22 +153,15 @@ def _path_proposal(model: TreeModel, beliefs: Beliefs) -> tuple[np.ndarray, np.n
     return np.where(visited, (steps + prior_steps) / 2, prior_steps), (first + prior) / 2
 
 
-def _round_nodes(problem: Problem, fixed: np.ndarray, nodes: Sequence[np.ndarray]) -> np.ndarray:
+def _round_nodes(problem: Problem, fixed: np.ndarray, nodes: np.ndarray) -> np.ndarray:
     """(N, L) whole node tables with M in each, near the given ones and equal to fixed counts."""
-    rounded = np.zeros(fixed.shape)
-    for i, z in enumerate(nodes):
-        counts = fixed[i, : len(z)]
-        n, free = np.where(np.isnan(counts), 0.0, counts), np.where(np.isnan(counts), z, 0.0)
-        remaining = problem.M - n.sum()
-        if remaining < 0 or (remaining > 0 and free.sum() <= 0):
-            raise DataError(f"node {i}: exact counts add up to {n.sum():g}, the population has {problem.M:g}")
-        if (n != np.round(n)).any():
-            raise DataError(f"node {i}: sampling needs whole exact counts; round them, or declare their noise")
-        if remaining > 0:
-            free *= remaining / free.sum()
-            n += round_to_totals(free, remaining)
-        rounded[i, : len(z)] = n
-    return rounded
+    counts, free = np.nan_to_num(fixed), np.where(np.isnan(fixed), nodes, 0.0)
+    if (broken := (counts != np.round(counts)).any(axis=1)).any():
+        node = int(np.argmax(broken))
+        raise DataError(f"node {node}: sampling needs whole exact counts; round them, or declare their noise")
+    remaining = problem.M - counts.sum(axis=1)
+    free *= np.divide(remaining, free.sum(axis=1), out=np.zeros(len(free)), where=remaining > 0)[:, None]
+    return counts + round_to_totals(free, remaining)
 
 
 def _transport(problem: Problem, child: int, fixed: Fixed, nodes: np.ndarray) -> np.ndarray:
@@ -187,8 +172,7 @@ def _transport(problem: Problem, child: int, fixed: Fixed, nodes: np.ndarray) ->
         return table
     margins = np.concatenate([nodes[model.rooted.parent[child]] - table.sum(axis=1), nodes[child] - table.sum(axis=0)])
     rows = np.concatenate([free[:, 0], model.size + free[:, 1]])
-    cells = rows, np.tile(np.arange(len(free)), 2)
-    conditions = sparse.csr_matrix((np.ones(len(rows)), cells), (2 * model.size, len(free)))
+    conditions = indicator_matrix(rows, np.tile(np.arange(len(free)), 2), (2 * model.size, len(free)))
     log_phi = model.log_tables[model.table_index[child]][tuple(free.T)]
     solution = linprog(-log_phi, A_eq=conditions, b_eq=margins, method="highs-ds")
     if solution.status != 0:

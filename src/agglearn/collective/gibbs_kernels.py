@@ -1,7 +1,6 @@
 """Numba kernels of the Gibbs sampler: moves that keep tables consistent (Sun 2019, eq. 2.5), drawn exactly."""
 
 import math
-from typing import NamedTuple
 
 import numpy as np
 from numba import njit
@@ -29,21 +28,13 @@ def log_ratio_cell(observed, cell, n):
     return log_ratio_noise(observed.codes[cell], observed.counts[cell], observed.parameters[cell], n)
 
 
-class Change(NamedTuple):
-    """Cells that a move changes together: edge cells, then the two states of a node. Arrays of the largest number."""
-
-    signs: np.ndarray
-    log_phi: np.ndarray
-    powers: np.ndarray  # of the factorials
-    codes: np.ndarray  # of the noise models
-    counts: np.ndarray  # observed
-    parameters: np.ndarray  # of the noise
-    n: np.ndarray  # present counts
-
-
 @njit(cache=True)
 def draw_delta(low, high, n_cells, change, uniform):
-    """Draw δ in [low, high] from p(δ) ∝ Π_k φ^(sδ) / ((n + sδ)!)^power · p(y | n + sδ), without exact counts."""
+    """Draw δ in [low, high] from p(δ) ∝ Π_k φ^(sδ) / ((n + sδ)!)^power · p(y | n + sδ), without exact counts.
+
+    change : signs s, log φ and powers of the cells that change together, edge cells first, then the two states of a
+    node; codes, counts and parameters of their noise; present counts n. Arrays of the largest number of cells.
+    """
     mode = 0
     while mode < high and log_step_ratio(mode, n_cells, change) > 0:
         mode += 1
@@ -172,14 +163,15 @@ def delta_limits(n_cells, cells, signs, tables):
 def fill_cells(n_cells, cells, tables, log_tables, table_index, evidence, change):
     """Fill a change with edge cells. Returns False if one is forbidden or observed exactly."""
     edge_codes, edge_counts, edge_parameters = evidence.edges
+    _, log_phi, powers, codes, counts, parameters, n = change
     for k in range(n_cells):
         c, i, j = cells[k, 0], cells[k, 1], cells[k, 2]
-        change.n[k], change.powers[k], change.codes[k] = tables[c, i, j], 1.0, 0
-        change.log_phi[k] = log_tables[table_index[c], i, j]
+        n[k], powers[k], codes[k] = tables[c, i, j], 1.0, 0
+        log_phi[k] = log_tables[table_index[c], i, j]
         if evidence.has_edges:
-            change.codes[k], change.counts[k] = edge_codes[c, i, j], edge_counts[c, i, j]
-            change.parameters[k] = edge_parameters[c, i, j]
-        if change.log_phi[k] == -math.inf or change.codes[k] == EXACT:
+            codes[k], counts[k] = edge_codes[c, i, j], edge_counts[c, i, j]
+            parameters[k] = edge_parameters[c, i, j]
+        if log_phi[k] == -math.inf or codes[k] == EXACT:
             return False
     return True
 
@@ -243,19 +235,12 @@ def exchange_paths(move, tree, old, new, nodes, tables, sums, stamps):
 @njit(cache=True, inline="always")
 def fill_states(n_cells, node, old, new, degrees, nodes, observed, change):
     """Fill a change with two states of a node, behind its edge cells."""
+    signs, log_phi, powers, codes, counts, parameters, n = change
     for s in range(2):
         k, x = n_cells + s, old if s == 0 else new
-        change.n[k], change.signs[k], change.codes[k] = nodes[node, x], -1 if s == 0 else 1, observed.codes[node, x]
-        change.log_phi[k], change.powers[k] = 0.0, 1.0 - degrees[node]
-        change.counts[k], change.parameters[k] = observed.counts[node, x], observed.parameters[node, x]
-
-
-@njit(cache=True, inline="always")
-def complete_sums(n_moves, order, tables, sums, stamps):
-    for c in order[1:]:
-        for i in range(sums.shape[1]):
-            for j in range(sums.shape[2]):
-                sums[c, i, j] += tables[c, i, j] * (n_moves - stamps[c, i, j])
+        n[k], signs[k], codes[k] = nodes[node, x], -1 if s == 0 else 1, observed.codes[node, x]
+        log_phi[k], powers[k] = 0.0, 1.0 - degrees[node]
+        counts[k], parameters[k] = observed.counts[node, x], observed.parameters[node, x]
 
 
 @njit(cache=True, nogil=True)
@@ -265,7 +250,7 @@ def make_moves(
 ):  # fmt: skip
     """Make random moves that leave the posterior invariant. nodes (N, L) and tables (N, L, L) change in place.
 
-    sums (N, L, L) add up the tables after each move, stamps (N, L, L) have the move up to which a cell is in its sum.
+    sums (N, L, L) add up the tables after each move, each cell up to the move in stamps (N, L, L), its last change.
     With `needs_paths` a third of the moves change a path. Of the others half are cycles, half change a node.
     """
     max_cells = 2 * (int(degrees.max()) + 1 + sizes.max()) + 4
@@ -273,7 +258,7 @@ def make_moves(
     old_path, new_path = np.zeros(len(nodes), np.int64), np.zeros(len(nodes), np.int64)
     signs, codes = np.zeros(max_cells, np.int64), np.zeros(max_cells, np.int64)
     cells, numbers = np.zeros((max_cells, 3), np.int64), np.zeros((5, max_cells))
-    change = Change(signs, numbers[0], numbers[1], codes, numbers[2], numbers[3], numbers[4])
+    change = signs, numbers[0], numbers[1], codes, numbers[2], numbers[3], numbers[4]
     for move in range(n_moves):
         node, old, new = -1, 0, 0
         if needs_paths and rng.random() < 1 / 3:
@@ -308,4 +293,3 @@ def make_moves(
             if node >= 0:
                 nodes[node, old] -= delta
                 nodes[node, new] += delta
-    complete_sums(n_moves, tree.order, tables, sums, stamps)

@@ -10,7 +10,6 @@ from agglearn.collective.generic_solvers import infer_cvxpy, infer_ipopt
 from agglearn.collective.gibbs import infer_gibbs
 from agglearn.collective.model import TreeModel
 from agglearn.collective.newton import dual_newton
-from agglearn.collective.nlbp_naive import infer_naive
 from agglearn.collective.problem import Counts, Point, Problem
 from agglearn.collective.results import Inference, Recorder
 from agglearn.errors import ConfigError
@@ -25,7 +24,7 @@ POINT_METHODS: dict[str, Callable[..., Point]] = {
 }
 METHODS: dict[str, Callable] = {
     **POINT_METHODS,
-    "nlbp-naive": infer_naive,
+    "nlbp-naive": first_order.nlbp_naive,
     "exact": infer_exact,
     "gibbs": infer_gibbs,
     "gaussian": infer_gaussian,

@@ -17,12 +17,17 @@ TINY = 1e-290  # relative to the largest entry: smaller entries become zero, bec
 
 
 @njit(cache=True, fastmath=FAST)
+def dot(a, b):
+    total = 0.0
+    for j in range(b.size):
+        total += a[j] * b[j]
+    return total
+
+
+@njit(cache=True, fastmath=FAST)
 def matvec(table, v, out):
     for i in range(table.shape[0]):
-        total, row = 0.0, table[i]
-        for j in range(v.size):
-            total += row[j] * v[j]
-        out[i] = total
+        out[i] = dot(table[i], v)
 
 
 @njit(cache=True, fastmath=FAST)
@@ -39,9 +44,7 @@ def matvec_transposed(table, v, out):
 @njit(cache=True)
 def rescale(v, out):
     """Write v, scaled to a largest entry of one, without tiny entries. Returns the scale, 0 where v is zero."""
-    top = 0.0
-    for i in range(v.size):
-        top = max(top, v[i])
+    top = v.max()
     if not top > 0.0 or top == math.inf:
         return 0.0
     for i in range(v.size):
@@ -110,9 +113,7 @@ def multiply_row(row, weights, out):
 
 @njit(cache=True)
 def log_sum_exp(v):
-    top = v[0]
-    for i in range(v.size):
-        top = max(top, v[i])
+    top = v.max()
     if top == -math.inf:
         return top
     total = 0.0
@@ -127,10 +128,9 @@ def log_sweep(log_tables, tables, log_scales, table_index, tree, potentials, con
     (n, size), order, parent = potentials.shape, tree.order, tree.parent
     subtree, weights, row, alive = potentials.copy(), np.empty(size), np.empty(size), np.empty(size, np.int64)
     for k in range(n - 1, 0, -1):
-        c, top, count = order[k], -math.inf, 0
+        c, count = order[k], 0
+        top = subtree[c].max()
         log_table, table, into = log_tables[table_index[c]], tables[table_index[c]], conditionals[c]
-        for j in range(size):
-            top = max(top, subtree[c, j])
         for j in range(size):
             weights[j] = 0.0
             if subtree[c, j] - top > MIN_LOG_WEIGHT:
@@ -165,41 +165,61 @@ def log_sweep(log_tables, tables, log_scales, table_index, tree, potentials, con
 
 
 @njit(cache=True)
-def center_covariances(root, marginals, collected, outside, out):
-    """Write marginals · (term of the subtree + term of the rest − mean) to `out` (N, L). Returns the mean."""
-    mean = 0.0
-    for j in range(out.shape[1]):
-        mean += marginals[root, j] * collected[root, j]
-    for c in range(out.shape[0]):
-        for j in range(out.shape[1]):
-            out[c, j] = marginals[c, j] * (collected[c, j] + outside[c, j] - mean)
-    return mean
+def covariance_product(tables, table_index, tree, messages, v, out, pairs, w, out_pairs):
+    """Write covariances with Σ v(x) + Σ w(x, x′) of nodes to `out` (N, L) and, if w is not None, of edges (N, L, L).
 
-
-@njit(cache=True)
-def covariance_product(tables, table_index, tree, messages, v, out):
-    """Write Cov(1[x_c = j], Σ v(x)) to `out` (N, L), for v (N, L). The messages are those of a sweep."""
+    v (N, L) and w (N, L, L) are a direction of node and edge potentials, pairs (N, L, L) the marginals of edges. The
+    messages are those of a sweep.
+    """
     (n, size), order, parent = v.shape, tree.order, tree.parent
     subtree, context, raw_up, raw_down, marginals = messages
     above, outside, scratch = np.zeros((n, size)), np.zeros((n, size)), np.empty(size)
     collected = v.copy()
     for k in range(n - 1, 0, -1):
-        c = order[k]
-        for j in range(size):
-            scratch[j] = subtree[c, j] * collected[c, j]
-        matvec(tables[table_index[c]], scratch, above[c])
-        p = parent[c]
+        c, p = order[k], parent[order[k]]
+        table = tables[table_index[c]]
+        if w is None:
+            for j in range(size):
+                scratch[j] = subtree[c, j] * collected[c, j]
+            matvec(table, scratch, above[c])
+        else:
+            for i in range(size):
+                total, row, extra_row = 0.0, table[i], w[c, i]
+                for j in range(size):
+                    total += row[j] * subtree[c, j] * (collected[c, j] + extra_row[j])
+                above[c, i] = total
         for i in range(size):
             above[c, i] = above[c, i] / raw_up[c, i] if raw_up[c, i] > 0.0 else 0.0
             collected[p, i] += above[c, i]
     for k in range(1, n):
         c, p = order[k], parent[order[k]]
-        for i in range(size):
-            scratch[i] = context[c, i] * (collected[p, i] - above[c, i] + outside[p, i])
-        matvec_transposed(tables[table_index[c]], scratch, outside[c])
+        table, into = tables[table_index[c]], outside[c]
+        if w is None:
+            for i in range(size):
+                scratch[i] = context[c, i] * (collected[p, i] - above[c, i] + outside[p, i])
+            matvec_transposed(table, scratch, into)
+        else:
+            for i in range(size):
+                a = context[c, i]
+                if a != 0.0:
+                    shared, row, extra_row = collected[p, i] - above[c, i] + outside[p, i], table[i], w[c, i]
+                    for j in range(size):
+                        into[j] += a * row[j] * (shared + extra_row[j])
         for j in range(size):
-            outside[c, j] = outside[c, j] / raw_down[c, j] if raw_down[c, j] > 0.0 else 0.0
-    center_covariances(order[0], marginals, collected, outside, out)
+            into[j] = into[j] / raw_down[c, j] if raw_down[c, j] > 0.0 else 0.0
+    root, mean = order[0], 0.0
+    for j in range(size):
+        mean += marginals[root, j] * collected[root, j]
+    for c in range(n):
+        for j in range(size):
+            out[c, j] = marginals[c, j] * (collected[c, j] + outside[c, j] - mean)
+    if w is not None:
+        for c in order[1:]:
+            p = parent[c]
+            for i in range(size):
+                shared = collected[p, i] - above[c, i] + outside[p, i] - mean
+                for j in range(size):
+                    out_pairs[c, i, j] = pairs[c, i, j] * (shared + w[c, i, j] + collected[c, j])
 
 
 @njit(cache=True, fastmath=FAST)
@@ -215,42 +235,6 @@ def mix_edge_marginals(tables, table_index, tree, messages, keep, factor, out):
             a, row, into = factor * context[c, i] / total, table[i], out[c, i]
             for j in range(last.size):
                 into[j] = keep * into[j] + a * row[j] * last[j]
-
-
-@njit(cache=True)
-def edge_covariance_product(tables, table_index, tree, messages, pairs, v, w, out, out_pairs):
-    """Write covariances of nodes, and of edges (N, L, L), for a direction (v, w) of node and edge potentials."""
-    (n, size), order, parent = v.shape, tree.order, tree.parent
-    subtree, context, raw_up, raw_down, marginals = messages
-    above, outside = np.zeros((n, size)), np.zeros((n, size))
-    collected = v.copy()
-    for k in range(n - 1, 0, -1):
-        c, p = order[k], parent[order[k]]
-        table, extra = tables[table_index[c]], w[c]
-        for i in range(size):
-            total, row, extra_row = 0.0, table[i], extra[i]
-            for j in range(size):
-                total += row[j] * subtree[c, j] * (collected[c, j] + extra_row[j])
-            above[c, i] = total / raw_up[c, i] if raw_up[c, i] > 0.0 else 0.0
-            collected[p, i] += above[c, i]
-    for k in range(1, n):
-        c, p = order[k], parent[order[k]]
-        table, extra, into = tables[table_index[c]], w[c], outside[c]
-        for i in range(size):
-            a = context[c, i]
-            if a != 0.0:
-                shared, row, extra_row = collected[p, i] - above[c, i] + outside[p, i], table[i], extra[i]
-                for j in range(size):
-                    into[j] += a * row[j] * (shared + extra_row[j])
-        for j in range(size):
-            into[j] = into[j] / raw_down[c, j] if raw_down[c, j] > 0.0 else 0.0
-    mean = center_covariances(order[0], marginals, collected, outside, out)
-    for k in range(1, n):
-        c, p = order[k], parent[order[k]]
-        for i in range(size):
-            shared = collected[p, i] - above[c, i] + outside[p, i] - mean
-            for j in range(size):
-                out_pairs[c, i, j] = pairs[c, i, j] * (shared + w[c, i, j] + collected[c, j])
 
 
 @njit(cache=True)
@@ -303,30 +287,21 @@ def _multiply_messages(p, without, tree, up, down, states, out):
     rescale(out, out)
 
 
-@njit(cache=True, fastmath=FAST)
-def _dot(a, b):
-    total = 0.0
-    for j in range(b.size):
-        total += a[j] * b[j]
-    return total
-
-
 @njit(cache=True)
 def _update_table(c, tree, states, population, damping, state, a, b):
     """Update the table of edge c from its potential and the messages, with damping (eq. 2.10). a, b : (L,) scratch."""
-    potentials, z = state.potentials[c], state.z[c]
-    _multiply_messages(tree.parent[c], c, tree, state.up, state.down, states, a)
-    _multiply_messages(c, c, tree, state.up, state.down, states, b)
+    up, down, potentials, z, row_sums, column_sums = state
+    _multiply_messages(tree.parent[c], c, tree, up, down, states, a)
+    _multiply_messages(c, c, tree, up, down, states, b)
     total = 0.0
     for i in range(a.size):
-        total += a[i] * _dot(potentials[i], b)
+        total += a[i] * dot(potentials[c, i], b)
     if not total > 0.0 or total == math.inf:
         return
     factor = damping * population / total
-    for j in range(b.size):
-        state.column_sums[c, j] = 0.0
+    column_sums[c] = 0.0
     for i in range(a.size):
-        state.row_sums[c, i] = _mix_row(z[i], 1 - damping, potentials[i], factor * a[i], b, state.column_sums[c])
+        row_sums[c, i] = _mix_row(z[c, i], 1 - damping, potentials[c, i], factor * a[i], b, column_sums[c])
 
 
 @njit(cache=True, fastmath=FAST)
@@ -355,7 +330,11 @@ def _update_edge_potential(c, table, parent_factors, child_factors, observed, ha
 
 @njit(cache=True)
 def run_naive_round(tables, table_index, tree, degrees, states, evidence, population, damping, state):
-    """Algorithm 1 (Sun 2019), one round: potential (eq. 2.8), message, then tables of all edges that depend on it."""
+    """Algorithm 1 (Sun 2019), one round: potential (eq. 2.8), message, then tables of all edges that depend on it.
+
+    state : what changes: messages to the parent and from it (N, L), potentials and tables z (N, L, L), and the sums of
+    the rows and of the columns of z (N, L).
+    """
     order, parent, children, bounds = tree.order, tree.parent, tree.children, tree.bounds
     up, down, potentials, z, row_sums, column_sums = state
     n, size = up.shape

@@ -1,14 +1,14 @@
 """Parameters of a model from noisy counts. The mode of the tables stands for their mean (Sun 2019, section 2.3.2)."""
 
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
 from agglearn.collective.inference import MAP_METHODS, Inference, infer
 from agglearn.collective.model import ChainModel
-from agglearn.collective.results import Stopwatch
 from agglearn.errors import DataError
 from agglearn.linear.lbfgs import lbfgs
 from agglearn.observations import FlowCounts
@@ -18,7 +18,7 @@ from agglearn.settings import check_choice
 MIN_STEP = 1e-3  # of a line search: below it the error of an E step dominates
 FLAT = 1e-10  # relative decrease of J at which L-BFGS stops
 InstanceTables = Sequence[Sequence[np.ndarray]]  # edge tables of each instance
-OnIteration = Callable[[int, np.ndarray, list[Inference]], None]
+ThetaIterate = tuple[int, float, np.ndarray]  # number, 0 at the start, seconds since then, and θ
 
 
 class ParametricModel(Protocol):
@@ -38,14 +38,6 @@ class ParametricModel(Protocol):
         """Gradient of −Σ n log p and the diagonal of its Hessian, or a bound of it, both (K,)."""
 
 
-class ThetaIterate(NamedTuple):
-    """An iterate of learning: its number (0 is the start), seconds since the start, and θ."""
-
-    iteration: int
-    seconds: float
-    theta: np.ndarray
-
-
 @dataclass
 class Learned:
     """Result of `learn`.
@@ -54,8 +46,8 @@ class Learned:
     ----------
     theta, inferences : ndarray of shape (K,), list of Inference
         Parameters of the model, and result of the last E step for each instance.
-    trace, evaluations : list of ThetaIterate, int
-        Iterates from the start on, thinned by `trace_every`, and number of E steps.
+    trace, evaluations : list of tuple, int
+        (iteration, seconds, θ) from the start on, thinned by `trace_every`, and number of E steps.
     """
 
     theta: np.ndarray
@@ -73,11 +65,10 @@ class _Steps:
     population_sizes: Sequence[float]
     method: str
     options: dict
-    on_iteration: OnIteration | None
 
     def __post_init__(self) -> None:
         self.duals: list[np.ndarray | None] = [None] * len(self.counts)
-        self.evaluations, self.clock = 0, Stopwatch()
+        self.evaluations, self.started = 0, time.perf_counter()
         self.trace: list[ThetaIterate] = []
 
     def infer(self, theta: np.ndarray) -> tuple[list[Inference], float]:
@@ -92,12 +83,7 @@ class _Steps:
         return inferences, total
 
     def record(self, iteration: int, theta: np.ndarray) -> None:
-        self.trace.append(ThetaIterate(iteration, self.clock.seconds(), theta.copy()))
-
-    def report(self, iteration: int, theta: np.ndarray, inferences: list[Inference]) -> None:
-        if self.on_iteration:
-            with self.clock.pause():
-                self.on_iteration(iteration, theta, inferences)
+        self.trace.append((iteration, time.perf_counter() - self.started, theta.copy()))
 
 
 def learn(
@@ -110,7 +96,6 @@ def learn(
     n_iter: int = 60,
     method: str = "dual-newton",
     trace_every: int = 1,
-    on_iteration: OnIteration | None = None,
     **options: Any,
 ) -> Learned:
     """Learn the parameters of a model from noisy counts of one or several populations.
@@ -133,28 +118,24 @@ def learn(
         Method of the E step, see `infer`. L-BFGS needs one that minimises F, else DataError.
     trace_every : int
         One iterate in so many is recorded.
-    on_iteration : callable, optional
-        Called with (iteration, θ, inferences).
     **options : Any
         Options of the method.
     """
     check_choice("learner", learner, LEARNERS)
     if not counts or len(counts) != len(population_sizes):
         raise DataError(f"{len(counts)} instances and {len(population_sizes)} population sizes; give one for each")
-    steps = _Steps(parametric_model, counts, population_sizes, method, options, on_iteration)
+    steps = _Steps(parametric_model, counts, population_sizes, method, options)
     return LEARNERS[learner](steps, np.asarray(start, float), n_iter, trace_every)
 
 
 def _em(steps: _Steps, theta: np.ndarray, n_iter: int, trace_every: int) -> Learned:
     inferences: list[Inference] = []
-    for iteration in track(range(n_iter + 1), "EM"):
-        if iteration % trace_every == 0 or iteration == n_iter:
+    for iteration in track(range(n_iter), "EM"):
+        if iteration % trace_every == 0:
             steps.record(iteration, theta)
-        if iteration == n_iter:
-            break
         inferences, _ = steps.infer(theta)
-        steps.report(iteration, theta, inferences)
         theta = steps.parametric_model.maximise(theta, [i.edge_tables for i in inferences])
+    steps.record(n_iter, theta)
     return Learned(theta, inferences, steps.trace, steps.evaluations)
 
 
@@ -173,7 +154,6 @@ def _lbfgs(steps: _Steps, theta: np.ndarray, n_iter: int, trace_every: int) -> L
 
     accepted, first_value, first_gradient, scale = evaluate(theta)
     latest, n_steps = accepted, 0
-    steps.report(0, theta, accepted)
 
     def objective(x: np.ndarray) -> tuple[float, np.ndarray]:
         nonlocal latest
@@ -190,7 +170,6 @@ def _lbfgs(steps: _Steps, theta: np.ndarray, n_iter: int, trace_every: int) -> L
         accepted, n_steps = latest, n_steps + 1
         if n_steps % trace_every == 0:
             steps.record(n_steps, x)
-        steps.report(n_steps, x, accepted)
 
     gtol = FLAT * sum(steps.population_sizes)
     best = lbfgs(objective, theta, scale, n_iter, gtol=gtol, ftol=FLAT, shortest=MIN_STEP, on_step=on_step)

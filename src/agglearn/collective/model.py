@@ -31,15 +31,6 @@ class TreeModel(PaddedTree):
         if not np.isfinite(self.log_partition):
             raise DataError("the potentials forbid every assignment: along some path each pair has potential zero")
 
-    def with_potentials(self, log_potentials: Sequence[np.ndarray]) -> "TreeModel":
-        """Return the same tree with other potentials.
-
-        Parameters
-        ----------
-        log_potentials : see `TreeModel`
-        """
-        return TreeModel(self.edges, log_potentials)
-
     # -- one individual -----------------------------------------------------------------------------------------
 
     @cached_property
@@ -60,7 +51,7 @@ class TreeModel(PaddedTree):
     @property
     def edge_marginals(self) -> list[np.ndarray]:
         """μ_ij, one (L_i, L_j) array per edge."""
-        return self.split_edges(self.beliefs.pairs())
+        return self.split_edges(self.beliefs.pairs)
 
     def sample_individuals(self, n: int, rng: np.random.Generator) -> np.ndarray:
         """Draw the (n, N) states of independent individuals.
@@ -135,8 +126,7 @@ class TreeModel(PaddedTree):
         nodes, total = self.node_tables_of(edge_tables), 0.0
         for (i, j), table in zip(self.edges, edge_tables, strict=True):
             total += np.abs(np.sum(table, axis=1) - nodes[i]).sum() + np.abs(np.sum(table, axis=0) - nodes[j]).sum()
-            if np.min(table) < 0:
-                total -= np.minimum(table, 0).sum()
+            total -= np.minimum(table, 0).sum()
         return float(total + sum(abs(n.sum() - population_size) for n in nodes))
 
     def log_probability(self, edge_tables: Tables, population_size: int, form: str = "potentials") -> float:
@@ -201,11 +191,15 @@ class ChainModel(TreeModel):
     def __init__(self, log_potentials: Sequence[np.ndarray] | np.ndarray) -> None:
         super().__init__([(t, t + 1) for t in range(len(log_potentials))], list(log_potentials))
 
-    def with_potentials(self, log_potentials: Sequence[np.ndarray]) -> "ChainModel":
-        return ChainModel(log_potentials)
-
     def node_name(self, node: int) -> str:
         return f"node {node} (step {node})"
+
+
+def on_paths(model: TreeModel, states: np.ndarray, pairs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Which states (N, L) and pairs (N, L, L) by child are on a path of such states and pairs only."""
+    ones = TreeModel(model.edges, [np.zeros(t.shape) for t in model.log_potentials])
+    beliefs = propagate(ones, *(np.where(mask, 0.0, -np.inf) for mask in (states, pairs)))
+    return beliefs.marginals > 0, beliefs.pairs > 0
 
 
 def _negative_entropy(table: np.ndarray) -> float:

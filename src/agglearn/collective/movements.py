@@ -4,14 +4,14 @@ import itertools
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from agglearn.collective.inference import Inference, infer
 from agglearn.collective.model import ChainModel
-from agglearn.collective.noise import NoiseModel, Poisson, noise_model
+from agglearn.collective.noise import noise_model
 from agglearn.collective.population import population_size as estimate_population
 from agglearn.collective.problem import Problem
 from agglearn.errors import ConfigError, DataError, NotAvailable, PoorFit
@@ -21,13 +21,6 @@ N_ITER, TOLERANCE = 500, 1e-6  # of learning the initial distribution, and the c
 ALARM = 4  # standard deviations of the mean square z-value above 1
 LARGEST = 5e7  # entries of the covariance between counts and flows
 TINY = 1e-9
-
-
-class Misfit(NamedTuple):
-    y: np.ndarray  # mean of repeated counts, NaN without one
-    mean: np.ndarray  # expected counts
-    variance: np.ndarray
-    z: np.ndarray
 
 
 @dataclass
@@ -109,11 +102,12 @@ def reconstruct(
                 break
     nodes = [str(name) for name in counts.context.get("places", range(size))]
     times = [str(time) for time in counts.context.get("times", range(n_steps + 1))]
-    misfit, n_cells = _misfit(counts, np.array(inference.node_tables), steps, m * start), (n_steps + 1) * size
-    _warn_of_misfit(misfit, nodes, times)
+    y, mean, variance = _expect_counts(counts, np.array(inference.node_tables), steps, m * start)
+    z, n_cells = np.divide(y - mean, np.sqrt(variance), out=0 * y, where=variance > TINY), (n_steps + 1) * size
+    _warn_of_misfit(y, mean, variance, z, nodes, times)
     return Movements(
         **vars(inference), spread=_spread(Problem(model, counts, m), inference, learned, size_known) if spread else None,
-        node_z=misfit.z[:n_cells].reshape(-1, size), edge_z=misfit.z[n_cells:].reshape(steps.shape), initial=start, population_size=m,
+        node_z=z[:n_cells].reshape(-1, size), edge_z=z[n_cells:].reshape(steps.shape), initial=start, population_size=m,
         places=nodes, times=times,
     )  # fmt: skip
 
@@ -153,8 +147,12 @@ def _check_initial(initial: Any, size: int) -> np.ndarray:
     return start
 
 
-def _misfit(counts: FlowCounts, nodes: np.ndarray, steps: np.ndarray, first: np.ndarray) -> Misfit:
-    """Each count, of nodes and then of edges, beside what the fitted step before it leads to.
+def _expect_counts(
+    counts: FlowCounts, nodes: np.ndarray, steps: np.ndarray, first: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Each count, of nodes and then of edges (repeated ones: their mean, without one NaN), its expectation, its variance.
+
+    The fitted step before a count is what it is expected from.
 
     If the model holds, a z-value has a variance of at most 1: an estimated disturbance varies less than the true one.
     """
@@ -166,29 +164,26 @@ def _misfit(counts: FlowCounts, nodes: np.ndarray, steps: np.ndarray, first: np.
     times = np.concatenate([(~np.isnan(r)).sum(axis=0) for r in repeats])
     sums = np.concatenate([np.nansum(r, axis=0) for r in repeats])
     y, mean = np.where(times > 0, sums / np.maximum(times, 1), np.nan), noise.rate * true
-    variance = noise.rate**2 * (variance + _noise_variance(noise, true) / np.maximum(times, 1))
-    return Misfit(y, mean, variance, np.divide(y - mean, np.sqrt(variance), out=0 * y, where=variance > TINY))
+    variance = noise.rate**2 * (variance + noise.true_variance(true) / np.maximum(times, 1))
+    return y, mean, variance
 
 
-def _noise_variance(noise: NoiseModel, z: np.ndarray) -> np.ndarray:
-    """Variance of y / rate given the true counts z."""
-    return z / noise.rate if isinstance(noise, Poisson) else np.full(z.shape, noise.variance(z))
-
-
-def _warn_of_misfit(misfit: Misfit, nodes: list[str], times: list[str]) -> None:
+def _warn_of_misfit(
+    y: np.ndarray, mean: np.ndarray, variance: np.ndarray, z: np.ndarray, nodes: list[str], times: list[str]
+) -> None:
     """Warn where the mean square of the z-values is further above 1 than chance brings it."""
-    uncertain = ~np.isnan(misfit.z) & (misfit.variance > TINY)
-    square = misfit.z[uncertain] ** 2
-    chance = 5 + 1 / misfit.variance[uncertain]  # at most its variance, for Laplace and for Poisson noise
+    uncertain = ~np.isnan(z) & (variance > TINY)
+    square = z[uncertain] ** 2
+    chance = 5 + 1 / variance[uncertain]  # at most its variance, for Laplace and for Poisson noise
     if square.sum() <= len(square) + ALARM * np.sqrt(chance.sum()):
         return
-    worst, size = int(np.nanargmax(abs(misfit.z))), len(nodes)
+    worst, size = int(np.nanargmax(abs(z))), len(nodes)
     shape = (len(times), size) if worst < len(times) * size else (len(times), size, size)
     time, *cell = np.unravel_index(worst - (len(times) * size) * (len(shape) > 2), shape)
     warnings.warn(
         f"the model explains the counts worse than chance: z-values have a root mean square of {square.mean() ** 0.5:.2g}, "
-        f"the largest at {times[time]}, {' to '.join(nodes[i] for i in cell)} ({misfit.y[worst]:.4g} counted, "
-        f"{misfit.mean[worst]:.4g} expected); check transitions, initial, noise and population_size",
+        f"the largest at {times[time]}, {' to '.join(nodes[i] for i in cell)} ({y[worst]:.4g} counted, "
+        f"{mean[worst]:.4g} expected); check transitions, initial, noise and population_size",
         PoorFit,
         stacklevel=3,
     )
@@ -202,10 +197,10 @@ def _spread(problem: Problem, inference: Inference, initial_learned: bool, size_
     """
     m, (n, size) = problem.M, problem.base.shape
     beliefs = problem.beliefs(inference.details["dual"])
-    p = np.concatenate([beliefs.marginals, beliefs.pairs()], axis=None)
+    p = np.concatenate([beliefs.marginals, beliefs.pairs], axis=None)
     observed = problem.list_observed()
     cells = np.concatenate([c for _, c, _ in observed])
-    noise = np.concatenate([_noise_variance(model, m * p[c]) for model, c, _ in observed])
+    noise = np.concatenate([model.true_variance(m * p[c]) for model, c, _ in observed])
     if len(cells) * len(p) > LARGEST:
         raise NotAvailable(f"spread: {len(cells)} counts of {len(p)} flows are too many; call with spread=False")
     covariance = np.zeros((len(cells) + size, len(p)))  # of the observed cells, then of the first step, with all

@@ -53,6 +53,10 @@ class NoiseModel(Protocol):
     def variance(self, y: np.ndarray) -> np.ndarray | float:
         """Variance of y / rate given z, estimated from y."""
 
+    def true_variance(self, z: np.ndarray) -> np.ndarray:
+        """Variance of y / rate given the true counts z."""
+        return np.full(np.shape(z), self.variance(z))
+
     def sample(self, z: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """Observed counts of true ones."""
 
@@ -110,6 +114,9 @@ class Poisson(NoiseModel):
 
     def variance(self, y: np.ndarray) -> np.ndarray:
         return (y + 1) / self.rate**2
+
+    def true_variance(self, z: np.ndarray) -> np.ndarray:
+        return z / self.rate
 
     def sample(self, z: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         return rng.poisson(self.rate * np.asarray(z)).astype(float)

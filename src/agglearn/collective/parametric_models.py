@@ -12,7 +12,7 @@ from agglearn.collective.tree import Tables
 from agglearn.errors import DataError
 from agglearn.linear.lbfgs import lbfgs
 
-MIN_VISITS = 1e-12  # expected number of an individual's visits
+MIN_VISITS = 1e-12  # expected number of an individual's visits, and fraction of movements in a free table
 MIN_STEP = 1e-6  # of Newton's line search
 Moments = tuple[float, np.ndarray, np.ndarray]  # log-likelihood, gradient, minus the Hessian
 
@@ -120,18 +120,9 @@ class HomogeneousPotentials(ParametricModel):
     def n_parameters(self) -> int:
         return self.size + int(self.allowed.sum())
 
-    def split(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return log φ_1 (L,) and log ψ (L, L).
-
-        Parameters
-        ----------
-        theta : ndarray of shape (K,)
-        """
-        return theta[: self.size], _unmask(theta[self.size :], self.allowed)
-
     def model(self, theta: np.ndarray, instance: int = 0) -> ChainModel:
-        first, psi = self.split(theta)
-        return ChainModel([psi + first[:, None], *[psi] * (self.n_steps - 2)])
+        first, psi = theta[: self.size, None], _unmask(theta[self.size :], self.allowed)
+        return ChainModel([psi + first, *[psi] * (self.n_steps - 2)])
 
     def statistics(self, tables: Tables) -> np.ndarray:
         """Return the (K,) sums of the edge tables of one instance that θ multiplies.
@@ -172,7 +163,7 @@ class HomogeneousPotentials(ParametricModel):
 
     def _compute_expectations(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
         beliefs = self.model(theta).beliefs
-        return beliefs.log_z, np.concatenate([beliefs.marginals[0], beliefs.pairs().sum(axis=0)[self.allowed]])
+        return beliefs.log_z, np.concatenate([beliefs.marginals[0], beliefs.pairs.sum(axis=0)[self.allowed]])
 
 
 class FreeTables(ParametricModel):
@@ -182,13 +173,13 @@ class FreeTables(ParametricModel):
 
     Parameters
     ----------
-    size, smallest : int, float
-        Number of states, L, and lower bound of φ after an M step.
+    size : int
+        Number of states, L.
     allowed : see `LogLinearTransitions`
     """
 
-    def __init__(self, size: int, smallest: float = 1e-12, allowed: np.ndarray | None = None) -> None:
-        self.size, self.smallest, self.allowed = size, smallest, _check_mask(allowed, size)
+    def __init__(self, size: int, allowed: np.ndarray | None = None) -> None:
+        self.allowed = _check_mask(allowed, size)
 
     @property
     def n_parameters(self) -> int:
@@ -208,11 +199,11 @@ class FreeTables(ParametricModel):
         total : ndarray of shape (L, L)
         """
         fractions = total[self.allowed] / total[self.allowed].sum()
-        return np.log(np.maximum(fractions, self.smallest))
+        return np.log(np.maximum(fractions, MIN_VISITS))
 
     def gradient(self, theta: np.ndarray, tables: InstanceTables) -> tuple[np.ndarray, np.ndarray]:
         total, fractions = np.sum([t[0] for t in tables], axis=0)[self.allowed], np.exp(theta - logsumexp(theta))
-        return total.sum() * fractions - total, total.sum() * np.maximum(fractions, self.smallest)
+        return total.sum() * fractions - total, total.sum() * np.maximum(fractions, MIN_VISITS)
 
 
 def _unmask(values: np.ndarray, allowed: np.ndarray) -> np.ndarray:

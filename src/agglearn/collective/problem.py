@@ -6,9 +6,9 @@ D(λ) = M log Z(θ − λ) + Σ ℓ*(λ) the duality gap bounds F(z(λ)) − F* 
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partialmethod
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from agglearn.collective.noise import NoiseModel, Poisson, noise_model
 from agglearn.collective.propagation import Beliefs, propagate
 from agglearn.collective.tree import Tables
 from agglearn.errors import DataError, NotAvailable
-from agglearn.observations.flows import FlowCounts
+from agglearn.observations.flows import KINDS, FlowCounts
 
 ROUNDING = 1e-12  # of z, relative to M
 HALF = 0.5  # individual: largest distance from exact counts, whatever the tolerance
@@ -89,7 +89,6 @@ class Problem:
             self.terms.append(Term(noise, cells, y, slice(self.size, self.size + len(cells))))
             self.size += len(cells)
         self.cells = np.concatenate([np.zeros(0, np.int64), *(t.cells for t in self.terms)])
-        self.unique = np.bincount(self.cells, minlength=1).max() <= 1
         self.only_edges = self.has_edges and bool((self.cells >= self.n_cells).all())
         self.lower, self.upper = np.hstack([np.zeros((2, 0)), *(t.noise.bounds(t.y) for t in self.terms)])
         self.smooth = all(t.noise.smooth for t in self.terms if len(t.y))
@@ -110,16 +109,14 @@ class Problem:
         counted = [t.cells[t.y > 0] for t in self.terms if t.noise.positive]
         cells = np.concatenate([np.zeros(0, np.int64), *counted])
         nodes, edges = cells[cells < self.n_cells], cells[cells >= self.n_cells]
-        self.needed: np.ndarray | None = None
-        if nodes.size:
-            self.needed = np.zeros(self.base.shape, bool)
-            self.needed.reshape(-1)[nodes] = True
+        self.needed = np.zeros(self.base.shape, bool)
+        self.needed.reshape(-1)[nodes] = True
         self.start = propagate(self.model, self.base, self.base_edges, self.needed)
         if not np.isfinite(self.start.log_z):
             self.refuse_impossible()
         empty = nodes[self.start.marginals.reshape(-1)[nodes] <= 0]
         if edges.size and not empty.size:
-            empty = edges[self.start.pairs().reshape(-1)[edges - self.n_cells] <= 0]
+            empty = edges[self.start.pairs.reshape(-1)[edges - self.n_cells] <= 0]
         if empty.size:
             cause = "potentials of zero (or exact counts of zero) forbid it"
             raise DataError(f"{self.model.cell_name(empty[0])}: somebody is counted there, but {cause}")
@@ -174,11 +171,7 @@ class Problem:
 
     def spread(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
         """Values of observed cells as (N, L) and (N, L, L). The latter is None without edge evidence."""
-        if not self.unique:
-            return self._split(np.bincount(self.cells, values, self.n_potentials))
-        flat = np.zeros(self.n_potentials)
-        flat[self.cells] = values
-        return self._split(flat)
+        return self._split(np.bincount(self.cells, values, self.n_potentials))
 
     def collect(self, nodes: np.ndarray, edges: np.ndarray | None) -> np.ndarray:
         if edges is None:
@@ -194,7 +187,7 @@ class Problem:
 
     def counts_at(self, beliefs: Beliefs) -> np.ndarray:
         """z = M · marginals at the observed cells."""
-        return self.M * self.collect(beliefs.marginals, beliefs.pairs() if self.has_edges else None)
+        return self.M * self.collect(beliefs.marginals, beliefs.pairs if self.has_edges else None)
 
     def point(self, dual: np.ndarray, beliefs: Beliefs | None = None) -> Point:
         beliefs = beliefs or self.beliefs(dual)
@@ -223,20 +216,17 @@ class Problem:
 
     def tables(self, beliefs: Beliefs) -> tuple[list[np.ndarray], list[np.ndarray]]:
         """Edge tables and node tables, M · marginals."""
-        edges = [self.M * t for t in self.model.split_edges(beliefs.pairs())]
+        edges = [self.M * t for t in self.model.split_edges(beliefs.pairs)]
         return edges, [self.M * t for t in self.model.split_nodes(beliefs.marginals)]
 
-    def collect_tables(self, edge_tables: Tables, node_tables: Sequence[np.ndarray]) -> np.ndarray:
-        """z at the observed cells of any tables."""
-        return self._flatten(edge_tables, node_tables)[self.cells]
-
-    def _flatten(self, edge_tables: Tables, node_tables: Sequence[np.ndarray]) -> np.ndarray:
+    def flatten(self, edge_tables: Tables, node_tables: Sequence[np.ndarray]) -> np.ndarray:
+        """All cells of any tables: nodes (N, L), then edges (N, L, L)."""
         return np.concatenate([self.model.pad_nodes(node_tables), self.model.pad_edges(edge_tables)], axis=None)
 
     def objective_of(self, edge_tables: Tables, node_tables: Sequence[np.ndarray] | None = None) -> float:
         """F of any tables (eq. 2.7), with the constants of log p(y | z). Node tables default to those of the edges."""
         nodes = self.model.node_tables_of(edge_tables) if node_tables is None else node_tables
-        flat = self._flatten(edge_tables, nodes)
+        flat = self.flatten(edge_tables, nodes)
         with np.errstate(divide="ignore", invalid="ignore"):
             loss = sum(noise.loss(y, flat[cells]).sum() for noise, cells, y in self.list_observed())
         return float(loss - self.model.score(edge_tables) - self.model.bethe_entropy(edge_tables, nodes))
@@ -247,8 +237,9 @@ def _iterate_observed(model: TreeModel, counts: list[FlowCounts], population_siz
     for flows in counts:
         noise = noise_model(flows.noise, flows.rate, flows.scale)
         if flows.noise == "exact":
-            _check_totals(flows, population_size)
-        for first, padded in ((0, _pad_nodes(model, flows)), (model.n_nodes * model.size, _pad_edges(model, flows))):
+            replace(flows, population_size=population_size)  # which refuses tables with another total
+        for first, kind in zip((0, model.n_nodes * model.size), KINDS, strict=True):
+            padded = _pad(model, flows, kind)
             if not padded.size:
                 continue
             flat = padded.reshape(len(padded), -1)
@@ -265,40 +256,17 @@ def _iterate_observed(model: TreeModel, counts: list[FlowCounts], population_siz
             yield noise, cells + first, flat[~np.isnan(flat)]
 
 
-def _check_totals(flows: FlowCounts, population_size: float) -> None:
-    """Raise DataError if a complete exact table does not add up to M."""
-    for kind in ("node", "edge"):
-        for repeat in flows.repeats(kind):
-            for k, table in enumerate(repeat):
-                if not np.isnan(table).any() and abs(table.sum() - population_size) > 1e-9 * population_size:
-                    raise DataError(
-                        f"{kind} {k} counts {table.sum():g} exactly, the population has {population_size:g}; give the "
-                        "right population_size, or declare the noise"
-                    )
-
-
-def _pad_nodes(model: TreeModel, flows: FlowCounts) -> np.ndarray:
-    """(R, N, L) node counts, NaN where nothing was observed."""
-    counts = flows.repeats("node")
+def _pad(model: TreeModel, flows: FlowCounts, kind: Literal["node", "edge"]) -> np.ndarray:
+    """(R, N, L) node counts, or (R, N, L, L) edge counts by child, parent's state first. NaN: nothing was observed."""
+    counts, shape = flows.repeats(kind), (model.n_nodes, model.size)
+    if kind == "edge":
+        shape = len(model.edges), *(max(t.shape[k] for t in model.log_potentials) for k in (0, 1))
     if not counts.size:
         return counts
-    if counts.shape[1] != model.n_nodes or counts.shape[2] != model.size:
-        raise DataError(
-            f"node_counts: {counts.shape[1]} nodes of {counts.shape[2]} states, the model has {model.n_nodes} of {model.size}"
-        )
-    return np.where(model.states, counts, np.nan)
-
-
-def _pad_edges(model: TreeModel, flows: FlowCounts) -> np.ndarray:
-    """(R, N, L, L) edge counts by child, parent's state first."""
-    counts = flows.repeats("edge")
-    if not counts.size:
-        return counts
-    expected = tuple(max(t.shape[k] for t in model.log_potentials) for k in (0, 1))
-    if counts.shape[1] != len(model.edges) or counts.shape[2:] != expected:
-        raise DataError(
-            f"edge_counts: {counts.shape[1]} tables of {counts.shape[2]} × {counts.shape[3]}, the model has "
-            f"{len(model.edges)} of {expected[0]} × {expected[1]}"
-        )
+    if counts.shape[1:] != shape:
+        found, needed = (f"{n} {kind}s of {' × '.join(map(str, states))}" for n, *states in (counts.shape[1:], shape))
+        raise DataError(f"{kind}_counts: {found} states, the model has {needed}")
+    if kind == "node":
+        return np.where(model.states, counts, np.nan)
     cut = [[t[: p.shape[0], : p.shape[1]] for t, p in zip(r, model.log_potentials, strict=True)] for r in counts]
     return np.array([model.pad_edges(tables, np.nan) for tables in cut])

@@ -1,6 +1,7 @@
 """Belief propagation: in scaled numbers, and in log space where those underflow."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -29,21 +30,20 @@ class Beliefs:
     tables: np.ndarray
     table_index: np.ndarray
     messages: Messages
-    _pairs: np.ndarray | None = None
 
     @property
     def marginals(self) -> np.ndarray:
         return self.messages.marginals
 
+    @cached_property
     def pairs(self) -> np.ndarray:
         """(N, L, L) marginals of the edges by child, parent's state first. Zero at the root."""
-        if self._pairs is None:
-            self._pairs = np.zeros((*self.marginals.shape, self.marginals.shape[1]))
-            self.mix_pairs(self._pairs, 0.0, 1.0)
-        return self._pairs
+        pairs = np.zeros((*self.marginals.shape, self.marginals.shape[1]))
+        self.mix_pairs(pairs, 0.0, 1.0)
+        return pairs
 
     def mix_pairs(self, tables: np.ndarray, keep: float, factor: float) -> None:
-        """Set tables to keep · tables + factor · `pairs()`, in place."""
+        """Set tables to keep · tables + factor · `pairs`, in place."""
         kernels.mix_edge_marginals(
             self.tables, self.table_index, self.model.rooted, self.messages, keep, factor, tables
         )
@@ -57,15 +57,14 @@ class Beliefs:
 
     def covariance_product(self, v: np.ndarray, w: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray | None]:
         """Change of the marginals per unit of node potentials v (N, L) and edge potentials w (N, L, L)."""
-        out, out_pairs = np.empty_like(self.marginals), None
+        out, pairs, out_pairs = np.empty_like(self.marginals), None, None
         # single precision halves the time to read large tables, and is enough for the direction of a Newton step
         large = self.tables is self.model.tables and self.model.size >= LARGE and w is None
-        common = self.model.single_tables if large else self.tables, self.table_index, self.model.rooted, self.messages
-        if w is None:
-            kernels.covariance_product(*common, v, out)
-        else:
-            out_pairs = np.zeros_like(w)
-            kernels.edge_covariance_product(*common, self.pairs(), v, w, out, out_pairs)
+        tables = self.model.single_tables if large else self.tables
+        if w is not None:
+            pairs, out_pairs = self.pairs, np.zeros_like(w)
+        directions = v, out, pairs, w, out_pairs
+        kernels.covariance_product(tables, self.table_index, self.model.rooted, self.messages, *directions)
         return out, out_pairs
 
 

@@ -49,9 +49,14 @@ def inference_of(problem: Problem, edge_tables: list[np.ndarray], **results: Any
     return Inference(edge_tables, nodes, problem.objective_of(edge_tables, nodes), **results)
 
 
-class Stopwatch:
-    def __init__(self) -> None:
-        self.started, self.seconds_paused = time.perf_counter(), 0.0
+class Recorder:
+    """Trace of a method: 20 iterates, then each 5 % above the last one's number, and the final one, off the clock."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem, self.started, self.seconds_paused = problem, time.perf_counter(), 0.0
+        self.rows: list[Iterate] = []
+        self.count, self.due = 0, 0
+        self.last: tuple[int, float, Point | list[np.ndarray]] | None = None
 
     @contextlib.contextmanager
     def pause(self) -> Iterator[None]:
@@ -61,17 +66,6 @@ class Stopwatch:
 
     def seconds(self) -> float:
         return time.perf_counter() - self.started - self.seconds_paused
-
-
-class Recorder(Stopwatch):
-    """Trace of a method: 20 iterates, then each 5 % above the last one's number, and the final one, off the clock."""
-
-    def __init__(self, problem: Problem) -> None:
-        super().__init__()
-        self.problem = problem
-        self.rows: list[Iterate] = []
-        self.count, self.due = 0, 0
-        self.last: tuple[int, float, Point | list[np.ndarray]] | None = None
 
     def __call__(self, result: Point | list[np.ndarray]) -> None:
         seconds = self.seconds()

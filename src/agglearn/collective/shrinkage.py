@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from agglearn.collective.noise import Poisson, noise_model
+from agglearn.collective.noise import noise_model
 from agglearn.collective.population import first_tables, population_size
 from agglearn.errors import DataError
 from agglearn.estimator import Estimator
@@ -49,9 +49,7 @@ class ShrunkenTables(Estimator):
         observed, sizes = ~np.isnan(y), np.array([population_size(c) for c in counts])[:, None, None, None]
         fractions = np.maximum(np.where(observed, y, 0).sum(axis=0), 0) / np.maximum((observed * sizes).sum(axis=0), 1)
         m = sizes * fractions
-        noise = np.array(
-            [x / n.rate if isinstance(n, Poisson) else 0 * x + n.variance(x) for n, x in zip(noises, m, strict=True)]
-        )
+        noise = np.array([n.true_variance(x) for n, x in zip(noises, m, strict=True)])
         excess = np.where(observed, (y - m) ** 2 - noise, 0).sum(axis=0) * len(y) / (len(y) - 1)
         self.dispersion_ = self._ratio(excess, np.where(observed, m, 0).sum(axis=0), len(y) - 1)
         v = self.dispersion_ * m

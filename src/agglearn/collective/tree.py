@@ -31,23 +31,16 @@ class PaddedTree:
         self.sizes = _count_states(self.edges, self.log_potentials)
         self.n_nodes, self.size = len(self.sizes), int(self.sizes.max())
         self.rooted = _root(self.n_nodes, self.edges)
-        indices: dict[tuple[int, bool], int] = {}
+        below = self.rooted.order[1:]
+        keys = [(id(self.log_potentials[self.rooted.edge[c]]), bool(self.rooted.flipped[c])) for c in below]
+        index = {key: k for k, key in enumerate(dict.fromkeys(keys))}
         self.table_index = np.zeros(self.n_nodes, np.int64)
-        tables: list[np.ndarray] = []
-        for node in self.rooted.order[1:]:
-            table, flipped = self.log_potentials[self.rooted.edge[node]], bool(self.rooted.flipped[node])
-            key = (id(table), flipped)
-            if key not in indices:
-                indices[key] = len(tables)
-                padded = np.full((self.size, self.size), -np.inf)
-                parent_first = table.T if flipped else table
-                padded[: parent_first.shape[0], : parent_first.shape[1]] = parent_first
-                tables.append(padded)
-            self.table_index[node] = indices[key]
-        self.log_tables = np.array(tables)
+        self.table_index[below] = [index[key] for key in keys]
+        _, first = np.unique(self.table_index[below], return_index=True)
+        self.log_tables = self.pad_edges(self.log_potentials, -np.inf)[below[first]]
         self.log_scales = self.log_tables.max(axis=(1, 2))
         self.tables = np.exp(self.log_tables - self.log_scales[:, None, None])
-        self.log_scale = float(self.log_scales[self.table_index[self.rooted.order[1:]]].sum())
+        self.log_scale = float(self.log_scales[self.table_index[below]].sum())
 
     @cached_property
     def degrees(self) -> np.ndarray:

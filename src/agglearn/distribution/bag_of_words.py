@@ -6,7 +6,7 @@ import numpy as np
 from sklearn.cluster import kmeans_plusplus
 
 from agglearn.distribution.embedding import Embedding
-from agglearn.distribution.kernels import histogram_sums, largest
+from agglearn.distribution.kernels import histogram_sums
 from agglearn.progress import track
 from agglearn.saving import expect
 from agglearn.seeds import derive_seed, draw_seed
@@ -48,9 +48,7 @@ def nearest(x: np.ndarray, centres: np.ndarray) -> np.ndarray:
     """(n,) index of the nearest centre, which has the largest x·c − ‖c‖²/2."""
     scores = x @ centres.T
     scores -= 0.5 * (centres * centres).sum(axis=1)
-    indices = np.empty(len(x), np.int64)
-    largest(scores, indices)
-    return indices
+    return scores.argmax(axis=1)
 
 
 def k_means(sample: np.ndarray, k: int, max_iter: int, random_state: int) -> np.ndarray:

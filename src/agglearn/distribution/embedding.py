@@ -54,11 +54,14 @@ def truncate_bags(bags: Bags, size: int | None) -> Bags:
     """The first `size` instances of every bag, all where `size` is None or the bag is smaller."""
     if size is None or size >= bags.sizes.max():
         return bags
-    sizes = np.minimum(bags.sizes, size)
-    offsets = np.append(0, np.cumsum(sizes))
-    rows = np.repeat(bags.offsets[:-1] - offsets[:-1], sizes) + np.arange(offsets[-1])
-    weights = None if bags.weights is None else bags.weights[rows]
-    return replace(bags, X=bags.X[rows], offsets=offsets, weights=weights, counts=None)
+    return keep_instances(bags, np.arange(len(bags.X)) - bags.offsets[bags.bag_of] < size)
+
+
+def keep_instances(bags: Bags, mask: np.ndarray) -> Bags:
+    """The same bags with some of their instances, for truth values (n,)."""
+    offsets = np.append(0, np.cumsum(np.bincount(bags.bag_of[mask], minlength=len(bags))))
+    weights = None if bags.weights is None else bags.weights[mask]
+    return replace(bags, X=bags.X[mask], offsets=offsets, weights=weights, counts=None)
 
 
 def total_weights(bags: Bags) -> np.ndarray:

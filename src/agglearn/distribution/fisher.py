@@ -9,7 +9,7 @@ from sklearn.utils import gen_batches
 
 from agglearn.distribution.bag_of_words import k_means, nearest
 from agglearn.distribution.embedding import Embedding
-from agglearn.distribution.kernels import scale_to_sum, subtract_row_maximum
+from agglearn.distribution.kernels import scale_to_sum
 from agglearn.progress import track
 from agglearn.seeds import derive_seed, draw_seed
 from agglearn.settings import Count, Range, Whole
@@ -76,7 +76,7 @@ class FisherVectorEmbedding(Embedding):
             block, covariates = scores[rows], x[rows]
             np.matmul(np.concatenate([covariates, covariates * covariates], axis=1), linear.T, out=block)
             block += constant
-            subtract_row_maximum(block)
+            block -= block.max(axis=1, keepdims=True)
             np.exp(block, out=block)
             scale_to_sum(block, weights[rows])
         return scores

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from agglearn.distribution.ridge import Labelled, VectorModel, at_edge
+from agglearn.distribution.ridge import Labelled, at_edge
 from agglearn.errors import DataError
 from agglearn.estimator import Classifier, choose_best
 from agglearn.linear.path import fit_path
@@ -23,7 +23,7 @@ VALIDATION = 0.2  # fraction of the vectors that chooses λ where none are given
 
 
 @dataclass(eq=False, repr=False)
-class MultinomialLogistic(Classifier, VectorModel):
+class MultinomialLogistic(Classifier):
     """Minimises the sum of cross-entropies + λ‖θ‖² on centred vectors, scaled by one number to a mean variance of 1.
 
     Takes vectors, not bags. λ goes from strong to weak, until the likelihood of the validation vectors falls.
@@ -46,6 +46,13 @@ class MultinomialLogistic(Classifier, VectorModel):
     l2: list[NonNegative] | None = None
 
     def fit(self, Z: ArrayLike, y: ArrayLike, validation: Labelled | None = None) -> Self:  # type: ignore[override]
+        """Learn classes of vectors.
+
+        Parameters
+        ----------
+        Z, y, validation : array-like of shape (n, d), array-like of shape (n,), tuple or None
+            Vectors, their classes, and (vectors, classes) that choose λ in the place of some of these.
+        """
         check_parameters(self)
         x, y = validate_data(self, Z, y, dtype=np.float64)
         check_classification_targets(y)
@@ -56,9 +63,8 @@ class MultinomialLogistic(Classifier, VectorModel):
         self.scale_ = float(np.sqrt(np.mean(np.var(x, axis=0)))) or 1.0
         z = self._scale(x)
         if validation is None:
-            chosen, training = split_validation(
-                len(z), VALIDATION, derive_generator("held", draw_seed(self.random_state))
-            )
+            rng = derive_generator("held", draw_seed(self.random_state))
+            chosen, training = split_validation(len(z), VALIDATION, rng)
             scored = z[chosen], codes[chosen]
         else:
             scored = self._scale(validation[0]), np.searchsorted(self.classes_, validation[1])
@@ -74,9 +80,8 @@ class MultinomialLogistic(Classifier, VectorModel):
     def _solver(self, z: np.ndarray, y: np.ndarray) -> Callable[[float, np.ndarray | None], np.ndarray]:
         x = np.column_stack([z.astype(float), np.ones(len(z))])
         offsets = np.append(np.arange(0, len(z), CHUNK), len(z))
-        problem = LogisticProblem(
-            z, offsets, gram=x.T @ x
-        )  # doubles: vectors are nearly collinear, and penalties small
+        # doubles: vectors are nearly collinear, and penalties small
+        problem = LogisticProblem(z, offsets, gram=x.T @ x)
         moments = problem.moments(np.eye(len(self.classes_))[y])
         return lambda l2, start: problem.with_l2(l2).minimise(moments, start)[0]
 

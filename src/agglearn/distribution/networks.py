@@ -1,15 +1,16 @@
 """DeepSets, a PointNet-style model and attention pooling (Sun 2019, section 4.1.3). JAX is imported when needed."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import ModuleType
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 import numpy as np
+from scipy.special import softmax
 
-from agglearn.distribution import set_batches
-from agglearn.distribution.embedding import BagsLike
+from agglearn.distribution.embedding import BagsLike, keep_instances
 from agglearn.distribution.ridge import columns_of
+from agglearn.distribution.set_batches import Batch, Batches
 from agglearn.distribution.two_step import BagModel
 from agglearn.errors import ConfigError, DataError
 from agglearn.networks import start_jax
@@ -105,22 +106,18 @@ class SetModel(BagModel):
         if self.augment:  # one scale for all axes: clouds are turned
             self.centre_, self.scale_ = np.zeros_like(self.centre_), np.full_like(self.scale_, spread.mean())
 
-    def _train(
-        self, batches: set_batches.Batches, y: np.ndarray, validation: set_batches.Batches, validation_y: np.ndarray
-    ) -> None:
+    def _train(self, batches: Batches, y: np.ndarray, validation: Batches, validation_y: np.ndarray) -> None:
         modules, training = _jax_modules()
         state, network = derive_seed("set network", draw_seed(self.random_state)), self._network()
         rng = derive_generator("batches", draw_seed(self.random_state))
-        batch, augment = min(self.batch_size, len(y)), set_batches.turn_clouds if self.augment else None
+        batch, every = min(self.batch_size, len(y)), max(1, self.steps // CHECKS)
         validation_blocks = list(validation.blocks())  # every checkpoint reads them
-        schedule = training.Schedule(
-            self.rate, self.clip, self.steps, max(1, self.steps // CHECKS), self.patience, cosine=True
-        )
+        schedule = training.Schedule(self.rate, self.clip, self.steps, every, self.patience, cosine=True)
 
-        def draw_batches() -> Iterator[tuple[set_batches.Batch, np.ndarray]]:
+        def draw_batches() -> Iterator[tuple[Batch, np.ndarray]]:
             for step, indices in enumerate(training.draw_batches(len(y), batch, self.steps, rng), 1):
                 draw = self.instances if step <= (1 - self.full_share) * self.steps else None
-                yield batches.take(indices, draw, rng, augment), y[indices]
+                yield batches.take(indices, rng, draw), y[indices]
 
         def validation_loss(weights: dict[str, np.ndarray]) -> float:
             return float(training.loss_of(self.loss, self._evaluate(network, weights, validation_blocks), validation_y))
@@ -139,12 +136,10 @@ class SetModel(BagModel):
             self.activation, self.dropout, self.heads,
         )  # fmt: skip
 
-    def _batches(self, bags: Bags) -> set_batches.Batches:
+    def _batches(self, bags: Bags) -> Batches:
         if bags.weights is not None:
-            mask = bags.weights > 0
-            offsets = np.append(0, np.cumsum(np.bincount(bags.bag_of[mask], minlength=len(bags))))
-            bags = replace(bags, X=bags.X[mask], offsets=offsets, weights=bags.weights[mask], counts=None)
-        return set_batches.Batches(bags, self.centre_, self.scale_)
+            bags = keep_instances(bags, bags.weights > 0)
+        return Batches(bags, self.centre_, self.scale_, self.augment == "turn")
 
     @property
     def n_features_in_(self) -> int:
@@ -159,7 +154,7 @@ class SetModel(BagModel):
             return self._evaluate(self._network(), self.weights_, self._batches(bags).blocks())
 
     def _evaluate(
-        self, network: "SetNetwork", weights: dict[str, np.ndarray], blocks: Iterable[tuple[set_batches.Batch, int]]
+        self, network: "SetNetwork", weights: dict[str, np.ndarray], blocks: Iterable[tuple[Batch, int]]
     ) -> np.ndarray:
         evaluate = _jax_modules()[1].evaluate
         return np.concatenate([np.asarray(evaluate(network, weights, batch))[:n] for batch, n in blocks])
@@ -231,9 +226,7 @@ class DeepSetsClassifier(SetModel):
         ----------
         bags : see `fit`
         """
-        scores = self._outputs(bags).astype(float)
-        p = np.exp(scores - scores.max(axis=1, keepdims=True))
-        return p / p.sum(axis=1, keepdims=True)
+        return softmax(self._outputs(bags).astype(float), axis=1)
 
     def predict(self, bags: BagsLike) -> np.ndarray:
         return self.classes_[self._outputs(bags).argmax(axis=1)]

@@ -26,19 +26,7 @@ NEGLIGIBLE = 1e-13  # eigenvalues below this fraction of the largest are roundin
 Labelled = tuple[np.ndarray, ArrayLike]  # vectors (n, d), and targets or classes
 
 
-class VectorModel(Estimator):
-    def fit(  # type: ignore[override]  # vectors with their targets are no observation
-        self, Z: ArrayLike, y: ArrayLike, validation: Labelled | None = None
-    ) -> Self:
-        """Learn targets (n,) or (n, k) of vectors (n, d). `validation`, else these, choose settings."""
-        raise NotImplementedError
-
-    def predict(self, Z: ArrayLike) -> np.ndarray:
-        """Predictions (n,) or (n, k), as the targets were, or the most probable classes (n,), of vectors (n, d)."""
-        raise NotImplementedError
-
-
-class VectorRegressor(RegressorMixin, VectorModel):
+class VectorRegressor(RegressorMixin, Estimator):
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
@@ -67,6 +55,13 @@ class LinearRidge(VectorRegressor):
     strengths: list[NonNegative] | None = None
 
     def fit(self, Z: ArrayLike, y: ArrayLike, validation: Labelled | None = None) -> Self:  # type: ignore[override]
+        """Learn targets of vectors.
+
+        Parameters
+        ----------
+        Z, y, validation : array-like of shape (n, d), array-like of shape (n,) or (n, k), tuple or None
+            Vectors, their targets, and (vectors, targets) that choose settings in the place of these.
+        """
         check_parameters(self)
         z, targets = validate_data(self, Z, y, dtype=FLOATS, multi_output=True, y_numeric=True, ensure_min_samples=2)
         target = columns_of(targets)
@@ -86,6 +81,12 @@ class LinearRidge(VectorRegressor):
         return self
 
     def predict(self, Z: ArrayLike) -> np.ndarray:
+        """Predictions (n,) or (n, k), as the targets were.
+
+        Parameters
+        ----------
+        Z : array-like of shape (n, d)
+        """
         check_is_fitted(self)
         return validate_data(self, Z, dtype=np.float64, reset=False) @ self.coef_ + self.intercept_
 
@@ -169,6 +170,12 @@ class KernelRidge(VectorRegressor):
     strengths: list[NonNegative] | None = None
 
     def fit(self, Z: ArrayLike, y: ArrayLike, validation: Labelled | None = None) -> Self:  # type: ignore[override]
+        """Learn targets of vectors.
+
+        Parameters
+        ----------
+        Z, y, validation : see `LinearRidge.fit`
+        """
         check_parameters(self)
         z, y = validate_data(self, Z, y, dtype=np.float64, multi_output=True, y_numeric=True, ensure_min_samples=2)
         order = derive_generator("landmarks", draw_seed(self.random_state)).permutation(len(z))
@@ -193,6 +200,12 @@ class KernelRidge(VectorRegressor):
         return self
 
     def predict(self, Z: ArrayLike) -> np.ndarray:
+        """Predictions (n,) or (n, k), as the targets were.
+
+        Parameters
+        ----------
+        Z : array-like of shape (n, d)
+        """
         check_is_fitted(self)
         z = validate_data(self, Z, dtype=np.float64, reset=False)
         squares = euclidean_distances(z, self.landmarks_, squared=True)

@@ -1,6 +1,6 @@
 """Batches of bags as arrays of few shapes: (bags, size, covariates), or rows of one length, filled with weight 0."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
@@ -14,7 +14,6 @@ LONGEST_ROW = 64  # instances in a row of bags of many sizes
 ROWS_PER_BAG = 4  # of bags of many sizes, about. More rows waste less, fewer are faster to add up
 SPARE_ROWS = 0.2  # beyond the average of so many bags, so that most batches have the same number of rows
 FEW_BAGS = 16  # treated as bags of many sizes, so that single bags, one after the other, have few shapes
-Augmentation = Callable[[np.ndarray, np.ndarray, np.random.Generator], np.ndarray]  # (instances, bag sizes, rng)
 
 
 class Batch(NamedTuple):
@@ -29,41 +28,31 @@ class Batches:
     bags: Bags  # no instance has weight 0
     centre: np.ndarray  # (d,)
     scale: np.ndarray
+    turn: bool = False  # whether batches that are drawn have their clouds turned
 
-    def take(
-        self,
-        indices: np.ndarray,
-        draw: int | None = None,
-        rng: np.random.Generator | None = None,
-        augment: Augmentation | None = None,
-    ) -> Batch:
-        """The bags with these indices: `draw` random instances of each, or all where a bag has no more."""
+    def take(self, indices: np.ndarray, rng: np.random.Generator | None = None, draw: int | None = None) -> Batch:
+        """The bags with these indices: with a generator `draw` random instances of each, or all if a bag has no more."""
         start, sizes = self.bags.offsets[indices], self.bags.sizes[indices]
         if draw is not None and rng is not None and (sizes > draw).all():
             within = (rng.random((len(indices), draw)) * sizes[:, None]).astype(np.int64)
-            return self._batch(start[:, None] + within, None, None, rng, augment)
+            return self._batch(start[:, None] + within, None, None, rng)
         if len(self.bags) >= FEW_BAGS and (self.bags.sizes == sizes[0]).all():
-            return self._batch(start[:, None] + np.arange(sizes[0]), None, None, rng, augment)
+            return self._batch(start[:, None] + np.arange(sizes[0]), None, None, rng)
         length, rows = self._row_length(), self._rows(sizes)
         bag = np.repeat(np.arange(len(indices)), rows)
         first = (np.arange(len(bag)) - np.repeat(np.cumsum(rows) - rows, rows)) * length
         within = first[:, None] + np.arange(length)
         exists = within < sizes[bag, None]
-        return self._batch(start[bag, None] + np.minimum(within, sizes[bag, None] - 1), exists, bag, rng, augment)
+        return self._batch(start[bag, None] + np.minimum(within, sizes[bag, None] - 1), exists, bag, rng)
 
     def _batch(
-        self,
-        rows: np.ndarray,
-        exists: np.ndarray | None,
-        bag: np.ndarray | None,
-        rng: np.random.Generator | None,
-        augment: Augmentation | None,
+        self, rows: np.ndarray, exists: np.ndarray | None, bag: np.ndarray | None, rng: np.random.Generator | None
     ) -> Batch:
         """The batch of the instances in `rows` (R, C) that exist (None: all)."""
         x = np.asarray(self.bags.X[rows.ravel()], np.float32)
-        if augment is not None and rng is not None:
+        if self.turn and rng is not None:
             sizes = np.full(len(rows), rows.shape[1]) if bag is None else np.bincount(bag) * rows.shape[1]
-            x = augment(x, sizes, rng)
+            x = turn_clouds(x, sizes, rng)
         x = ((x - self.centre) / self.scale).reshape(*rows.shape, -1)
         weights = None if self.bags.weights is None else self.bags.weights[rows].astype(np.float32)
         if bag is None or exists is None:

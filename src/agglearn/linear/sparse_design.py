@@ -22,9 +22,8 @@ class Cells:
     keys: list[Key]  # features of each table: (i,) and, for a quadratic design, (i, j) with i < j
     flat: np.ndarray  # (m,) int64 C-order index of each cell within its table
     bounds: np.ndarray  # (tables + 1,) first cell of each table
-    cross_buckets: int | None = (
-        None  # pairs with more cells than this are hashed into as many buckets, then their cells
-    )
+    # pairs with more cells than this are hashed into as many buckets, then their cells
+    cross_buckets: int | None = None
 
     @classmethod
     def from_codes(

@@ -3,10 +3,10 @@
 Weights are one vector, because many small arrays take longer. Other rates and limits need no new compilation.
 """
 
-import contextlib
 import functools
 import math
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager
 from types import ModuleType
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -115,15 +115,12 @@ def random_key(seed: int) -> "Array":
     return jax.random.wrap_key_data(np.random.SeedSequence(seed).generate_state(2), impl="threefry2x32")
 
 
-@contextlib.contextmanager
-def on_device(name: str) -> Iterator[None]:
+def on_device(name: str) -> AbstractContextManager:
     """Compute on JAX's default device (`auto`), on the processor (`cpu`) or on a CUDA device (`cuda`)."""
     try:
-        device = None if name == "auto" else jax.devices(name)[0]
+        return jax.default_device(None if name == "auto" else jax.devices(name)[0])
     except RuntimeError:
         raise NotAvailable(f"device: JAX has no {name} device here; use device='auto'") from None
-    with jax.default_device(device):
-        yield
 
 
 def _optimiser(numbers: "Array") -> "GradientTransformation":

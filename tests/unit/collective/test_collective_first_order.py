@@ -50,6 +50,6 @@ def test_mirror_descent_with_the_step_of_its_proof_is_rda_with_beta_one():
 
 
 def test_the_clock_of_a_trace_starts_at_zero():
-    steps = _Steps(None, [None], [1], "dual-newton", {}, None)
+    steps = _Steps(None, [None], [1], "dual-newton", {})
     steps.record(0, np.zeros(1))
     assert steps.trace[0][1] >= 0

@@ -253,8 +253,8 @@ def test_a_wrong_hessian_is_noticed_by_its_convergence(monkeypatch):
     assert found.converged
     assert len(found.trace) <= 12
 
-    def wrong(tables, which, tree, messages, v, out):
-        right(tables, which, tree, messages, v, out)
+    def wrong(tables, which, tree, messages, v, out, *edges):
+        right(tables, which, tree, messages, v, out, *edges)
         out[:] = messages.marginals * (v + 3.0)
 
     monkeypatch.setattr(kernels, "covariance_product", wrong)

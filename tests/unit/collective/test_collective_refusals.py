@@ -30,9 +30,9 @@ def test_counts_that_the_potentials_forbid_name_the_cell():
 
 def test_counts_that_do_not_fit_the_model_are_named():
     model = ChainModel([np.zeros((2, 2))])
-    with pytest.raises(DataError, match="3 nodes of 2 states, the model has 2 of 2"):
+    with pytest.raises(DataError, match="3 nodes of 2 states, the model has 2 nodes of 2"):
         infer(model, FlowCounts(node_counts=np.ones((3, 2))), 2)
-    with pytest.raises(DataError, match="1 tables of 3 × 3"):
+    with pytest.raises(DataError, match="1 edges of 3 × 3 states, the model has 1 edges of 2 × 2"):
         infer(model, FlowCounts(edge_counts=np.ones((1, 3, 3))), 2)
     with pytest.raises(DataError, match="population_size"):
         infer(model, FlowCounts(node_counts=np.ones((2, 2))), 0)
@@ -40,7 +40,7 @@ def test_counts_that_do_not_fit_the_model_are_named():
 
 def test_exact_counts_of_another_population_are_named():
     counts = FlowCounts(node_counts=np.array([[1.0, 2], [2, 1]]), noise="exact")
-    with pytest.raises(DataError, match="node 0 counts 3 exactly, the population has 5"):
+    with pytest.raises(DataError, match="counts 3 in all, the population has 5; give its right size"):
         infer(ChainModel([np.zeros((2, 2))]), counts, 5)
 
 

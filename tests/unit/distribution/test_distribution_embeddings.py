@@ -293,28 +293,15 @@ def test_fourier_sums(kernel, right):
     assert np.allclose(out, fourier_reference(turns.astype(float), weights, offsets), atol=1e-5) == right
 
 
-def wrong_largest(scores, found):
-    found[:] = scores.shape[1] - 1 - np.argmax(scores[:, ::-1], axis=1)  # the last of equal ones
-
-
-@pytest.mark.parametrize(("kernel", "right"), [(kernels.largest, True), (wrong_largest, False)])
-def test_largest(kernel, right):
-    scores = np.random.default_rng(0).integers(0, 3, (30, 7)).astype(np.float32)
-    found = np.empty(30, np.int64)
-    kernel(scores, found)
-    assert (found == scores.argmax(axis=1)).all() == right
-
-
-def test_histogram_and_softmax_kernels():
+def test_histogram_and_scaling_kernels():
     rng = np.random.default_rng(0)
     found, weights = rng.integers(0, 4, 12), rng.random(12).astype(np.float32)
     out = np.zeros((2, 4), np.float32)
     kernels.histogram_sums(found, weights, np.array([0, 5, 12]), out)
     np.testing.assert_allclose(out[1], np.bincount(found[5:], weights[5:], 4), rtol=1e-6)
     scores = rng.normal(0, 20, (6, 4)).astype(np.float32)
-    p = np.exp(scores - scores.max(axis=1, keepdims=True))
-    kernels.subtract_row_maximum(scores)
-    np.exp(scores, out=scores)
+    scores = np.exp(scores - scores.max(axis=1, keepdims=True))
+    p = scores.copy()
     kernels.scale_to_sum(scores, np.full(6, 2, np.float32))
     np.testing.assert_allclose(scores, 2 * p / p.sum(axis=1, keepdims=True), rtol=1e-5)
 
@@ -369,13 +356,3 @@ def test_normalised_fisher_vectors():
     np.testing.assert_allclose(unit, root / np.linalg.norm(root, axis=1, keepdims=True), rtol=1e-5)
     with pytest.raises(ConfigError, match="power"):
         FisherVectorEmbedding(3, power=0).fit(bags)
-
-
-@pytest.mark.parametrize("k", [1, 7, 16, 53])
-def test_the_largest_of_a_row_is_found_wherever_it_is(k):
-    scores = np.random.default_rng(k).normal(size=(200, k)).astype(np.float32) - 5
-    places, less = np.empty(200, np.int64), scores.copy()
-    kernels.largest(scores, places)
-    kernels.subtract_row_maximum(less)
-    np.testing.assert_array_equal(places, scores.argmax(axis=1))
-    np.testing.assert_array_equal(less, scores - scores.max(axis=1, keepdims=True))
