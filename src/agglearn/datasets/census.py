@@ -3,7 +3,6 @@
 import json
 import logging
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NotRequired, TypedDict
 
@@ -50,7 +49,6 @@ class CountyColumns(TypedDict):
     totals: NotRequired[list[str]]
 
 
-@dataclass(eq=False, repr=False)
 class Census(Stored):
     """Adult citizens (AGEP ≥ 18, CIT ≠ 5) of ACS microdata, by region.
 

@@ -2,7 +2,6 @@
 
 import re
 import warnings
-from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
@@ -17,7 +16,6 @@ PARTY = re.compile(r"\(([^()]+)\)\s*$")  # of a candidate, behind the name
 Options = list[str]
 
 
-@dataclass(eq=False, repr=False)
 class CrossTabulatedElection(Stored):
     """An election of the R package ei.Datasets: a data frame with three tables in each row, one row for each district.
 

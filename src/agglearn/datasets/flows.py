@@ -34,7 +34,6 @@ class FlowPopulation:
     shape: tuple[int, int] | None = None
 
 
-@dataclass(eq=False, repr=False)
 class BirdMigration(Simulated):
     """Birds from the bottom-left to the top-right cell of a grid, with a wind at each step (Sun 2019, section 2.6.1).
 
@@ -70,7 +69,6 @@ class BirdMigration(Simulated):
         return FlowPopulation(tables, potentials, self.population, theta, context, (side, side))
 
 
-@dataclass(eq=False, repr=False)
 class HumanMobility(Simulated):
     """Commuters of a rectangular map from home (top right) to work (bottom left) (Sun 2019, section 2.6.2.1).
 

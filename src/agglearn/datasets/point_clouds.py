@@ -5,7 +5,6 @@ import logging
 import re
 import zipfile
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
@@ -22,7 +21,6 @@ logger = logging.getLogger(__name__)
 Shapes = Iterator[tuple[np.ndarray, str | int]]  # points and class
 
 
-@dataclass(eq=False, repr=False)
 class PointClouds(Stored):
     """Shapes of several classes as clouds of points, centred and scaled to the unit sphere, in their official parts.
 
@@ -134,7 +132,6 @@ def points_on(vertices: np.ndarray, triangles: np.ndarray, n: int, rng: np.rando
     return a[drawn] + u * (b - a)[drawn] + v * (c - a)[drawn]
 
 
-@dataclass(eq=False, repr=False)
 class DigitClouds(Simulated):
     """Handwritten digits (8 × 8 pixels, in scikit-learn) as bags of their inked pixels, weighted by intensity.
 

@@ -3,7 +3,6 @@
 import logging
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -105,7 +104,6 @@ class Streamed(Stored):
         return pc.equal(column, str(self.entry["label"].get("positive", 1))).to_numpy().astype(np.int8)
 
 
-@dataclass(eq=False, repr=False)
 class Packaged(Stored):
     """A data set inside an installed Python package.
 

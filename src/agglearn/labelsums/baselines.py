@@ -1,6 +1,5 @@
 """The lowest and the highest step of the ladder: the base rate alone, and boosted trees on all records."""
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -39,7 +38,6 @@ class BaseRateClassifier(RecordClassifier):
         return np.full(len(as_frame(X, self.encoder_.names)), self.rate_)
 
 
-@dataclass(eq=False, repr=False)
 class BoostedTreesSkyline(RecordClassifier):
     """Gradient-boosted trees on the codes of all records: a ceiling for what is learned from aggregates of these codes.
 

@@ -1,7 +1,7 @@
 """Model choice without records, which a user of aggregates does not have, by aggregates that were held out."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -22,7 +22,6 @@ from agglearn.settings import ParametersOf, Part
 Split = tuple[Observation, Callable[[Any], float], Observation]  # to learn from, score of a learner, the whole
 
 
-@dataclass(eq=False, repr=False)
 class AggregateSearch(MetaEstimator, RecordClassifier):
     """A learner with one parameter chosen by aggregates alone, then fitted to the whole aggregate.
 
@@ -81,7 +80,6 @@ class AggregateSearch(MetaEstimator, RecordClassifier):
         return self.model_.predict_proba(X)[:, 1]
 
 
-@dataclass(eq=False, repr=False)
 class RecordSearch(AggregateSearch):
     """The choice of `AggregateSearch` by held-out records, which a user of aggregates does not have.
 

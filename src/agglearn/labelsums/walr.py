@@ -1,7 +1,7 @@
 """Weighted aggregate logistic regression (the note on WALR), with second-order solvers and a penalty from the noise."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY
 from functools import partial
 from typing import Literal
 
@@ -54,7 +54,6 @@ class LinearModel(StagedClassifier):
             yield step, seconds, expit(x @ theta)
 
 
-@dataclass(eq=False, repr=False)
 class DescentModel(LinearModel):
     _: KW_ONLY
     noise_aware: bool = True
@@ -68,7 +67,6 @@ class DescentModel(LinearModel):
         return partial(Descent, rate=self.rate, steps=self.max_iter, traced=self.traced)
 
 
-@dataclass(eq=False, repr=False)
 class WALRClassifier(DescentModel):
     """P(Y=1|X) = σ(X·θ + b) at the minimum of Σ w ln(1 + e^{Xθ}) − s·θ + λ‖θ‖², which needs s in place of labels.
 

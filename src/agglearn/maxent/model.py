@@ -4,7 +4,7 @@ import itertools
 import math
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import field
 from typing import Annotated, Literal, Protocol
 
 import numpy as np
@@ -43,9 +43,9 @@ class Sampler(Protocol):
 
 
 class PairwiseClassifier(RecordClassifier):
-    mu_: np.ndarray
-    theta_: np.ndarray
-    intercept_: float
+    mu_: np.ndarray = field(init=False)
+    theta_: np.ndarray = field(init=False)
+    intercept_: float = field(init=False)
 
     def _check_state(self) -> None:
         super()._check_state()
@@ -56,7 +56,6 @@ class PairwiseClassifier(RecordClassifier):
         return label_probability(positions(self.encoder_, X), self.theta_, self.intercept_)
 
 
-@dataclass(eq=False, repr=False)
 class MaxEntClassifier(PairwiseClassifier, StagedClassifier):
     """Pairwise Markov random field over features and label, fitted to contingency tables.
 

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
@@ -25,7 +25,6 @@ L2_GRID = tuple(2.0**e for e in range(12, -7, -1))
 LARGEST = 50.0  # log-odds of a modality that never occurs with one label, without smoothing
 
 
-@dataclass(eq=False, repr=False)
 class NaiveBayesClassifier(StagedClassifier):
     """P(Y=1|X=x) = σ(b + Σ_i θ_i(x_i)), each θ_i learned from the table of feature i alone. Pair tables are ignored.
 

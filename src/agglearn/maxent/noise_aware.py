@@ -1,7 +1,7 @@
 """Maximum entropy from noisy tables with latent true counts: EM cell by cell, after Sheldon and Dietterich 2011."""
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -108,7 +108,6 @@ def find_hidden(tables: ContingencyTables) -> Hidden | None:
     return Hidden(np.flatnonzero(hidden), tables.noise.threshold, variances(tables)[0])
 
 
-@dataclass(eq=False, repr=False)
 class NoiseAwareMaxEntClassifier(MaxEntClassifier):
     """`MaxEntClassifier` towards the posterior means of the true counts, for tables with noise.
 
@@ -159,7 +158,6 @@ class NoiseAwareMaxEntClassifier(MaxEntClassifier):
         return out
 
 
-@dataclass(eq=False, repr=False)
 class ExactNoiseAwareMaxEntClassifier(ExactMaxEntClassifier):
     """`NoiseAwareMaxEntClassifier` of small tables, with every state enumerated. It alternates until nothing changes.
 

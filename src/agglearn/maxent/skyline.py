@@ -1,6 +1,5 @@
 """Logistic regression on all records with the weights of the maximum-entropy model: the best that it could reach."""
 
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -21,7 +20,6 @@ from agglearn.settings import Count, NonNegative, Part
 FIRST, STRONGEST, WEAKEST = 7, 12, -6  # exponents of the path of λ
 
 
-@dataclass(eq=False, repr=False)
 class LogisticSkyline(RecordClassifier):
     """P(Y=1|X=x) = σ(φ(x)·θ + b), fitted to individual records (Gilotte et al. 2022, sections 3.2, 5.2, appendix A).
 

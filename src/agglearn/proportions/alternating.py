@@ -1,6 +1,5 @@
 """Alternating mean map: labels and weights in turn (Patrini et al. 2014, Algorithm 1)."""
 
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -24,7 +23,6 @@ from agglearn.settings import Count, NonNegative
 SHORT = 3  # iterations of a fit whose labels will change again
 
 
-@dataclass(eq=False, repr=False)
 class AlternatingMeanMapClassifier(BagClassifier):
     """Labels that agree with counts and their logistic regression in turn, one against the rest for C > 2 classes.
 

@@ -1,7 +1,7 @@
 """Base of the classifiers of instances that learn from bags: linear scores, prediction, the choice of λ."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import ClassVar, Literal
 
@@ -28,7 +28,6 @@ Penalty = Literal["held_out"] | Positive
 Solver = Callable[[float, np.ndarray | None], np.ndarray]  # (λ, start) → θ
 
 
-@dataclass(eq=False, repr=False)
 class BagClassifier(Classifier):
     """Classifier of instances by `coef_` (K, d), `intercept_` (K,), for `classes_` 0 … C − 1, with λ `l2_`.
 

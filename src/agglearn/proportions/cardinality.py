@@ -1,6 +1,6 @@
 """The thesis's method: maximum likelihood of the bags' counts, by exact posteriors of the labels."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from pathlib import Path
 from typing import Literal
@@ -32,7 +32,6 @@ from agglearn.settings import Built, Count, NonNegative
 COARSE = 10  # factor on the tolerance of the solutions that only choose λ
 
 
-@dataclass(eq=False, repr=False)
 class CardinalityClassifier(BagClassifier):
     """Logistic regression that maximises P(counts | covariates) (Sun 2019, sections 3.4.1 to 3.4.3).
 
@@ -159,7 +158,6 @@ class CardinalityClassifier(BagClassifier):
             class_posteriors(np.full((3, 3), np.log(1 / 3)), [0, 3], np.ones((1, 3), np.int64))
 
 
-@dataclass(eq=False, repr=False)
 class NormalApproximationClassifier(CardinalityClassifier):
     """The same with a normal distribution of counts (Rosenman and Viswanathan 2018), one against the rest for C > 2.
 

@@ -1,6 +1,5 @@
 """Ecological inference: who voted how, from the margins of polling places. The tables themselves are secret."""
 
-from dataclasses import dataclass
 from typing import Literal, Self
 
 import numpy as np
@@ -20,7 +19,6 @@ from agglearn.text import list_some
 MAX_EXACT = 2e6  # operations for one pass over the units of a district
 
 
-@dataclass(eq=False, repr=False)
 class MarginEstimator(Estimator):
     """Base of a learner of one table for each district from `Margins`. Subclasses write `_infer(district)`.
 
@@ -85,7 +83,6 @@ class MarginEstimator(Estimator):
         return frame.dropna(how="all").dropna(axis=1, how="all")
 
 
-@dataclass(eq=False, repr=False)
 class EcologicalInference(MarginEstimator):
     """Tables of groups by votes from margins, by maximum a posteriori voting probabilities of each district.
 

@@ -1,7 +1,5 @@
 """Simpler ways from margins to tables: independence, constrained least squares, a linear programme."""
 
-from dataclasses import dataclass
-
 import numpy as np
 from scipy.optimize import linprog, nnls
 from scipy.sparse import bmat, eye_array, kron
@@ -14,7 +12,6 @@ from agglearn.proportions.margin_tables import balance
 STRONG = 1e3  # weight of the rows that make probabilities add up to 1
 
 
-@dataclass(eq=False, repr=False)
 class IndependentTables(MarginEstimator):
     """In each unit all groups vote alike: its table is the product of its margins.
 
@@ -29,7 +26,6 @@ class IndependentTables(MarginEstimator):
         return {"tables_": groups.T @ (votes / groups.sum(axis=1, keepdims=True))}
 
 
-@dataclass(eq=False, repr=False)
 class LeastSquaresTables(MarginEstimator):
     """Goodman's regression with probabilities between 0 and 1, by least squares of votes / √people.
 
@@ -53,7 +49,6 @@ class LeastSquaresTables(MarginEstimator):
         return {"tables_": unit_sum(groups, votes, p.reshape(n_rows, n_options))}
 
 
-@dataclass(eq=False, repr=False)
 class LinearProgrammeTables(MarginEstimator):
     """Voting probabilities with the smallest sum of absolute errors of votes (lphom), then a table for each unit.
 

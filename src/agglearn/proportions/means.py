@@ -1,6 +1,5 @@
 """Methods on bag means: mean embedding, mean map, inverse calibration."""
 
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -23,7 +22,6 @@ from agglearn.settings import NonNegative, Positive
 PATH_OF_MEANS = tuple(0.01 * l2 for l2 in PATH)  # weaker, because there are fewer bags than instances
 
 
-@dataclass(eq=False, repr=False)
 class MeanEmbeddingClassifier(BagClassifier):
     """Logistic regression on bag means, with the bags' proportions as soft labels (Sun 2019, section 3.5.2.2).
 
@@ -59,7 +57,6 @@ class MeanEmbeddingClassifier(BagClassifier):
         return np.concatenate([problem.minimise(m, None, tol=1e-8)[0] for m in columns])
 
 
-@dataclass(eq=False, repr=False)
 class MeanMapClassifier(BagClassifier):
     """Logistic regression with least-squares estimates of class means from bag means (Quadrianto et al. 2009).
 
@@ -79,7 +76,6 @@ class MeanMapClassifier(BagClassifier):
         return mean_map_solver(bags)(self.l2_, None)
 
 
-@dataclass(eq=False, repr=False)
 class InverseCalibrationClassifier(BagClassifier):
     """Support vector regression of the log-odds of proportions on bag means (Rueping 2010), one class against the rest.
 

@@ -1,7 +1,6 @@
 """Baselines of the submodular method: bucketing, frequency, divisive and agglomerative clustering."""
 
 import bisect
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -38,7 +37,6 @@ def apportion(budget: int, weights: np.ndarray) -> np.ndarray:
     return round_to_totals(exact, budget - len(weights)) + 1
 
 
-@dataclass(eq=False, repr=False)
 class BucketingQuantizer(Quantizer):
     """Intervals of label rate, k of equal width, [0, 1/k), [1/k, 2/k), …, [(k − 1)/k, 1] (Bateni et al. 2019, 2.4).
 
@@ -113,7 +111,6 @@ def _frequency_labels(ranking: Ranking, threshold: float) -> np.ndarray:
     return np.where(frequent, np.cumsum(frequent) - 1, frequent.sum()).astype(np.int32)
 
 
-@dataclass(eq=False, repr=False)
 class DivisiveQuantizer(Quantizer):
     """Divisive clustering: k-means in Kullback–Leibler divergence (Dhillon, Mallela, Kumar 2003).
 

@@ -47,7 +47,6 @@ def on_machines(machines: list[Machine], engine: str) -> Iterator[Callable[[Call
     data.unpersist()
 
 
-@dataclass(eq=False, repr=False)
 class DistributedSubmodularQuantizer(Quantizer):
     """Decreasing thresholds on εk machines, k the number of cuts that the budget allows (theorem 5).
 

@@ -1,7 +1,7 @@
 """A quantiser, then a classifier on its clusters (Bateni et al. 2019, section 3.2). JAX is imported when needed."""
 
 from collections.abc import Iterator
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY
 from types import ModuleType
 from typing import Any, NamedTuple, TypedDict
 
@@ -54,7 +54,6 @@ def draw_settings(trial: int, rng: np.random.Generator) -> Settings:
     }
 
 
-@dataclass(eq=False, repr=False)
 class ClusterClassifier(StagedClassifier):
     """Base of learners that predict with the best candidate on validation rows, which it is not fitted to again."""
 
@@ -98,7 +97,6 @@ class ClusterClassifier(StagedClassifier):
             yield number, float("nan"), self._probabilities(candidate, positions)
 
 
-@dataclass(eq=False, repr=False)
 class LogisticOnClusters(ClusterClassifier):
     """L2 logistic regression on the clusters, one weight each (scikit-learn, sparse).
 
@@ -136,7 +134,6 @@ class LogisticOnClusters(ClusterClassifier):
         return csr_array((np.ones(n * d), positions.ravel(), np.arange(0, n * d + 1, d)), (n, sum(self.sizes_)))
 
 
-@dataclass(eq=False, repr=False)
 class NetworkOnClusters(ClusterClassifier):
     """Embeddings of the clusters, then a multi-layer perceptron, trained with Adam. NotAvailable without JAX.
 

@@ -17,7 +17,6 @@ ROUNDING = 1e-13  # fraction of all information that rounding may seem to gain
 MAX_GUESSES = 30  # before every step is along a chord
 
 
-@dataclass(eq=False, repr=False)
 class OptimalQuantizer(Quantizer):
     """Clusters of the largest possible information for the budget, over one feature or many.
 

@@ -3,7 +3,7 @@
 import functools
 import warnings
 from collections.abc import Iterable, Mapping
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, field
 from typing import Annotated, Literal, Self
 
 import numpy as np
@@ -32,7 +32,6 @@ Shrinkage = Literal["beta_binomial"] | Positive | None
 ONE = "x0"  # name of a feature that was given without one
 
 
-@dataclass(eq=False, repr=False)
 class Quantizer(OneToOneFeatureMixin, TransformerMixin, Estimator):
     """Maps the values of categorical features to few clusters that are informative about a binary label.
 
