@@ -23,7 +23,7 @@ from agglearn.seeds import derive_generator, draw_seed
 from agglearn.settings import Count, NonNegative, Part, Positive, Range, check_parameters
 from agglearn.text import list_some
 from agglearn.vocabulary import kernels
-from agglearn.vocabulary.rate_order import Ranking, in_threads, validate_counts
+from agglearn.vocabulary.rate_order import Counts, Ranking, in_threads, validate_counts
 from agglearn.vocabulary.shrinkage import remove_noise, shrink_sums
 
 Budget = Count | Part
@@ -238,7 +238,7 @@ class Quantizer(OneToOneFeatureMixin, TransformerMixin, Estimator):
         return np.where((positions >= 0) & (positions < size), positions, -1)
 
 
-def single_tables(tables: ContingencyTables) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+def single_tables(tables: ContingencyTables) -> dict[str, Counts]:
     """Return {feature: (V,) counts and label sums of its values}, with the noise removed."""
     variances = noise_variances(tables)
     if binned := [f"{f.name!r} ({f.size})" for f in tables.encoder.features if isinstance(f, BinnedEncoder)]:
@@ -254,9 +254,7 @@ def single_tables(tables: ContingencyTables) -> dict[str, tuple[np.ndarray, np.n
     return {n: estimate_counts(tables, tables.tables[i,], variances[i,]) for i, n in enumerate(tables.names)}
 
 
-def estimate_counts(
-    tables: ContingencyTables, table: Table, variance: float, fraction: float = 1.0
-) -> tuple[np.ndarray, np.ndarray]:
+def estimate_counts(tables: ContingencyTables, table: Table, variance: float, fraction: float = 1.0) -> Counts:
     counts, sums = table.dense()
     if tables.noise is None:
         return counts, sums
