@@ -94,7 +94,6 @@ class LabelledGradientDescent(DescentModel):
             return x[rows].T @ y[rows] / len(rows)
 
         penalty = penalties(self.l2, x, np.ones(n), once if self.noise_aware else 0.0, mapped.intercept)
-        small = self.solver == "minibatch"
-        batch, labels = (self.batch_size, y) if small else (None, None)
-        descent = self._descent(x, np.ones(n), penalty, label_term, batch, labels=labels, noise_variance=every**2)
-        self._set_solution(mapped, *descent.run(rng))
+        batch, labels = (self.batch_size, y) if self.solver == "minibatch" else (None, None)
+        problem = x, np.ones(n), penalty, label_term, batch
+        self._descend(mapped, *problem, rng=rng, labels=labels, noise_variance=every**2)

@@ -98,9 +98,7 @@ class RecordSearch(AggregateSearch):
     def _split(self, observation: Records, seed: int) -> Split:
         validation = draw_generator(seed).random(len(observation.y)) < self.validation
         frame, y = observation.frame[validation], observation.y[validation]
-        training, aggregate = (
-            self._aggregate(observation, rows) for rows in (~validation, np.full(len(validation), True))
-        )
+        training, aggregate = (self._aggregate(observation, rows) for rows in (~validation, validation | True))
         return training, lambda model: log_likelihood(y, model.predict_proba(frame)[:, 1]), aggregate
 
     def _aggregate(self, records: Records, rows: np.ndarray) -> Observation:
