@@ -14,16 +14,7 @@ from agglearn.linear.softmax import LogisticProblem, as_single, scores
 from agglearn.observations import Bags
 from agglearn.privacy.mechanisms import Mechanism
 from agglearn.progress import track
-from agglearn.proportions.base import (
-    BagClassifier,
-    Penalty,
-    Solver,
-    choose_l2,
-    counts_of,
-    one_vs_rest_counts,
-    probabilities,
-    validation_likelihood,
-)
+from agglearn.proportions.base import BagClassifier, Penalty, Solver, counts_of, one_vs_rest_counts, probabilities
 from agglearn.proportions.count_likelihood import E_STEPS, CountLikelihood, Infer, normal_posteriors
 from agglearn.proportions.means import mean_embedding
 from agglearn.proportions.posterior import class_posteriors
@@ -103,8 +94,7 @@ class CardinalityClassifier(BagClassifier):
             return lambda l2, last: run(climb.with_l2(l2), start if last is None else last, COARSE * tol)
 
         problem = Bags(bags.X, bags.offsets, counts)
-        score = noisy_likelihood if noise else validation_likelihood
-        l2, near = choose_l2(self.l2, problem, solver_on, score, self.random_state)
+        l2, near = self._choose_l2(problem, solver_on, noisy_likelihood if noise else None)
         climb = likelihood_of(problem).with_l2(l2)
         theta = run(climb, start if near is None else near, tol)
         self.log_likelihoods_.append(np.array(climb.trace))

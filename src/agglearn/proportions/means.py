@@ -7,16 +7,7 @@ import numpy as np
 from agglearn.errors import DataError
 from agglearn.linear.softmax import LogisticProblem, as_single, bag_sums, scores
 from agglearn.observations import Bags
-from agglearn.proportions.base import (
-    PATH,
-    BagClassifier,
-    Penalty,
-    Solver,
-    choose_l2,
-    counts_of,
-    probabilities,
-    validation_likelihood,
-)
+from agglearn.proportions.base import PATH, BagClassifier, Penalty, Solver, counts_of, probabilities
 from agglearn.settings import NonNegative, Positive
 
 PATH_OF_MEANS = tuple(0.01 * l2 for l2 in PATH)  # weaker, because there are fewer bags than instances
@@ -47,7 +38,7 @@ class MeanEmbeddingClassifier(BagClassifier):
             problem = LogisticProblem.from_rows(subset.X)
             return lambda l2, start: self._solve(problem.with_l2(l2), np.asarray(subset.target), start)
 
-        self.l2_, _ = choose_l2(self.l2, means, solver_on, _soft_likelihood, self.random_state, PATH_OF_MEANS)
+        self.l2_, _ = self._choose_l2(means, solver_on, _soft_likelihood, PATH_OF_MEANS)
         return solver_on(means)(self.l2_, None)
 
     def _solve(self, problem: LogisticProblem, proportions: np.ndarray, start: np.ndarray | None) -> np.ndarray:
@@ -72,7 +63,7 @@ class MeanMapClassifier(BagClassifier):
 
     def _learn(self, bags: Bags) -> np.ndarray:
         bags = bags.drop_zero_weights()
-        self.l2_, _ = choose_l2(self.l2, bags, mean_map_solver, validation_likelihood, self.random_state)
+        self.l2_, _ = self._choose_l2(bags, mean_map_solver)
         return mean_map_solver(bags)(self.l2_, None)
 
 
