@@ -10,10 +10,11 @@ import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 
-from agglearn.errors import ConfigError
+from agglearn.errors import ConfigError, DataError
 from agglearn.observations import Bags
 from agglearn.settings import keys_at_fault, parameters
 from agglearn.storage import read_json, write_json
+from agglearn.text import list_some
 
 
 @dataclass(frozen=True)
@@ -193,6 +194,11 @@ class Simulated(Dataset, ABC):
         ----------
         seed : int
         """
+
+
+def require_columns(table: pd.DataFrame, columns: Iterable[str], source: object) -> None:
+    if missing := [name for name in columns if name not in table]:
+        raise DataError(f"{source}: no column {missing[0]!r}; the columns are {list_some(table.columns)}")
 
 
 def write_header(

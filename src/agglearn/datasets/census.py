@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from scipy.sparse import coo_matrix
 from scipy.sparse.csgraph import connected_components
 
-from agglearn.datasets.base import Stored, write_header
+from agglearn.datasets.base import Stored, require_columns, write_header
 from agglearn.errors import DataError
 from agglearn.settings import Positive
 
@@ -169,8 +169,7 @@ def county_means(path: Path, spec: CountyColumns, region_of: dict[str, int], reg
     """(regions, columns `county_…`) means by population. Population and totals are log(1 + sum)."""
     raw, county, people = pd.read_csv(path), spec["county"], spec["population"]
     totals = [people, *spec.get("totals", [])]
-    if missing := [c for c in (county, *totals) if c not in raw]:
-        raise DataError(f"{path}: no column {missing[0]!r}; the columns are {', '.join(map(str, raw))}")
+    require_columns(raw, [county, *totals], path)
     region = raw[county].astype(str).str.zfill(5).map(region_of)
     raw, region = raw[region.notna()], region[region.notna()].astype(int)
     numbers = raw.drop(columns=county).select_dtypes("number")

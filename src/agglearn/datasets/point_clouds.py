@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
+from scipy.ndimage import binary_erosion
 
 from agglearn.datasets.base import BagPopulation, Simulated, Stored, write_header
 from agglearn.errors import DataError
@@ -75,12 +76,8 @@ def unit_sphere(points: np.ndarray) -> np.ndarray:
 
 def surface(grid: np.ndarray) -> np.ndarray:
     """(n, 3) centres of the occupied voxels of a 0/1 grid of which one of the six neighbours is free or outside."""
-    padded = np.pad(grid.astype(bool), 1)
-    inner = padded.copy()
-    for axis in range(3):
-        for step in (1, -1):
-            inner &= np.roll(padded, step, axis)
-    return np.argwhere((padded & ~inner)[1:-1, 1:-1, 1:-1]) + 0.5
+    occupied = grid.astype(bool)
+    return np.argwhere(occupied & ~binary_erosion(occupied)) + 0.5
 
 
 def _voxels(path: Path, subset: str) -> Shapes:

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pandas.api.types import is_numeric_dtype
 
-from agglearn.datasets.base import Stored, write_header
+from agglearn.datasets.base import Stored, require_columns, write_header
 from agglearn.encoding.columns import as_text, numbers
 from agglearn.encoding.csv_files import CSVFormat, about, header_of, read_csv, read_csv_blocks
 from agglearn.encoding.labels import binary_label
@@ -174,9 +174,7 @@ def label_of(frame: pd.DataFrame, spec: dict, source: str) -> np.ndarray:
 def features_of(frame: pd.DataFrame, entry: dict) -> pd.DataFrame:
     spec = entry.get("features", {})
     for key in ("drop", "categorical", "domains", "numeric", "log", "log2", "rare", "hashed"):
-        for name in spec.get(key, []):
-            if name not in frame:
-                raise DataError(f"features.{key}: no column {name!r}; there are {', '.join(map(str, frame.columns))}")
+        require_columns(frame, spec.get(key, []), f"features.{key}")
     features = frame.drop(columns=[entry["label"]["column"], *spec.get("drop", [])])
     for name in spec.get("numeric", []):
         features[name] = numbers(features[name])
