@@ -12,7 +12,8 @@ from agglearn.errors import ConfigError
 from agglearn.labelsums import WALRClassifier
 from agglearn.maxent import LogisticSkyline, MaxEntClassifier, NaiveBayesClassifier
 from agglearn.maxent.warming import tiny_records, tiny_tables
-from agglearn.tasks import census_design, keys, polls
+from agglearn.tasks import bags as polls
+from agglearn.tasks import census_design, keys
 from agglearn.vocabulary import SubmodularQuantizer
 from agglearn_workflow.config.loading import load
 
