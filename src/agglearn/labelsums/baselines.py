@@ -85,6 +85,8 @@ class BoostedTreesSkyline(RecordClassifier):
         self._trees = from_bytes(self.trees_, len(self.encoder_.features))
 
 
+# -- boosted trees as bytes, in the format of skops: without pickle, and checked when read ----------------------------
+
 TRUSTED = (  # types in the trees besides those that skops trusts itself
     "functools.partial",
     "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",

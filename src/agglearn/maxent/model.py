@@ -257,6 +257,8 @@ def initial_mu(index: WeightIndex) -> np.ndarray:
     return mu
 
 
+# -- when training starts to average, when it stops, and when its steps are too large ---------------------------------
+
 WINDOW = 20  # iterations in the first window (later ones grow with the iterations done)
 GROWTH = 0.25
 RESTLESS = 6.0  # a step is too large if the variance of directions is as many times that of the chains (otherwise < 5)

@@ -179,6 +179,8 @@ def unit_sum(groups: np.ndarray, votes: np.ndarray, p: np.ndarray, exact: bool =
     return balance(groups[:, :, None] * p, groups, votes).sum(axis=0)
 
 
+# -- tables of which only the margins are known: balanced tables, exact means, bounds, penalised fits -----------------
+
 FLAT = 10.0  # prior variance of what all groups have in common in an option: nearly nothing is known of it
 TINY = 1e-9  # votes added to an expected count, so that an option without votes has a logarithm
 

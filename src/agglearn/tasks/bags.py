@@ -167,6 +167,8 @@ def fill_text(frame: pd.DataFrame) -> pd.DataFrame:
     return frame.assign(**{c: frame[c].astype(object).where(frame[c].notna(), "missing").astype(str) for c in text})
 
 
+# -- scores of predicted votes against exit polls (Sun 2019, section 3.5.3.2) -----------------------------------------
+
 COVARIATES: dict[str, tuple[Callable[[pd.DataFrame], np.ndarray], tuple[str, ...]]] = {
     "sex": (lambda f: (f["SEX"] == 2).to_numpy().astype(int), ("male", "female")),
     "race": (race, ("hispanic", "white", "black", "asian", "other")),

@@ -229,6 +229,8 @@ def _theta_error(estimator: Estimator, truth: np.ndarray) -> float:
     return float(np.linalg.norm(estimated - true) / np.linalg.norm(true))
 
 
+# -- observations of training rows: encoded, aggregated, with the noise that an experiment asks for -------------------
+
 logger = logging.getLogger(__name__)
 
 
