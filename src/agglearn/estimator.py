@@ -146,7 +146,7 @@ class MetaEstimator(Estimator):
 
     Parameters
     ----------
-    random_state : see `Estimator`
+    base, random_state : Estimator, see `Estimator`
     """
 
     base: Estimator

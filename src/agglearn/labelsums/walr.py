@@ -62,7 +62,7 @@ class DescentModel(LinearModel):
     traced: Whole = 0
 
     def _descend(self, mapped: FeatureMap, *problem: Any, rng: np.random.Generator, **options: Any) -> None:
-        descent = Descent(*problem, rate=self.rate, steps=self.max_iter, traced=self.traced, **options)
+        descent = Descent(*problem, rate=self.rate, steps=self.max_iter, traced=self.traced, **options)  # type: ignore[misc]
         self._set_solution(mapped, *descent.run(rng))
 
 

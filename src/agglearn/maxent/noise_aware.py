@@ -140,8 +140,8 @@ class NoiseAwareMaxEntClassifier(MaxEntClassifier):
         else:
             d, c = map(poisson_mean, (index.d, index.c), expected, self._noise)
         if self._hidden is not None:  # linear in d̂, whose chains are noisy, about the average
-            cells, *law = self._hidden
-            mean, slope = hidden_mean(self._expected[0][cells], *law)
+            cells, threshold, noise = self._hidden
+            mean, slope = hidden_mean(self._expected[0][cells], threshold, noise)
             d_hat, c_hat = (e[cells] for e in expected)
             d[cells] = np.clip(mean + slope * (d_hat - self._expected[0][cells]), 0, d_hat)
             c[cells] = d[cells] * (c_hat / np.maximum(d_hat, LEAST))
@@ -179,8 +179,8 @@ class ExactNoiseAwareMaxEntClassifier(ExactMaxEntClassifier):
             d_hat, c_hat = expected
             self.counts_ = np.stack(posterior_means(d, c, d_hat, c_hat, gains(d_hat, c_hat, *noise)))
             if hidden is not None:
-                cells, *law = hidden
-                mean = hidden_mean(d_hat[cells], *law)[0]
+                cells, threshold, hidden_noise = hidden
+                mean = hidden_mean(d_hat[cells], threshold, hidden_noise)[0]
                 self.counts_[:, cells] = mean, mean * c_hat[cells] / np.maximum(d_hat[cells], LEAST)
             model.d, model.c = self.counts_
             mu, theta = model.optimum(self.l2_mu, self.l2_theta_, (mu, theta))
