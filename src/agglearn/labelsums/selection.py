@@ -10,7 +10,7 @@ from sklearn.base import clone
 
 from agglearn.encoding import FeatureMap
 from agglearn.encoding.design import Features
-from agglearn.errors import ConfigError, DataError
+from agglearn.errors import DataError
 from agglearn.estimator import Estimator, MetaEstimator, RecordClassifier, choose_best
 from agglearn.evaluation.metrics import log_likelihood
 from agglearn.observations import ContingencyTables, Halves, LabelSums, Observation, Records
@@ -68,8 +68,6 @@ class AggregateSearch(MetaEstimator, RecordClassifier):
         return training, lambda model: model.held_out_score(held_out, derive_seed("score", seed)), aggregate
 
     def _learner(self, value: object, seed: int) -> Estimator:
-        if self.parameter not in self.base.get_params():
-            raise ConfigError(f"parameter: {type(self.base).__name__} has no {self.parameter!r}")
         return clone(self.base).set_params(**{self.parameter: value, "random_state": seed})
 
     @property

@@ -20,7 +20,7 @@ from agglearn.linear.sparse_logistic import log_odds
 from agglearn.maxent import kernels, pcd_step
 from agglearn.maxent.engines.numba_chains import Chains
 from agglearn.maxent.penalty import theta_penalty
-from agglearn.maxent.warming import tiny_tables
+from agglearn.maxent.warming import TINY
 from agglearn.maxent.weight_index import WeightIndex, positions
 from agglearn.observations import ContingencyTables
 from agglearn.progress import track
@@ -151,7 +151,7 @@ class MaxEntClassifier(PairwiseClassifier, StagedClassifier):
     def warm_up(self) -> None:
         """Compile or load the kernels, so that the time of a fit is that of learning."""
         if self.engine == "numba":
-            clone(self).set_params(n_chains=8, max_iter=2).fit(tiny_tables())
+            clone(self).set_params(n_chains=8, max_iter=2).fit(*TINY)
 
     def _chains(self, index: WeightIndex, seed: int) -> Sampler:
         size, start = int(self.n_chains), self.initial_chains

@@ -15,7 +15,7 @@ from agglearn.errors import DataError, NotAvailable
 from agglearn.estimator import StagedClassifier
 from agglearn.linear.sparse_logistic import log_odds
 from agglearn.maxent.model import MaxEntClassifier
-from agglearn.maxent.warming import tiny_tables
+from agglearn.maxent.warming import TINY
 from agglearn.maxent.weight_index import positions
 from agglearn.observations import ContingencyTables
 from agglearn.saving import expect
@@ -60,7 +60,7 @@ class NaiveBayesClassifier(StagedClassifier):
 
     def warm_up(self) -> None:
         """Compile or load the kernels, so that the time of a fit is that of learning."""
-        clone(self).set_params(n_chains=8, max_iter=2).fit(tiny_tables())
+        clone(self).set_params(n_chains=8, max_iter=2).fit(*TINY)
 
     def _fit(self, observation: ContingencyTables) -> None:
         absent = [name for i, name in enumerate(observation.names) if (i,) not in observation.tables]

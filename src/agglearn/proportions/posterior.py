@@ -3,10 +3,11 @@
 import numpy as np
 from numpy.typing import ArrayLike
 
-from agglearn.errors import ConfigError, DataError
+from agglearn.errors import DataError
 from agglearn.linear.kernels import threads_for
 from agglearn.proportions import kernels, multiclass
 from agglearn.proportions.convolution_tree import tree_posterior
+from agglearn.settings import check_choice
 
 ALGORITHMS: dict[str, int | None] = {"fourier": kernels.FOURIER, "tree": None, "direct": kernels.DIRECT}
 EXTREME = 345.0  # log-odds beyond which a probability is 0 or 1
@@ -25,8 +26,7 @@ def cardinality_posterior(probabilities: ArrayLike, total: ArrayLike, method: st
         `fourier` is exact in O(n), `direct` in O(n²), both with a relative error below 1e-10. `tree` is the thesis's
         O(n log² n) message passing. DataError if the total is too improbable for its rounding errors.
     """
-    if method not in ALGORITHMS:
-        raise ConfigError(f"method: unknown {method!r}; choose one of {', '.join(ALGORITHMS)}")
+    check_choice("method", method, ALGORITHMS)
     p = np.asarray(probabilities, dtype=float)
     if p.ndim not in (1, 2) or not len(p):
         raise DataError(f"probabilities: must be (n,) or (n, C) with n ≥ 1, got shape {p.shape}")
