@@ -227,9 +227,8 @@ def read_persons(path: Path, region_of: dict[str, int], scale: float = 1.0) -> p
         table = pacsv.read_csv(path, convert_options=pacsv.ConvertOptions(column_types=text))
         table = table.select([c for c in table.column_names if c in columns])
     table = table.rename_columns([NAMES.get(c, c) for c in table.column_names])
-    for name in ("STATE", "PUMA", "PWGTP", "AGEP", "CIT"):
-        if name not in table.column_names:
-            raise DataError(f"{path}: no column {name!r}; these are no ACS person records")
+    if absent := [c for c in ("STATE", "PUMA", "PWGTP", "AGEP", "CIT") if c not in table.column_names]:
+        raise DataError(f"{path}: no column {absent[0]!r}; these are no ACS person records")
     table = table.filter(pc.and_(pc.greater_equal(table["AGEP"], 18), pc.not_equal(table["CIT"], 5)))
     puma = table["PUMA"].to_pandas().astype(str).str.strip()
     has_puma = ~puma.isin(("-9", "-09", "-0009", "")).to_numpy()  # older records have no PUMA of this definition

@@ -32,9 +32,8 @@ class Tabular(Stored):
         frames = {name: self._read(path) for name, path in files.items()}
         split, subsets = self.entry.get("split"), None
         if isinstance(split, dict) and "train" in split:
-            for name in split.values():
-                if name not in frames:
-                    raise DataError(f"split: no file {name!r}; there are {', '.join(frames)}")
+            if absent := [name for name in split.values() if name not in frames]:
+                raise DataError(f"split: no file {absent[0]!r}; there are {', '.join(frames)}")
             order = [split["train"], split["test"]]
             bounds = np.cumsum([0] + [len(frames[n]) for n in order]).tolist()
             subsets = {"train": bounds[:2], "test": bounds[1:]}
@@ -54,9 +53,8 @@ class Tabular(Stored):
     def _combine(self, frames: dict[str, pd.DataFrame], files: dict[str, Path]) -> pd.DataFrame:
         """All files as one. A column that is text in one of them, for an empty field or a word, is text in all."""
         lengths = {n: len(f) for n, f in frames.items()}
-        for name, length in lengths.items():
-            if length == 0:
-                raise DataError(f"{name}: the file has no rows; fetch it again or remove the entry")
+        if empty := [name for name, length in lengths.items() if length == 0]:
+            raise DataError(f"{empty[0]}: the file has no rows; fetch it again or remove the entry")
         if self.entry.get("format", {}).get("combine") == "columns":
             if len(set(lengths.values())) > 1:
                 raise DataError(f"combine: columns needs files of equal length, they have {lengths}")

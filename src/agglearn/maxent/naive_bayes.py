@@ -63,8 +63,7 @@ class NaiveBayesClassifier(StagedClassifier):
         clone(self).set_params(n_chains=8, max_iter=2).fit(*TINY)
 
     def _fit(self, observation: ContingencyTables) -> None:
-        absent = [name for i, name in enumerate(observation.names) if (i,) not in observation.tables]
-        if absent:
+        if absent := [name for i, name in enumerate(observation.names) if (i,) not in observation.tables]:
             raise DataError(f"naive Bayes needs the table of every feature; {absent[0]!r} has none")
         self._set_encoder(observation.encoder)
         self.intercept_ = log_odds(observation.positives, observation.total)

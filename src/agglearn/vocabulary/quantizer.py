@@ -248,9 +248,8 @@ def single_tables(tables: ContingencyTables) -> dict[str, Counts]:
             LooksLikeCodes,
             stacklevel=3,
         )
-    for i, name in enumerate(tables.names):
-        if (i,) not in tables.tables:
-            raise DataError(f"there is no table of the single feature {name!r}; its values cannot be compressed")
+    if absent := [name for i, name in enumerate(tables.names) if (i,) not in tables.tables]:
+        raise DataError(f"there is no table of the single feature {absent[0]!r}; its values cannot be compressed")
     return {n: estimate_counts(tables, tables.tables[i,], variances[i,]) for i, n in enumerate(tables.names)}
 
 
