@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, dataclass_transform
 
 import numpy as np
 import pandas as pd
@@ -29,12 +29,13 @@ __all__ = ["Estimator", "MetaEstimator", "RecordClassifier"]
 _INSIDE_FIT = ContextVar("inside_fit", default=False)  # the fit of another learner, which has judged the noise
 
 
+@dataclass_transform(eq_default=False, field_specifiers=(field,))
 @dataclass(eq=False, repr=False)
 class Estimator(Saved, BaseEstimator):
     """Base of a learner from one kind of observation.
 
-    Subclasses set `observes` and write `_fit(observation)`. Parameters are fields of a dataclass or arguments of
-    `__init__`. Learned attributes end in an underscore: arrays, numbers, text, lists and dicts of these, encoders,
+    Subclasses set `observes` and write `_fit(observation)`. They are made dataclasses: parameters are fields, or
+    arguments of an `__init__` of their own. Learned attributes end in an underscore: arrays, numbers, text, lists and dicts of these, encoders,
     estimators. After three seconds a fit shows its progress on a terminal, unless `verbose`, of the model or of
     `Estimator` for all learners, is False.
 
@@ -47,6 +48,10 @@ class Estimator(Saved, BaseEstimator):
     observes: ClassVar[type[Observation]]
     verbose = True  # no parameter, since it changes no result
     random_state: RandomState = field(default=None, kw_only=True)
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        dataclass(eq=False, repr=False)(cls)
 
     @property
     def accounts_for_noise(self) -> bool:
@@ -142,7 +147,7 @@ class MetaEstimator(Estimator):
 
     Parameters
     ----------
-    random_state : see `Estimator`
+    base, random_state : Estimator, see `Estimator`
     """
 
     base: Estimator
@@ -159,7 +164,7 @@ class MetaEstimator(Estimator):
 class Classifier(ClassifierMixin, Estimator):
     """Learner that predicts labels. Subclasses set `classes_` and write `predict_proba(X)`."""
 
-    classes_: np.ndarray
+    classes_: np.ndarray = field(init=False)
 
     def predict(self, X: ArrayLike) -> np.ndarray:
         """(n,) most probable labels."""
@@ -185,7 +190,7 @@ class RecordClassifier(Classifier):
     random_state : see `Estimator`
     """
 
-    encoder_: FrameEncoder
+    encoder_: FrameEncoder = field(init=False)
 
     def _check_state(self) -> None:
         super()._check_state()

@@ -25,7 +25,7 @@ def log_of(job) -> str:
 
 
 def test_messages_of_loggers_and_what_is_printed_are_in_the_log_of_the_job(job, capsys):
-    logger = logging.getLogger("agglearn.tasks.observers")
+    logger = logging.getLogger("agglearn.tasks.classification")
     with jobs.job_log(job) as terminal:
         logger.info("left out: %s", "zip")
         print("printed")

@@ -1,6 +1,5 @@
 """Estimators that learn the model of a population's individuals from noisy counts of several populations."""
 
-from dataclasses import dataclass
 from typing import Annotated, Generic, Literal, TypeVar
 
 import numpy as np
@@ -22,7 +21,6 @@ Learner = Annotated[str, OneOf(LEARNERS)]
 Family = TypeVar("Family", bound=ParametricModel)
 
 
-@dataclass(eq=False, repr=False)
 class _Learner(Estimator, Generic[Family]):
     """Learns θ `theta_`, with `trace_` of (iteration, seconds, θ), `edge_tables_` of the last E step, number of E steps
     `evaluations_`, and `contexts_`, `n_steps_` and `size_`, which the model depends on."""
@@ -76,7 +74,6 @@ class _Learner(Estimator, Generic[Family]):
         return [family.model(theta, k) for k in range(len(self.contexts_))]
 
 
-@dataclass(eq=False, repr=False)
 class MigrationEM(_Learner[LogLinearTransitions]):
     """Four parameters of bird migration from node counts of several years (Sun 2019, section 2.6.1.5).
 
@@ -115,7 +112,6 @@ class MigrationEM(_Learner[LogLinearTransitions]):
         return generator.normal(0, 1, family.n_parameters)
 
 
-@dataclass(eq=False, repr=False)
 class MobilityEM(_Learner[HomogeneousPotentials]):
     """Free, time-homogeneous potentials of human mobility from noisy counts (Sun 2019, section 2.6.2).
 
@@ -191,7 +187,6 @@ def balance_flows(
     return np.maximum(first, 0), np.maximum(last, 0), np.maximum(pairs, 0)
 
 
-@dataclass(eq=False, repr=False)
 class SharedTableEM(_Learner[FreeTables]):
     """One free table of origins and destinations, shared by several periods whose noisy tables were published.
 

@@ -2,7 +2,7 @@
 
 import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Annotated, Literal
 
 import numpy as np
@@ -24,7 +24,6 @@ TOLERANCE = 1e-6  # relative distance from the lowest objective at which tuning 
 ProblemArguments = tuple[ChainModel, FlowCounts, float]  # model, counts and population size, as `infer` takes them
 
 
-@dataclass(eq=False, repr=False)
 class FlowReconstruction(Estimator):
     """Tables of a population under a known chain, which is public: `context["log_potentials"]` of the counts.
 
@@ -67,7 +66,6 @@ class FlowReconstruction(Estimator):
         self.trace_ = inference.trace
 
 
-@dataclass(eq=False, repr=False)
 class TunedReconstruction(FlowReconstruction):
     """`FlowReconstruction` with the best of several values of one option, `value_`, chosen on the same counts.
 
@@ -109,7 +107,6 @@ def _seconds_to_lowest(trace: list[Iterate], runs: list[Inference]) -> tuple[flo
     return (trace[first].seconds if first < len(trace) else np.inf), trace[-1].objective
 
 
-@dataclass(eq=False, repr=False)
 class GibbsVersusMAP(Estimator):
     """Comparison of Gibbs sampling with the approximate MAP by ‖n − n_ref‖₁ / ‖n_ref‖₁ (Sun 2019, Table 2.1).
 
@@ -206,7 +203,6 @@ def _relative_distance(tables: np.ndarray, reference: np.ndarray) -> float:
     return float(np.abs(tables - reference).sum() / np.abs(reference).sum())
 
 
-@dataclass(eq=False, repr=False)
 class PublishedCounts(Estimator):
     """The published tables themselves, without a model: `edge_tables_`, for each instance its (L, L) arrays.
 

@@ -1,7 +1,5 @@
 """Published tables of several periods, shrunken to the law that the periods share."""
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from agglearn.collective.noise import noise_model
@@ -14,7 +12,6 @@ from agglearn.settings import Count
 GROUP_FREEDOM = 8  # of the ratio of a group, beside that of a cell, which has one less than there are periods
 
 
-@dataclass(eq=False, repr=False)
 class ShrunkenTables(Estimator):
     """Tables of several periods, shrunken to their common law as far as the noise is larger than their differences.
 

@@ -4,16 +4,17 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, dataclass_transform
 
 import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 
-from agglearn.errors import ConfigError
+from agglearn.errors import ConfigError, DataError
 from agglearn.observations import Bags
 from agglearn.settings import keys_at_fault, parameters
 from agglearn.storage import read_json, write_json
+from agglearn.text import list_some
 
 
 @dataclass(frozen=True)
@@ -97,9 +98,10 @@ class BagPopulation:
     parameter: np.ndarray | None = None
 
 
+@dataclass_transform(eq_default=False, field_specifiers=(field,))
 @dataclass(eq=False, repr=False)
 class Dataset:
-    """One entry of `config/datasets/`. Subclasses are dataclasses, whose fields are the entry's `params`.
+    """One entry of `config/datasets/`. Subclasses are made dataclasses, whose fields are the entry's `params`.
 
     Arguments that their annotations do not allow are a ConfigError. `KEYS` are the keys of an entry that the class or a
     task uses, besides those for readers. `key.item` names items of a mapping. Other keys are refused.
@@ -111,6 +113,10 @@ class Dataset:
     )  # fmt: skip
 
     entry: dict = field(init=False, default_factory=dict)
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        dataclass(eq=False, repr=False)(cls)
 
     def __post_init__(self) -> None:
         self._check(self.arguments)
@@ -188,6 +194,11 @@ class Simulated(Dataset, ABC):
         ----------
         seed : int
         """
+
+
+def require_columns(table: pd.DataFrame, columns: Iterable[str], source: object) -> None:
+    if missing := [name for name in columns if name not in table]:
+        raise DataError(f"{source}: no column {missing[0]!r}; the columns are {list_some(table.columns)}")
 
 
 def write_header(

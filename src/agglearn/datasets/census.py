@@ -3,7 +3,6 @@
 import json
 import logging
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NotRequired, TypedDict
 
@@ -16,7 +15,7 @@ import pyarrow.parquet as pq
 from scipy.sparse import coo_matrix
 from scipy.sparse.csgraph import connected_components
 
-from agglearn.datasets.base import Stored, write_header
+from agglearn.datasets.base import Stored, require_columns, write_header
 from agglearn.errors import DataError
 from agglearn.settings import Positive
 
@@ -50,7 +49,6 @@ class CountyColumns(TypedDict):
     totals: NotRequired[list[str]]
 
 
-@dataclass(eq=False, repr=False)
 class Census(Stored):
     """Adult citizens (AGEP ≥ 18, CIT ≠ 5) of ACS microdata, by region.
 
@@ -171,8 +169,7 @@ def county_means(path: Path, spec: CountyColumns, region_of: dict[str, int], reg
     """(regions, columns `county_…`) means by population. Population and totals are log(1 + sum)."""
     raw, county, people = pd.read_csv(path), spec["county"], spec["population"]
     totals = [people, *spec.get("totals", [])]
-    if missing := [c for c in (county, *totals) if c not in raw]:
-        raise DataError(f"{path}: no column {missing[0]!r}; the columns are {', '.join(map(str, raw))}")
+    require_columns(raw, [county, *totals], path)
     region = raw[county].astype(str).str.zfill(5).map(region_of)
     raw, region = raw[region.notna()], region[region.notna()].astype(int)
     numbers = raw.drop(columns=county).select_dtypes("number")
@@ -230,9 +227,8 @@ def read_persons(path: Path, region_of: dict[str, int], scale: float = 1.0) -> p
         table = pacsv.read_csv(path, convert_options=pacsv.ConvertOptions(column_types=text))
         table = table.select([c for c in table.column_names if c in columns])
     table = table.rename_columns([NAMES.get(c, c) for c in table.column_names])
-    for name in ("STATE", "PUMA", "PWGTP", "AGEP", "CIT"):
-        if name not in table.column_names:
-            raise DataError(f"{path}: no column {name!r}; these are no ACS person records")
+    if absent := [c for c in ("STATE", "PUMA", "PWGTP", "AGEP", "CIT") if c not in table.column_names]:
+        raise DataError(f"{path}: no column {absent[0]!r}; these are no ACS person records")
     table = table.filter(pc.and_(pc.greater_equal(table["AGEP"], 18), pc.not_equal(table["CIT"], 5)))
     puma = table["PUMA"].to_pandas().astype(str).str.strip()
     has_puma = ~puma.isin(("-9", "-09", "-0009", "")).to_numpy()  # older records have no PUMA of this definition

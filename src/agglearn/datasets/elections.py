@@ -2,22 +2,19 @@
 
 import re
 import warnings
-from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
 
-from agglearn.datasets.base import Stored, write_header
+from agglearn.datasets.base import Stored, require_columns, write_header
 from agglearn.errors import DataError
 from agglearn.optional import require
 
 COLUMNS = ("District", "Votes_to_parties", "Votes_to_candidates", "District_cross_votes")
 TEXT_COLUMNS = (2, 2, 1)  # before those of counts: places of units, parties of the cross table
 PARTY = re.compile(r"\(([^()]+)\)\s*$")  # of a candidate, behind the name
-Options = list[str]
 
 
-@dataclass(eq=False, repr=False)
 class CrossTabulatedElection(Stored):
     """An election of the R package ei.Datasets: a data frame with three tables in each row, one row for each district.
 
@@ -52,9 +49,9 @@ class CrossTabulatedElection(Stored):
         return {"districts": len(truths), "units": units, "districts whose cross table has other margins": len(off)}
 
 
-def option_names(candidates: list[str]) -> Options:
+def option_names(candidates: list[str]) -> list[str]:
     """The party of each candidate, with a number from the second of a party on, and `Informal` for votes that are not valid."""
-    names: Options = []
+    names: list[str] = []
     for candidate in map(str, candidates):
         party = PARTY.search(candidate)
         name = party[1] if party else "Informal" if candidate.startswith("Informal") else candidate
@@ -71,8 +68,7 @@ def _read(path: Path) -> pd.DataFrame:
             [frame] = rdata.read_rda(path).values()
         except Exception as error:
             raise DataError(f"{path.name}: is no R data file with one data frame ({error})") from None
-    if missing := [name for name in COLUMNS if name not in frame]:
-        raise DataError(f"{path.name}: no column {missing[0]!r}; the columns are {', '.join(map(str, frame))}")
+    require_columns(frame, COLUMNS, path.name)
     return frame
 
 

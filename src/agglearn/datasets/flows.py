@@ -9,7 +9,7 @@ from typing import Annotated
 import numpy as np
 import pandas as pd
 
-from agglearn.datasets.base import Simulated, Stored, write_header
+from agglearn.datasets.base import Simulated, Stored, require_columns, write_header
 from agglearn.errors import DataError
 from agglearn.seeds import derive_generator
 from agglearn.settings import Count, Number, Positive, Range
@@ -34,7 +34,6 @@ class FlowPopulation:
     shape: tuple[int, int] | None = None
 
 
-@dataclass(eq=False, repr=False)
 class BirdMigration(Simulated):
     """Birds from the bottom-left to the top-right cell of a grid, with a wind at each step (Sun 2019, section 2.6.1).
 
@@ -70,7 +69,6 @@ class BirdMigration(Simulated):
         return FlowPopulation(tables, potentials, self.population, theta, context, (side, side))
 
 
-@dataclass(eq=False, repr=False)
 class HumanMobility(Simulated):
     """Commuters of a rectangular map from home (top right) to work (bottom left) (Sun 2019, section 2.6.2.1).
 
@@ -126,8 +124,7 @@ class StateFlows(Stored):
 def _week(pack: tarfile.TarFile, member: str, week: str) -> pd.DataFrame:
     columns = {"geoid_o": "origin", "geoid_d": "destination", "lng_o": "x", "lat_o": "y", "visitor_flows": "flow"}
     table = pd.read_csv(pack.extractfile(member), dtype={"geoid_o": str, "geoid_d": str})
-    if missing := sorted(set(columns) - set(table)):
-        raise DataError(f"{member}: no column {missing[0]!r}; the columns are {', '.join(table)}")
+    require_columns(table, columns, member)
     return table[list(columns)].rename(columns=columns).assign(week=week)
 
 

@@ -1,7 +1,6 @@
 """Samples of Gaussians, as bags with a statistic as target, in closed form and in nats (Sun 2019, section 4.3.1)."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
@@ -16,7 +15,6 @@ Drawn = tuple[np.ndarray, np.ndarray, np.ndarray]  # (n, d, d) covariances, (n,)
 Covariances = Callable[[np.ndarray, np.random.Generator], Drawn]  # of (n,) points of (0, 1)
 
 
-@dataclass(eq=False, repr=False)
 class GaussianBags(Simulated):
     """Samples of Gaussians, one per bag, with a statistic of the Gaussian in nats as target (Sun 2019, section 4.3.1).
 

@@ -5,11 +5,11 @@ import logging
 import re
 import zipfile
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
+from scipy.ndimage import binary_erosion
 
 from agglearn.datasets.base import BagPopulation, Simulated, Stored, write_header
 from agglearn.errors import DataError
@@ -22,7 +22,6 @@ logger = logging.getLogger(__name__)
 Shapes = Iterator[tuple[np.ndarray, str | int]]  # points and class
 
 
-@dataclass(eq=False, repr=False)
 class PointClouds(Stored):
     """Shapes of several classes as clouds of points, centred and scaled to the unit sphere, in their official parts.
 
@@ -77,12 +76,8 @@ def unit_sphere(points: np.ndarray) -> np.ndarray:
 
 def surface(grid: np.ndarray) -> np.ndarray:
     """(n, 3) centres of the occupied voxels of a 0/1 grid of which one of the six neighbours is free or outside."""
-    padded = np.pad(grid.astype(bool), 1)
-    inner = padded.copy()
-    for axis in range(3):
-        for step in (1, -1):
-            inner &= np.roll(padded, step, axis)
-    return np.argwhere((padded & ~inner)[1:-1, 1:-1, 1:-1]) + 0.5
+    occupied = grid.astype(bool)
+    return np.argwhere(occupied & ~binary_erosion(occupied)) + 0.5
 
 
 def _voxels(path: Path, subset: str) -> Shapes:
@@ -134,7 +129,6 @@ def points_on(vertices: np.ndarray, triangles: np.ndarray, n: int, rng: np.rando
     return a[drawn] + u * (b - a)[drawn] + v * (c - a)[drawn]
 
 
-@dataclass(eq=False, repr=False)
 class DigitClouds(Simulated):
     """Handwritten digits (8 × 8 pixels, in scikit-learn) as bags of their inked pixels, weighted by intensity.
 

@@ -3,7 +3,7 @@
 import logging
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
 
@@ -30,7 +30,6 @@ DELTA = 1e-5  # at which ε is stated
 UNPROTECTED = "the publisher drew this noise, and left out cells of few records"
 
 
-@dataclass(eq=False, repr=False)
 class PublishedTables(Stored):
     """The noisy tables of the AdKDD'21 challenge, and its labelled records for training and test.
 

@@ -19,7 +19,6 @@ MAX_STATES = 4_000_000
 SMALLEST = 3  # values of the smallest vocabulary
 
 
-@dataclass(eq=False, repr=False)
 class LogLinear(Simulated):
     """Records drawn exactly from a pairwise model π(x, y) ∝ exp(φ(x)·(μ + yθ)) (Gilotte et al. 2022, eq. 1).
 
@@ -52,7 +51,6 @@ class LogLinear(Simulated):
         return draw_labels(columns, "m", theta_sum[state], rng, theta=theta)
 
 
-@dataclass(eq=False, repr=False)
 class Categorical(Simulated):
     """Independent features with power-law frequencies and a label that depends on each, of any shape.
 
@@ -77,7 +75,6 @@ class Categorical(Simulated):
         return draw_labels({f"x{i + 1}": codes[:, i] for i in range(d)}, "m", score, rng)
 
 
-@dataclass(eq=False, repr=False)
 class Xor(Simulated):
     """X3 = X1 xor X2, P(Y=1) = 0.25 + 0.5·X3: pairs do not predict it (Gilotte et al. 2022, section 4.2).
 
@@ -103,7 +100,6 @@ class Xor(Simulated):
         return Population(frame, y[order], (0.25 + 0.5 * x3)[order])
 
 
-@dataclass(eq=False, repr=False)
 class SoftmaxLabels(Simulated):
     """Records of normal covariates for bags of one size, P(Y = c | x) ∝ exp(x·θ_c) with normal θ (Sun 2019, 3.4.3.1).
 
@@ -142,7 +138,6 @@ class TablePopulation:
     test: ContingencyTables
 
 
-@dataclass(eq=False, repr=False)
 class ClickTables(Simulated):
     """Tables of a click log of any size, drawn directly. Rates of values belong to the data set, records to the seed.
 
@@ -184,7 +179,6 @@ class ClickTables(Simulated):
         return [feature_table(n, _label_sums(n, rates, round(self.rate * n.sum()), rng)) for n in (counts, held_out)]
 
 
-@dataclass(eq=False, repr=False)
 class ClickLog(Simulated):
     """Rows of a click log: independent features, P(click) from the sum of the values' planted effects on the log-odds.
 

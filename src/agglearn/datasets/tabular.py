@@ -3,7 +3,6 @@
 import logging
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pandas.api.types import is_numeric_dtype
 
-from agglearn.datasets.base import Stored, write_header
+from agglearn.datasets.base import Stored, require_columns, write_header
 from agglearn.encoding.columns import as_text, numbers
 from agglearn.encoding.csv_files import CSVFormat, about, header_of, read_csv, read_csv_blocks
 from agglearn.encoding.labels import binary_label
@@ -33,9 +32,8 @@ class Tabular(Stored):
         frames = {name: self._read(path) for name, path in files.items()}
         split, subsets = self.entry.get("split"), None
         if isinstance(split, dict) and "train" in split:
-            for name in split.values():
-                if name not in frames:
-                    raise DataError(f"split: no file {name!r}; there are {', '.join(frames)}")
+            if absent := [name for name in split.values() if name not in frames]:
+                raise DataError(f"split: no file {absent[0]!r}; there are {', '.join(frames)}")
             order = [split["train"], split["test"]]
             bounds = np.cumsum([0] + [len(frames[n]) for n in order]).tolist()
             subsets = {"train": bounds[:2], "test": bounds[1:]}
@@ -55,9 +53,8 @@ class Tabular(Stored):
     def _combine(self, frames: dict[str, pd.DataFrame], files: dict[str, Path]) -> pd.DataFrame:
         """All files as one. A column that is text in one of them, for an empty field or a word, is text in all."""
         lengths = {n: len(f) for n, f in frames.items()}
-        for name, length in lengths.items():
-            if length == 0:
-                raise DataError(f"{name}: the file has no rows; fetch it again or remove the entry")
+        if empty := [name for name, length in lengths.items() if length == 0]:
+            raise DataError(f"{empty[0]}: the file has no rows; fetch it again or remove the entry")
         if self.entry.get("format", {}).get("combine") == "columns":
             if len(set(lengths.values())) > 1:
                 raise DataError(f"combine: columns needs files of equal length, they have {lengths}")
@@ -105,7 +102,6 @@ class Streamed(Stored):
         return pc.equal(column, str(self.entry["label"].get("positive", 1))).to_numpy().astype(np.int8)
 
 
-@dataclass(eq=False, repr=False)
 class Packaged(Stored):
     """A data set inside an installed Python package.
 
@@ -176,9 +172,7 @@ def label_of(frame: pd.DataFrame, spec: dict, source: str) -> np.ndarray:
 def features_of(frame: pd.DataFrame, entry: dict) -> pd.DataFrame:
     spec = entry.get("features", {})
     for key in ("drop", "categorical", "domains", "numeric", "log", "log2", "rare", "hashed"):
-        for name in spec.get(key, []):
-            if name not in frame:
-                raise DataError(f"features.{key}: no column {name!r}; there are {', '.join(map(str, frame.columns))}")
+        require_columns(frame, spec.get(key, []), f"features.{key}")
     features = frame.drop(columns=[entry["label"]["column"], *spec.get("drop", [])])
     for name in spec.get("numeric", []):
         features[name] = numbers(features[name])

@@ -1,7 +1,5 @@
 """Bag of words: instances counted by their nearest centre (Sun 2019, section 4.1.2)."""
 
-from dataclasses import dataclass
-
 import numpy as np
 from sklearn.cluster import kmeans_plusplus
 
@@ -13,7 +11,6 @@ from agglearn.seeds import derive_seed, draw_seed
 from agglearn.settings import Count, Whole
 
 
-@dataclass(eq=False, repr=False)
 class BagOfWordsEmbedding(Embedding):
     """Fraction of a bag's instances nearest to each of K `centres_` (K, d), the k-means of all instances.
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -116,7 +116,7 @@ class Embedding(Estimator):
     """
 
     observes = Bags
-    sums_type: type = np.float32
+    sums_type: ClassVar[type] = np.float32
 
     def fit(self, bags: BagsLike, y: ArrayLike | None = None) -> Self:
         """Learn the map from instances.

@@ -1,6 +1,5 @@
 """Fisher vectors of a mixture of diagonal Gaussians (Sun 2019, section 4.1.2, and Perronnin and Dance 2007)."""
 
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Annotated
 
@@ -19,7 +18,6 @@ NOTHING = np.zeros(0, np.float32)
 CACHED = 2048  # instances whose posteriors stay in a processor's cache from one pass over them to the next
 
 
-@dataclass(eq=False, repr=False)
 class FisherVectorEmbedding(Embedding):
     """Mean over instances of φ_k(x) = γ_k/√w_k ((x − μ_k)/σ_k, ((x − μ_k)²/σ_k² − 1)/√2), for K components.
 

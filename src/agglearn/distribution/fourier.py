@@ -1,6 +1,5 @@
 """Kernel mean embeddings of the Gaussian kernel by random features (Sun 2019, section 4.1.1, eq. 4.3)."""
 
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -15,7 +14,6 @@ from agglearn.settings import Count, Positive
 PAIRED = 1000  # instances whose distances give the median
 
 
-@dataclass(eq=False, repr=False)
 class RandomFourierEmbedding(Embedding):
     """Mean of √(1/F) (cos ω_f·x, sin ω_f·x) over F random frequencies (Rahimi and Recht 2008).
 

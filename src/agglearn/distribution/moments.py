@@ -1,6 +1,5 @@
 """First and second moments of a bag, the plainest fixed embedding."""
 
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
 
@@ -9,7 +8,6 @@ import numpy as np
 from agglearn.distribution.embedding import Embedding
 
 
-@dataclass(eq=False, repr=False)
 class MomentEmbedding(Embedding):
     """Mean, and with `order` 2 the covariances of a bag's instances: d, or d + d(d + 1)/2 entries.
 

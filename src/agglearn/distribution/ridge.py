@@ -3,7 +3,6 @@
 import math
 import numbers
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
@@ -33,7 +32,6 @@ class VectorRegressor(RegressorMixin, Estimator):
         return tags
 
 
-@dataclass(eq=False, repr=False)
 class LinearRidge(VectorRegressor):
     """Minimises ‖y − Zβ − β₀‖² + λ‖β‖² for any number of targets. Takes vectors, not bags.
 
@@ -140,7 +138,6 @@ class Factors:
         return [float(np.mean((target - z @ c) ** 2)) for c in self.coefficients(penalties)]
 
 
-@dataclass(eq=False, repr=False)
 class KernelRidge(VectorRegressor):
     """Ridge regression with the kernel exp(−‖z − z'‖²/2s²) of vectors, s a multiple of their median distance.
 

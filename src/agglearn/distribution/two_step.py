@@ -3,7 +3,7 @@
 import itertools
 import warnings
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY
 from typing import Annotated, Any, Self
 
 import numpy as np
@@ -22,7 +22,6 @@ from agglearn.settings import Built, Count, Number, ParametersOf, Whole
 TUNED_ON = 512  # bags, and instances of each, that the embedding's parameters are chosen on
 
 
-@dataclass(eq=False, repr=False)
 class BagModel(Estimator):
     """The first `n_validation` bags choose among settings, the next `n_bags` are learned from.
 
@@ -81,7 +80,6 @@ class BagModel(Estimator):
         return truncate_bags(as_bags(bags, names=self.feature_names_in_), self.bag_size)
 
 
-@dataclass(eq=False, repr=False)
 class EmbeddingRegressor(BagModel):
     """Embeds bags, then regresses their targets on the vectors.
 

@@ -1,7 +1,6 @@
 """Learners with all labels, to which WALR is compared."""
 
 import math
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -16,7 +15,6 @@ from agglearn.seeds import draw_generator
 from agglearn.settings import Count, NonNegative, Part, Positive
 
 
-@dataclass(eq=False, repr=False)
 class SklearnLogistic(LinearModel):
     """Logistic regression of scikit-learn over the same coordinates and with the same λ‖θ‖² as WALR.
 
@@ -48,7 +46,6 @@ class SklearnLogistic(LinearModel):
         self._set_solution(mapped, np.append(model.coef_[0], model.intercept_[0]))
 
 
-@dataclass(eq=False, repr=False)
 class LabelledGradientDescent(DescentModel):
     """Gradient descent that reads labels at every step: the traditional mini-batch, or fresh noise at every step.
 
@@ -97,7 +94,6 @@ class LabelledGradientDescent(DescentModel):
             return x[rows].T @ y[rows] / len(rows)
 
         penalty = penalties(self.l2, x, np.ones(n), once if self.noise_aware else 0.0, mapped.intercept)
-        small = self.solver == "minibatch"
-        batch, labels = (self.batch_size, y) if small else (None, None)
-        descent = self._descent(x, np.ones(n), penalty, label_term, batch, labels=labels, noise_variance=every**2)
-        self._set_solution(mapped, *descent.run(rng))
+        batch, labels = (self.batch_size, y) if self.solver == "minibatch" else (None, None)
+        problem = x, np.ones(n), penalty, label_term, batch
+        self._descend(mapped, *problem, rng=rng, labels=labels, noise_variance=every**2)

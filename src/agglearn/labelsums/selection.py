@@ -1,7 +1,7 @@
 """Model choice without records, which a user of aggregates does not have, by aggregates that were held out."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -10,7 +10,7 @@ from sklearn.base import clone
 
 from agglearn.encoding import FeatureMap
 from agglearn.encoding.design import Features
-from agglearn.errors import ConfigError, DataError
+from agglearn.errors import DataError
 from agglearn.estimator import Estimator, MetaEstimator, RecordClassifier, choose_best
 from agglearn.evaluation.metrics import log_likelihood
 from agglearn.observations import ContingencyTables, Halves, LabelSums, Observation, Records
@@ -22,7 +22,6 @@ from agglearn.settings import ParametersOf, Part
 Split = tuple[Observation, Callable[[Any], float], Observation]  # to learn from, score of a learner, the whole
 
 
-@dataclass(eq=False, repr=False)
 class AggregateSearch(MetaEstimator, RecordClassifier):
     """A learner with one parameter chosen by aggregates alone, then fitted to the whole aggregate.
 
@@ -69,8 +68,6 @@ class AggregateSearch(MetaEstimator, RecordClassifier):
         return training, lambda model: model.held_out_score(held_out, derive_seed("score", seed)), aggregate
 
     def _learner(self, value: object, seed: int) -> Estimator:
-        if self.parameter not in self.base.get_params():
-            raise ConfigError(f"parameter: {type(self.base).__name__} has no {self.parameter!r}")
         return clone(self.base).set_params(**{self.parameter: value, "random_state": seed})
 
     @property
@@ -81,7 +78,6 @@ class AggregateSearch(MetaEstimator, RecordClassifier):
         return self.model_.predict_proba(X)[:, 1]
 
 
-@dataclass(eq=False, repr=False)
 class RecordSearch(AggregateSearch):
     """The choice of `AggregateSearch` by held-out records, which a user of aggregates does not have.
 
@@ -100,9 +96,7 @@ class RecordSearch(AggregateSearch):
     def _split(self, observation: Records, seed: int) -> Split:
         validation = draw_generator(seed).random(len(observation.y)) < self.validation
         frame, y = observation.frame[validation], observation.y[validation]
-        training, aggregate = (
-            self._aggregate(observation, rows) for rows in (~validation, np.full(len(validation), True))
-        )
+        training, aggregate = (self._aggregate(observation, rows) for rows in (~validation, validation | True))
         return training, lambda model: log_likelihood(y, model.predict_proba(frame)[:, 1]), aggregate
 
     def _aggregate(self, records: Records, rows: np.ndarray) -> Observation:

@@ -1,9 +1,8 @@
 """Weighted aggregate logistic regression (the note on WALR), with second-order solvers and a penalty from the noise."""
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import KW_ONLY, dataclass
-from functools import partial
-from typing import Literal
+from collections.abc import Iterator, Sequence
+from dataclasses import KW_ONLY
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -54,7 +53,6 @@ class LinearModel(StagedClassifier):
             yield step, seconds, expit(x @ theta)
 
 
-@dataclass(eq=False, repr=False)
 class DescentModel(LinearModel):
     _: KW_ONLY
     noise_aware: bool = True
@@ -63,12 +61,11 @@ class DescentModel(LinearModel):
     rate: Positive | None = None
     traced: Whole = 0
 
-    @property
-    def _descent(self) -> Callable[..., Descent]:
-        return partial(Descent, rate=self.rate, steps=self.max_iter, traced=self.traced)
+    def _descend(self, mapped: FeatureMap, *problem: Any, rng: np.random.Generator, **options: Any) -> None:
+        descent = Descent(*problem, rate=self.rate, steps=self.max_iter, traced=self.traced, **options)  # type: ignore[misc]
+        self._set_solution(mapped, *descent.run(rng))
 
 
-@dataclass(eq=False, repr=False)
 class WALRClassifier(DescentModel):
     """P(Y=1|X) = σ(X·θ + b) at the minimum of Σ w ln(1 + e^{Xθ}) − s·θ + λ‖θ‖², which needs s in place of labels.
 
@@ -117,12 +114,10 @@ class WALRClassifier(DescentModel):
             self.l2_ = self.l2
         self.penalty_ = penalties(self.l2_, x, weights, noise if self.noise_aware else 0.0, observation.map.intercept)
         if self.solver in ("lbfgs", "newton"):
-            problem = Objective(x, weights, observation.sums, self.penalty_)
-            theta, self.n_iter_ = problem.minimum(self.solver, self.max_iter, self.tol)
+            objective = Objective(x, weights, observation.sums, self.penalty_)
+            theta, self.n_iter_ = objective.minimum(self.solver, self.max_iter, self.tol)
             return self._set_solution(observation.map, theta)
         label_term, self.n_iter_ = observation.sums / x.shape[0], self.max_iter
-        batch = self.batch_size if self.solver == "hybrid" else None
-        descent = self._descent(
-            x, weights, self.penalty_, lambda step, rows: label_term, batch, noise_variance=noise**2
-        )
-        return self._set_solution(observation.map, *descent.run(draw_generator(self.random_state)))
+        batch, rng = self.batch_size if self.solver == "hybrid" else None, draw_generator(self.random_state)
+        problem = x, weights, self.penalty_, lambda step, rows: label_term, batch
+        return self._descend(observation.map, *problem, rng=rng, noise_variance=noise**2)

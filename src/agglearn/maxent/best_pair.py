@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -18,7 +17,6 @@ from agglearn.settings import Count, NonNegative
 Coefficients = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, float]
 
 
-@dataclass(eq=False, repr=False)
 class BestPairClassifier(StagedClassifier):
     """One logistic regression per pair table, on both features and their interaction, exactly from the table.
 

@@ -87,7 +87,6 @@ class Enumeration:
         return solution[:m], solution[m:]
 
 
-@dataclass(eq=False, repr=False)
 class ExactMaxEntClassifier(PairwiseClassifier):
     """Optimum of the penalised likelihood (Gilotte et al. 2022, eqs. 4 and 5) by enumeration of all states.
 

@@ -282,8 +282,9 @@ def spread(mu, theta, rows, columns, padded, weights, theta32):
 
 
 @njit(cache=True)
-def predict_logits(positions, theta, intercept, out):
-    """Write φ(x_i)·θ + intercept to `out`. A position of −1 (unseen) adds nothing."""
+def predict_logits(positions, theta, intercept):
+    """(n,) φ(x_i)·θ + intercept. A position of −1 (unseen) adds nothing."""
+    out = np.empty(len(positions))
     for i in range(positions.shape[0]):
         x, z = positions[i], intercept
         for d in range(x.size):
@@ -293,3 +294,4 @@ def predict_logits(positions, theta, intercept, out):
                     if x[e] >= 0:
                         z += theta[x[e], x[d]]
         out[i] = z
+    return out

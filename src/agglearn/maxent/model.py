@@ -3,8 +3,9 @@
 import itertools
 import math
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import field
+from itertools import count, takewhile
 from typing import Annotated, Literal, Protocol
 
 import numpy as np
@@ -19,8 +20,7 @@ from agglearn.linear.sparse_logistic import log_odds
 from agglearn.maxent import kernels, pcd_step
 from agglearn.maxent.engines.numba_chains import Chains
 from agglearn.maxent.penalty import theta_penalty
-from agglearn.maxent.stopping import ROUNDS, DirectionMonitor, StoppingRule, effective_weights
-from agglearn.maxent.warming import tiny_tables
+from agglearn.maxent.warming import TINY
 from agglearn.maxent.weight_index import WeightIndex, positions
 from agglearn.observations import ContingencyTables
 from agglearn.progress import track
@@ -43,9 +43,9 @@ class Sampler(Protocol):
 
 
 class PairwiseClassifier(RecordClassifier):
-    mu_: np.ndarray
-    theta_: np.ndarray
-    intercept_: float
+    mu_: np.ndarray = field(init=False)
+    theta_: np.ndarray = field(init=False)
+    intercept_: float = field(init=False)
 
     def _check_state(self) -> None:
         super()._check_state()
@@ -53,10 +53,9 @@ class PairwiseClassifier(RecordClassifier):
         expect(self, theta_=("f", (k, k)), mu_=("f", (k, k)), intercept_=float)
 
     def _predict_positive(self, X: pd.DataFrame | np.ndarray) -> np.ndarray:
-        return label_probability(positions(self.encoder_, X), self.theta_, self.intercept_)
+        return expit(kernels.predict_logits(positions(self.encoder_, X), self.theta_, self.intercept_))
 
 
-@dataclass(eq=False, repr=False)
 class MaxEntClassifier(PairwiseClassifier, StagedClassifier):
     """Pairwise Markov random field over features and label, fitted to contingency tables.
 
@@ -152,7 +151,7 @@ class MaxEntClassifier(PairwiseClassifier, StagedClassifier):
     def warm_up(self) -> None:
         """Compile or load the kernels, so that the time of a fit is that of learning."""
         if self.engine == "numba":
-            clone(self).set_params(n_chains=8, max_iter=2).fit(tiny_tables())
+            clone(self).set_params(n_chains=8, max_iter=2).fit(*TINY)
 
     def _chains(self, index: WeightIndex, seed: int) -> Sampler:
         size, start = int(self.n_chains), self.initial_chains
@@ -233,7 +232,7 @@ class MaxEntClassifier(PairwiseClassifier, StagedClassifier):
         normaliser = []
         for iteration in range(2, 2 + SAMPLED):
             chains.sweep(iteration)
-            logits = compute_logits(chains.positions.astype(np.int32), self.theta_, self.intercept_)
+            logits = kernels.predict_logits(chains.positions.astype(np.int32), self.theta_, self.intercept_)
             normaliser.append(np.logaddexp(0, logits).mean())
         c = np.concatenate([held_out.dense(*k)[1].ravel() for k in held_out.tables])
         return float((c @ theta + held_out.positives * self.intercept_) / held_out.total - np.mean(normaliser))
@@ -244,17 +243,7 @@ class MaxEntClassifier(PairwiseClassifier, StagedClassifier):
             raise NotAvailable("no iterates were recorded: fit with trace_every > 0 (they are not saved with a model)")
         rows = positions(self.encoder_, X)
         for step, seconds, theta in self.trace_:
-            yield step, seconds, label_probability(rows, self._index.matrix(theta), self.intercept_)
-
-
-def label_probability(rows: np.ndarray, theta: np.ndarray, intercept: float) -> np.ndarray:
-    return expit(compute_logits(rows, theta, intercept))
-
-
-def compute_logits(rows: np.ndarray, theta: np.ndarray, intercept: float) -> np.ndarray:
-    logits = np.empty(len(rows))
-    kernels.predict_logits(rows, theta, intercept, logits)
-    return logits
+            yield step, seconds, expit(kernels.predict_logits(rows, self._index.matrix(theta), self.intercept_))
 
 
 def initial_mu(index: WeightIndex) -> np.ndarray:
@@ -266,3 +255,99 @@ def initial_mu(index: WeightIndex) -> np.ndarray:
     weight_of = index.expand(np.arange(len(mu)))
     mu[weight_of[index.single]] = logs[index.rows[index.single]]
     return mu
+
+
+# -- when training starts to average, when it stops, and when its steps are too large ---------------------------------
+
+WINDOW = 20  # iterations in the first window (later ones grow with the iterations done)
+GROWTH = 0.25
+RESTLESS = 6.0  # a step is too large if the variance of directions is as many times that of the chains (otherwise < 5)
+NEARLY, STALLED = 5.0, 0.8
+ROUNDS = 10  # how often as many chains as records are averaged over, so that chains add 5 % to the data's own error
+
+
+class DirectionMonitor:
+    """Mean directions v = g/h over windows of iterations. Σ h·v̄·v̄′ of two windows estimates what is not noise."""
+
+    def __init__(self, effective: tuple[float, ...], size: int) -> None:
+        self.effective, self.size = effective, size
+        self.restart(0)
+
+    def restart(
+        self, step: int, before: np.ndarray | None = None, unrest: float = math.inf, unstable: bool = False
+    ) -> None:
+        self.before, self.unrest, self.unstable = before, unrest, unstable
+        self.sum, self.energy = (
+            np.zeros((len(self.effective), self.size), np.float32),
+            np.zeros((len(self.effective), 2)),
+        )
+        self.first, self.end = step, step + WINDOW
+
+    def add(
+        self, step: int, curvatures: Sequence[np.ndarray], energy: Sequence[float], noise: Sequence[float]
+    ) -> float | None:
+        """Return the largest systematic part plus one standard error of it at the end of a window, else None."""
+        self.energy += np.transpose([energy, noise])
+        if step < self.end:
+            return None
+        steps, systematic = step - self.first, None
+        mean = self.sum / np.float32(steps)
+        if self.before is not None:
+            systematic = max(map(self._systematic, mean, self.before, curvatures, self.effective))
+        still = [steps * np.sum(curvature * v**2) for v, curvature in zip(mean, curvatures, strict=True)]
+        unrest = float(np.max((self.energy[:, 0] - still) / (self.energy[:, 1] + 1e-9)))
+        self.restart(step, mean, unrest, unrest > RESTLESS and unrest > 0.7 * self.unrest)
+        self.end = step + max(WINDOW, math.ceil(GROWTH * step))
+        return systematic
+
+    @staticmethod
+    def _systematic(now: np.ndarray, before: np.ndarray, curvature: np.ndarray, effective: float) -> float:
+        product = now * before * curvature
+        return (product.sum() + math.sqrt(np.sum(product**2))) / effective
+
+
+class StoppingRule:
+    """Running mean `result` of (μ, θ), over `at_least` so many iterations once settled, and the `last` iteration."""
+
+    def __init__(self, max_iter: int, average: float, tol: float, at_least: int = 0) -> None:
+        self.average, self.tol, self.at_least = average, tol, at_least
+        self.last, self.first = max_iter, math.ceil(max_iter * (1 - average))
+        self.settled = False
+        self.result: np.ndarray | tuple[np.ndarray, np.ndarray] = np.empty((2, 0))
+        self._averaged = 0
+        self._history: list[float] = []
+
+    def steps(self) -> Iterator[int]:
+        return takewhile(lambda step: step <= self.last, count(1))
+
+    def add(self, step: int, mu: np.ndarray, theta: np.ndarray, systematic: float | None) -> None:
+        if step <= self.first:
+            self.result = (mu, theta)
+            if systematic is not None and self.tol > 0 and self._quiet(systematic):
+                self._settle(step)
+            return
+        self._averaged += 1
+        if self._averaged == 1:
+            self.result = np.zeros((2, len(theta)))
+        pcd_step.average(self.result[0], mu, self._averaged)
+        pcd_step.average(self.result[1], theta, self._averaged)
+
+    def _quiet(self, systematic: float) -> bool:
+        """Whether nothing systematic is left, or little that has not fallen by a fifth over two windows."""
+        self._history.append(systematic)
+        stalled = len(self._history) > 2 and systematic > STALLED * self._history[-3]
+        return systematic < self.tol**2 or (stalled and systematic < (NEARLY * self.tol) ** 2)
+
+    def _settle(self, step: int) -> None:
+        self.first, self.settled = step, True
+        if 0 < self.average < 1:
+            remaining = max(self.at_least, math.ceil(step * self.average / (1 - self.average)))
+            self.last = min(self.last, step + remaining)
+        elif self.average == 0:
+            self.last = step
+
+
+def effective_weights(counts: np.ndarray, l2: float) -> float:
+    """Return the number of weights that the data determine, Σ h/(h + 2λ) over cells with information h, at least 1."""
+    h = np.maximum(counts, 0.0)
+    return max(float(np.sum(h / (h + 2 * l2 + 1e-9))), 1.0)

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
@@ -15,7 +15,7 @@ from agglearn.errors import DataError, NotAvailable
 from agglearn.estimator import StagedClassifier
 from agglearn.linear.sparse_logistic import log_odds
 from agglearn.maxent.model import MaxEntClassifier
-from agglearn.maxent.warming import tiny_tables
+from agglearn.maxent.warming import TINY
 from agglearn.maxent.weight_index import positions
 from agglearn.observations import ContingencyTables
 from agglearn.saving import expect
@@ -25,7 +25,6 @@ L2_GRID = tuple(2.0**e for e in range(12, -7, -1))
 LARGEST = 50.0  # log-odds of a modality that never occurs with one label, without smoothing
 
 
-@dataclass(eq=False, repr=False)
 class NaiveBayesClassifier(StagedClassifier):
     """P(Y=1|X=x) = σ(b + Σ_i θ_i(x_i)), each θ_i learned from the table of feature i alone. Pair tables are ignored.
 
@@ -61,11 +60,10 @@ class NaiveBayesClassifier(StagedClassifier):
 
     def warm_up(self) -> None:
         """Compile or load the kernels, so that the time of a fit is that of learning."""
-        clone(self).set_params(n_chains=8, max_iter=2).fit(tiny_tables())
+        clone(self).set_params(n_chains=8, max_iter=2).fit(*TINY)
 
     def _fit(self, observation: ContingencyTables) -> None:
-        absent = [name for i, name in enumerate(observation.names) if (i,) not in observation.tables]
-        if absent:
+        if absent := [name for i, name in enumerate(observation.names) if (i,) not in observation.tables]:
             raise DataError(f"naive Bayes needs the table of every feature; {absent[0]!r} has none")
         self._set_encoder(observation.encoder)
         self.intercept_ = log_odds(observation.positives, observation.total)

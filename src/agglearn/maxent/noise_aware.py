@@ -1,7 +1,7 @@
 """Maximum entropy from noisy tables with latent true counts: EM cell by cell, after Sheldon and Dietterich 2011."""
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -66,29 +66,23 @@ def variances(tables: ContingencyTables) -> Pair:
     return (np.zeros_like(each) if public else each), each
 
 
-class Hidden:
-    """Cells that a threshold hides, and the posterior mean of their counts."""
+def hidden_mean(d_hat: np.ndarray, threshold: float, noise: np.ndarray) -> Pair:
+    """Return (h,) means of true counts d below the threshold, d ~ Poisson(d̂), and their derivatives by d̂.
 
-    def __init__(self, cells: np.ndarray, threshold: float, variances: np.ndarray) -> None:
-        self.cells, self.threshold, self.noise = cells, threshold, variances[cells]
-
-    def posterior(self, d_hat: np.ndarray) -> Pair:
-        """Return (h,) means of true counts d below the threshold, d ~ Poisson(d̂), and their derivatives by d̂.
-
-        With noise, d ~ N(d̂, d̂) and the noisy count is below the threshold.
-        """
-        rate = np.maximum(d_hat[self.cells], LEAST)
-        if not self.noise.any():
-            below = math.ceil(self.threshold) - 1  # the largest count that is hidden
-            log_p = [log_poisson_cdf(below - k, rate) for k in range(3)]
-            mean = np.minimum(rate * np.exp(log_p[1] - log_p[0]), below)
-            square = rate**2 * np.exp(log_p[2] - log_p[0])
-            return mean, np.clip((square + mean - mean**2) / rate, 0, 1)
-        scale = np.sqrt(rate + self.noise)
-        z = (self.threshold - rate) / scale
-        hazard = np.exp(-(z**2) / 2 - log_ndtr(z)) / math.sqrt(2 * math.pi)
-        ratio = rate / scale  # of the shift that is the count's, not the noise's
-        return np.maximum(rate - ratio * hazard, 0), np.clip(1 - ratio / scale * hazard * (z + hazard), 0, 1)
+    With noise of variance `noise` (h,), d ~ N(d̂, d̂) and the noisy count is below the threshold.
+    """
+    rate = np.maximum(d_hat, LEAST)
+    if not noise.any():
+        below = math.ceil(threshold) - 1  # the largest count that is hidden
+        log_p = [log_poisson_cdf(below - k, rate) for k in range(3)]
+        mean = np.minimum(rate * np.exp(log_p[1] - log_p[0]), below)
+        square = rate**2 * np.exp(log_p[2] - log_p[0])
+        return mean, np.clip((square + mean - mean**2) / rate, 0, 1)
+    scale = np.sqrt(rate + noise)
+    z = (threshold - rate) / scale
+    hazard = np.exp(-(z**2) / 2 - log_ndtr(z)) / math.sqrt(2 * math.pi)
+    ratio = rate / scale  # of the shift that is the count's, not the noise's
+    return np.maximum(rate - ratio * hazard, 0), np.clip(1 - ratio / scale * hazard * (z + hazard), 0, 1)
 
 
 def log_poisson_cdf(k: int, rate: np.ndarray) -> np.ndarray:
@@ -101,14 +95,13 @@ def log_poisson_cdf(k: int, rate: np.ndarray) -> np.ndarray:
     return np.where(np.isfinite(log_p), log_p, largest)
 
 
-def find_hidden(tables: ContingencyTables) -> Hidden | None:
-    """Return the hidden cells of tables with a threshold, None without one."""
+def find_hidden(tables: ContingencyTables) -> tuple[np.ndarray, float, np.ndarray] | None:
+    """Return (h,) cells that a threshold hides, the threshold, and the variances of their counts' noise, or None."""
     if tables.noise is None or not tables.noise.threshold or not (hidden := hidden_cells(tables)).any():
         return None
-    return Hidden(np.flatnonzero(hidden), tables.noise.threshold, variances(tables)[0])
+    return np.flatnonzero(hidden), tables.noise.threshold, variances(tables)[0][hidden]
 
 
-@dataclass(eq=False, repr=False)
 class NoiseAwareMaxEntClassifier(MaxEntClassifier):
     """`MaxEntClassifier` towards the posterior means of the true counts, for tables with noise.
 
@@ -147,7 +140,8 @@ class NoiseAwareMaxEntClassifier(MaxEntClassifier):
         else:
             d, c = map(poisson_mean, (index.d, index.c), expected, self._noise)
         if self._hidden is not None:  # linear in d̂, whose chains are noisy, about the average
-            cells, (mean, slope) = self._hidden.cells, self._hidden.posterior(self._expected[0])
+            cells, threshold, noise = self._hidden
+            mean, slope = hidden_mean(self._expected[0][cells], threshold, noise)
             d_hat, c_hat = (e[cells] for e in expected)
             d[cells] = np.clip(mean + slope * (d_hat - self._expected[0][cells]), 0, d_hat)
             c[cells] = d[cells] * (c_hat / np.maximum(d_hat, LEAST))
@@ -159,7 +153,6 @@ class NoiseAwareMaxEntClassifier(MaxEntClassifier):
         return out
 
 
-@dataclass(eq=False, repr=False)
 class ExactNoiseAwareMaxEntClassifier(ExactMaxEntClassifier):
     """`NoiseAwareMaxEntClassifier` of small tables, with every state enumerated. It alternates until nothing changes.
 
@@ -186,7 +179,8 @@ class ExactNoiseAwareMaxEntClassifier(ExactMaxEntClassifier):
             d_hat, c_hat = expected
             self.counts_ = np.stack(posterior_means(d, c, d_hat, c_hat, gains(d_hat, c_hat, *noise)))
             if hidden is not None:
-                mean, cells = hidden.posterior(d_hat)[0], hidden.cells
+                cells, threshold, hidden_noise = hidden
+                mean = hidden_mean(d_hat[cells], threshold, hidden_noise)[0]
                 self.counts_[:, cells] = mean, mean * c_hat[cells] / np.maximum(d_hat[cells], LEAST)
             model.d, model.c = self.counts_
             mu, theta = model.optimum(self.l2_mu, self.l2_theta_, (mu, theta))

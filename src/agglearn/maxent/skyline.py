@@ -1,6 +1,5 @@
 """Logistic regression on all records with the weights of the maximum-entropy model: the best that it could reach."""
 
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -12,7 +11,7 @@ from agglearn.evaluation.metrics import log_likelihood
 from agglearn.linear.path import fit_path
 from agglearn.linear.sparse_design import Cells, table_keys
 from agglearn.linear.sparse_logistic import BLOCKS, WORTH_THREADS, SparseLogistic, predict
-from agglearn.maxent.warming import tiny_records
+from agglearn.maxent.warming import TINY
 from agglearn.observations import Records
 from agglearn.saving import expect
 from agglearn.seeds import draw_generator, split_validation
@@ -21,7 +20,6 @@ from agglearn.settings import Count, NonNegative, Part
 FIRST, STRONGEST, WEAKEST = 7, 12, -6  # exponents of the path of λ
 
 
-@dataclass(eq=False, repr=False)
 class LogisticSkyline(RecordClassifier):
     """P(Y=1|X=x) = σ(φ(x)·θ + b), fitted to individual records (Gilotte et al. 2022, sections 3.2, 5.2, appendix A).
 
@@ -66,7 +64,7 @@ class LogisticSkyline(RecordClassifier):
 
     def warm_up(self) -> None:
         """Compile or load the kernels, so that the time of a fit is that of learning."""
-        clone(self).set_params(l2=1.0).fit(tiny_records())
+        clone(self).set_params(l2=1.0).fit(*TINY)
         index = np.zeros((WORTH_THREADS // BLOCKS + 1, BLOCKS), np.int32)  # enough weights for the threaded kernel
         SparseLogistic(index, np.ones(BLOCKS), np.ones(BLOCKS), 1).objective(np.zeros(2), 1.0)
 

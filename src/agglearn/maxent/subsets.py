@@ -2,7 +2,6 @@
 
 import itertools
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,6 @@ from agglearn.seeds import draw_generator, draw_seed
 from agglearn.settings import Count
 
 
-@dataclass(eq=False, repr=False)
 class FeatureSubsets(MetaEstimator):
     """A learner fitted to every subset of `size` features. `models_` maps names of features to the fitted learner.
 

@@ -1,6 +1,5 @@
 """Alternating mean map: labels and weights in turn (Patrini et al. 2014, Algorithm 1)."""
 
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -8,15 +7,7 @@ import numpy as np
 from agglearn.linear.softmax import LogisticProblem, as_single, scores
 from agglearn.observations import Bags
 from agglearn.progress import track
-from agglearn.proportions.base import (
-    BagClassifier,
-    Penalty,
-    Solver,
-    choose_l2,
-    counts_of,
-    one_vs_rest_counts,
-    validation_likelihood,
-)
+from agglearn.proportions.base import BagClassifier, Penalty, Solver, counts_of, one_vs_rest_counts
 from agglearn.proportions.kernels import label_highest
 from agglearn.proportions.means import mean_embedding, mean_map_solver
 from agglearn.settings import Count, NonNegative
@@ -24,7 +15,6 @@ from agglearn.settings import Count, NonNegative
 SHORT = 3  # iterations of a fit whose labels will change again
 
 
-@dataclass(eq=False, repr=False)
 class AlternatingMeanMapClassifier(BagClassifier):
     """Labels that agree with counts and their logistic regression in turn, one against the rest for C > 2 classes.
 
@@ -67,7 +57,7 @@ class AlternatingMeanMapClassifier(BagClassifier):
                 problem, totals = LogisticProblem(as_single(subset.X), subset.offsets), counts_of(subset)[:, 1]
                 return lambda value, _: self._alternate(problem.with_l2(value), totals, start)[0]
 
-            l2, _ = choose_l2(self.l2, binary, solver_on, validation_likelihood, self.random_state)
+            l2, _ = self._choose_l2(binary, solver_on)
             theta, losses = self._alternate(LogisticProblem(x, bags.offsets, l2=l2), counts[:, 1], start)
             rows.append(theta)
             self.losses_.append(np.array(losses))

@@ -1,7 +1,7 @@
 """Base of the classifiers of instances that learn from bags: linear scores, prediction, the choice of λ."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import ClassVar, Literal
 
@@ -18,7 +18,7 @@ from agglearn.observations.bags import order_columns
 from agglearn.progress import track
 from agglearn.proportions.posterior import binary_posteriors
 from agglearn.saving import check_classes, expect
-from agglearn.seeds import RandomState, draw_generator
+from agglearn.seeds import draw_generator
 from agglearn.settings import Count, Positive
 
 FOLDS = 5  # groups of bags, each held out once to choose λ
@@ -26,9 +26,9 @@ PATH = tuple(0.5 * 10.0**k for k in (2, 1, 0, -1, -2))  # values of λ, from str
 BEHIND = 20.0  # of held-out log-likelihood, in nats, from which a λ is given up
 Penalty = Literal["held_out"] | Positive
 Solver = Callable[[float, np.ndarray | None], np.ndarray]  # (λ, start) → θ
+Score = Callable[[Bags, np.ndarray], float]  # (held-out bags, θ) → how good it is
 
 
-@dataclass(eq=False, repr=False)
 class BagClassifier(Classifier):
     """Classifier of instances by `coef_` (K, d), `intercept_` (K,), for `classes_` 0 … C − 1, with λ `l2_`.
 
@@ -59,6 +59,33 @@ class BagClassifier(Classifier):
 
     def _learn(self, bags: Bags) -> np.ndarray:
         raise NotImplementedError
+
+    def _choose_l2(
+        self, bags: Bags, solver_on: Callable[[Bags], Solver], score: Score | None = None, path: Sequence[float] = ()
+    ) -> tuple[float, np.ndarray | None]:
+        """(λ, a solution near there or None): `l2` as it is, or of the largest score by cross-validation over bags.
+
+        The path goes from strong to weak. The weakest λ is left out of later folds once it is `BEHIND`. Of equal scores
+        the largest λ wins. A single bag takes the middle of the path.
+        """
+        if not isinstance(self.l2, str):
+            return float(self.l2), None
+        path, score = path or PATH, score or validation_likelihood
+        if len(bags) < 2:
+            return path[len(path) // 2], None
+        folds = np.array_split(draw_generator(self.random_state).permutation(len(bags)), min(FOLDS, len(bags)))
+        totals, solutions = np.zeros(len(path)), dict[float, np.ndarray]()
+        for k, fold in enumerate(track(folds, "folds")):
+            validation = bags.take(np.sort(fold))
+            training = bags.take(np.sort(np.concatenate(folds[:k] + folds[k + 1 :])))
+            # no start from another fold's solution, which has seen this fold's counts
+            fits = fit_path(path[: len(totals)], solver_on(training), partial(score, validation), stop=False)
+            totals = totals + [len(fold) * fit.score for fit in fits]
+            solutions.update({fit.l2: fit.solution for fit in fits})
+            while totals[-1] < totals.max() - BEHIND:
+                totals = totals[:-1]
+        best = path[choose_best(totals)]
+        return best, solutions[best]
 
     def _check_state(self) -> None:
         check_classes(self)
@@ -131,35 +158,3 @@ def counts_likelihood(p: np.ndarray, offsets: np.ndarray, counts: np.ndarray) ->
             logits = np.log(p[:, c]) - np.log1p(-p[:, c])
         total += binary_posteriors(logits, offsets, counts[:, c])[1].mean()
     return float(total)
-
-
-def choose_l2(
-    l2: float | str,
-    bags: Bags,
-    solver_on: Callable[[Bags], Solver],
-    score: Callable[[Bags, np.ndarray], float],
-    random_state: RandomState,
-    path: Sequence[float] | None = None,
-) -> tuple[float, np.ndarray | None]:
-    """(λ, a solution near there or None): λ as it is, or of the largest score by cross-validation over bags.
-
-    The path goes from strong to weak. The weakest λ is left out of later folds once it is `BEHIND`. Of equal scores the
-    largest λ wins. A single bag takes the middle of the path.
-    """
-    if not isinstance(l2, str):
-        return float(l2), None
-    path = PATH if path is None else path
-    if len(bags) < 2:
-        return path[len(path) // 2], None
-    folds = np.array_split(draw_generator(random_state).permutation(len(bags)), min(FOLDS, len(bags)))
-    totals, solutions = np.zeros(len(path)), dict[float, np.ndarray]()
-    for k, fold in enumerate(track(folds, "folds")):
-        validation, training = bags.take(np.sort(fold)), bags.take(np.sort(np.concatenate(folds[:k] + folds[k + 1 :])))
-        # no start from another fold's solution, which has seen this fold's counts
-        fits = fit_path(path[: len(totals)], solver_on(training), partial(score, validation), stop=False)
-        totals = totals + [len(fold) * fit.score for fit in fits]
-        solutions.update({fit.l2: fit.solution for fit in fits})
-        while totals[-1] < totals.max() - BEHIND:
-            totals = totals[:-1]
-    best = path[choose_best(totals)]
-    return best, solutions[best]

@@ -1,6 +1,6 @@
 """The thesis's method: maximum likelihood of the bags' counts, by exact posteriors of the labels."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from pathlib import Path
 from typing import Literal
@@ -14,16 +14,7 @@ from agglearn.linear.softmax import LogisticProblem, as_single, scores
 from agglearn.observations import Bags
 from agglearn.privacy.mechanisms import Mechanism
 from agglearn.progress import track
-from agglearn.proportions.base import (
-    BagClassifier,
-    Penalty,
-    Solver,
-    choose_l2,
-    counts_of,
-    one_vs_rest_counts,
-    probabilities,
-    validation_likelihood,
-)
+from agglearn.proportions.base import BagClassifier, Penalty, Solver, counts_of, one_vs_rest_counts, probabilities
 from agglearn.proportions.count_likelihood import E_STEPS, CountLikelihood, Infer, normal_posteriors
 from agglearn.proportions.means import mean_embedding
 from agglearn.proportions.posterior import class_posteriors
@@ -32,7 +23,6 @@ from agglearn.settings import Built, Count, NonNegative
 COARSE = 10  # factor on the tolerance of the solutions that only choose λ
 
 
-@dataclass(eq=False, repr=False)
 class CardinalityClassifier(BagClassifier):
     """Logistic regression that maximises P(counts | covariates) (Sun 2019, sections 3.4.1 to 3.4.3).
 
@@ -104,8 +94,7 @@ class CardinalityClassifier(BagClassifier):
             return lambda l2, last: run(climb.with_l2(l2), start if last is None else last, COARSE * tol)
 
         problem = Bags(bags.X, bags.offsets, counts)
-        score = noisy_likelihood if noise else validation_likelihood
-        l2, near = choose_l2(self.l2, problem, solver_on, score, self.random_state)
+        l2, near = self._choose_l2(problem, solver_on, noisy_likelihood if noise else None)
         climb = likelihood_of(problem).with_l2(l2)
         theta = run(climb, start if near is None else near, tol)
         self.log_likelihoods_.append(np.array(climb.trace))
@@ -159,7 +148,6 @@ class CardinalityClassifier(BagClassifier):
             class_posteriors(np.full((3, 3), np.log(1 / 3)), [0, 3], np.ones((1, 3), np.int64))
 
 
-@dataclass(eq=False, repr=False)
 class NormalApproximationClassifier(CardinalityClassifier):
     """The same with a normal distribution of counts (Rosenman and Viswanathan 2018), one against the rest for C > 2.
 

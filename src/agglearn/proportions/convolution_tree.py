@@ -16,13 +16,10 @@ def tree_posterior(probabilities: np.ndarray, counts: np.ndarray) -> tuple[np.nd
     """(posteriors (n, C), log P(counts)) of one bag. Messages [0 … m]^{C−1} leave out the last class."""
     free = probabilities.shape[1] - 1
     entries = [tuple(row) for row in np.eye(free + 1, free, dtype=int)]  # of a leaf, for each class
-    leaves = []
-    for row in probabilities:
-        leaf = np.zeros((2,) * free)
-        for entry, p in zip(entries, row, strict=True):
-            leaf[entry] = p
-        leaves.append(leaf)
-    levels = pass_up(leaves)
+    leaves = np.zeros((len(probabilities), *(2,) * free))
+    for entry, p in zip(entries, probabilities.T, strict=True):
+        leaves[:, *entry] = p
+    levels = pass_up(list(leaves))
     root = levels[-1][0]
     beta = np.zeros_like(root)
     beta[tuple(int(z) for z in counts[:free])] = 1.0

@@ -1,6 +1,5 @@
 """Ecological inference: who voted how, from the margins of polling places. The tables themselves are secret."""
 
-from dataclasses import dataclass
 from typing import Literal, Self
 
 import numpy as np
@@ -10,9 +9,7 @@ from numpy.typing import ArrayLike
 from agglearn.errors import DataError
 from agglearn.estimator import Estimator
 from agglearn.observations import Margins
-from agglearn.observations.margins import District
 from agglearn.progress import track
-from agglearn.proportions.margin_tables import MarginFit, balance, duncan_davis, exact_mean, exact_size, softmax
 from agglearn.seeds import draw_generator
 from agglearn.settings import Count, NonNegative, Part, Positive
 from agglearn.text import list_some
@@ -20,9 +17,10 @@ from agglearn.text import list_some
 MAX_EXACT = 2e6  # operations for one pass over the units of a district
 
 
-@dataclass(eq=False, repr=False)
 class MarginEstimator(Estimator):
-    """Base of a learner of one table for each district from `Margins`. Subclasses write `_infer(district)`.
+    """Base of a learner of one table for each district from `Margins`.
+
+    Subclasses write `_infer(groups, votes, weights)`, for (U, R) and (U, C) counts of its units, and (U,) weights.
 
     Parameters
     ----------
@@ -59,12 +57,12 @@ class MarginEstimator(Estimator):
         self.district_names_ = list(margins.district_names)
         shape = len(self.district_names_), len(self.group_names_), len(self.vote_names_)
         for number, district in enumerate(track(list(margins.split()), "districts")):
-            for name, table in self._infer(district).items():
+            for name, table in self._infer(*district[:3]).items():
                 if number == 0:
                     setattr(self, name, np.full(shape, np.nan))
                 getattr(self, name)[np.ix_(np.array([number]), district.rows, district.columns)] = table
 
-    def _infer(self, district: District) -> dict[str, np.ndarray]:
+    def _infer(self, groups: np.ndarray, votes: np.ndarray, weights: np.ndarray) -> dict[str, np.ndarray]:
         raise NotImplementedError
 
     def table(self, district: str | None = None, of: str = "tables_") -> pd.DataFrame:
@@ -85,7 +83,6 @@ class MarginEstimator(Estimator):
         return frame.dropna(how="all").dropna(axis=1, how="all")
 
 
-@dataclass(eq=False, repr=False)
 class EcologicalInference(MarginEstimator):
     """Tables of groups by votes from margins, by maximum a posteriori voting probabilities of each district.
 
@@ -127,18 +124,17 @@ class EcologicalInference(MarginEstimator):
         self._rng = draw_generator(self.random_state)
         super()._fit(margins)
 
-    def _infer(self, district: District) -> dict[str, np.ndarray]:
-        groups, votes, weights = district[:3]
+    def _infer(self, groups: np.ndarray, votes: np.ndarray, weights: np.ndarray) -> dict[str, np.ndarray]:
         exact = self._is_exact(groups, votes)
         theta, information = self._learn(groups, votes, weights, exact)
-        table = _unit_tables(groups, votes, softmax(theta), exact).sum(axis=0)
+        table = unit_sum(groups, votes, softmax(theta), exact)
         minimum, maximum = duncan_davis(groups, votes)
         low, high = self._intervals(table, theta, information)
         strong = np.argsort(-groups[:, groups.sum(axis=0).argmax()] / groups.sum(axis=1), kind="stable")
         halves = []
         for half in np.array_split(strong, 2):
             learned = self._learn(groups[half], votes[half], weights[half], exact)[0]
-            halves.append(_unit_tables(groups, votes, softmax(learned), exact).sum(axis=0))
+            halves.append(unit_sum(groups, votes, softmax(learned), exact))
         return {
             "tables_": table,
             "low_": np.clip(low, minimum, maximum),
@@ -152,9 +148,8 @@ class EcologicalInference(MarginEstimator):
         are_counts = (groups == groups.round()).all() and (votes == votes.round()).all()
         if self.method == "exact" and not are_counts:
             raise DataError("method exact: counts must be whole numbers; use method approximate")
-        return self.method == "exact" or (
-            self.method == "auto" and are_counts and exact_size(groups, votes) <= MAX_EXACT
-        )
+        small = self.method == "auto" and are_counts and exact_size(groups, votes) <= MAX_EXACT
+        return self.method == "exact" or small
 
     def _learn(
         self, groups: np.ndarray, votes: np.ndarray, weights: np.ndarray, exact: bool
@@ -177,7 +172,140 @@ class EcologicalInference(MarginEstimator):
         return np.floor(low), np.ceil(high)
 
 
-def _unit_tables(groups: np.ndarray, votes: np.ndarray, p: np.ndarray, exact: bool) -> np.ndarray:
+def unit_sum(groups: np.ndarray, votes: np.ndarray, p: np.ndarray, exact: bool = False) -> np.ndarray:
+    """(R, C) sum of the mean tables of units (U, R) and (U, C), exactly or by their saddle points."""
     if exact:
-        return np.array([exact_mean(n, m, p)[1] for n, m in zip(groups, votes, strict=True)])
-    return balance(groups[:, :, None] * p, groups, votes)
+        return np.array([exact_mean(n, m, p)[1] for n, m in zip(groups, votes, strict=True)]).sum(axis=0)
+    return balance(groups[:, :, None] * p, groups, votes).sum(axis=0)
+
+
+# -- tables of which only the margins are known: balanced tables, exact means, bounds, penalised fits -----------------
+
+FLAT = 10.0  # prior variance of what all groups have in common in an option: nearly nothing is known of it
+TINY = 1e-9  # votes added to an expected count, so that an option without votes has a logarithm
+
+
+def balance(tables: np.ndarray, rows: np.ndarray, columns: np.ndarray, n_iter: int = 60) -> np.ndarray:
+    """(…, R, C) tables scaled by row and by column until they have the margins (…, R) and (…, C).
+
+    Among all tables with these margins it is the nearest in relative entropy. It is the saddle-point approximation of
+    the mean table, see `exact_mean`.
+    """
+    tables = tables + TINY
+    by_column = np.ones_like(tables[..., 0, :])
+    for _ in range(n_iter):
+        by_row = rows / (tables @ by_column[..., None])[..., 0]
+        sums = (by_row[..., None, :] @ tables)[..., 0, :]
+        by_column = columns / np.maximum(sums, 1e-300)
+    return tables * by_row[..., :, None] * by_column[..., None, :]
+
+
+def exact_mean(groups: np.ndarray, votes: np.ndarray, probabilities: np.ndarray) -> tuple[float, np.ndarray]:
+    """(log P(votes | groups), mean (R, C) table given both margins) of people who vote by (R, C) probabilities.
+
+    P(votes | groups) is the coefficient of Π_c x_c^votes_c in Π_r (Σ_c p_rc x_c)^groups_r. With one person of group r
+    less, who voted for c, it gives the mean of cell (r, c). Counts are whole numbers.
+    """
+    n, p, exponents = groups.astype(int), probabilities, votes[:-1].astype(int)  # the last follows from the others
+    product, mean = _product(n, p, tuple(exponents + 1)), np.zeros_like(p)
+    for r in np.flatnonzero(n):
+        fewer = n.copy()
+        fewer[r] -= 1
+        without = _product(fewer, p, tuple(exponents + 1))
+        for k in np.flatnonzero(votes):
+            others = without[tuple(exponents - (np.arange(len(exponents)) == k))]
+            mean[r, k] = n[r] * p[r, k] * others / product[tuple(exponents)]
+    return float(np.log(product[tuple(exponents)])), mean
+
+
+def _product(n: np.ndarray, p: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    """Coefficients of Π_r (Σ_c p_rc x_c)^n_r up to the exponents of `shape`, with x = 1 for the last option."""
+    product = np.zeros(shape)
+    product[(0,) * len(shape)] = 1.0
+    for r, count in enumerate(n):
+        for _ in range(count):
+            grown = p[r, -1] * product
+            for k in range(len(shape)):
+                ahead, behind = [slice(None)] * len(shape), [slice(None)] * len(shape)
+                ahead[k], behind[k] = slice(1, None), slice(None, -1)
+                grown[tuple(ahead)] += p[r, k] * product[tuple(behind)]
+            product = grown
+    return product
+
+
+def exact_size(groups: np.ndarray, votes: np.ndarray) -> float:
+    """About how many operations `exact_mean` needs for units (U, R) and (U, C)."""
+    states = np.prod(votes[:, :-1] + 1, axis=1)
+    return float((states * groups.sum(axis=1) * (groups > 0).sum(axis=1) * votes.shape[1]).sum())
+
+
+def duncan_davis(groups: np.ndarray, votes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Smallest and largest (R, C) sums of cells that the margins (U, R) and (U, C) of the units allow."""
+    n, m, total = groups[:, :, None], votes[:, None, :], groups.sum(axis=1)[:, None, None]
+    return np.maximum(0, n + m - total).sum(axis=0), np.minimum(n, m).sum(axis=0)
+
+
+def softmax(theta: np.ndarray) -> np.ndarray:
+    p = np.exp(theta - theta.max(axis=-1, keepdims=True))
+    return p / p.sum(axis=-1, keepdims=True)
+
+
+class MarginFit:
+    """Maximum a posteriori probabilities of (R, C) log odds θ from the margins of units.
+
+    Log likelihood Σ_u w_u log P(votes_u | groups_u, softmax θ). With `exact` it is the one of `exact_mean`, else
+    Σ_c votes_uc log Σ_r groups_ur p_rc: each voter is drawn from the unit's people. Both grow with expected tables.
+    Prior: θ_rc = β_c + e_rc with e_rc ~ N(0, spread²) and β_c ~ N(0, 10).
+    """
+
+    def __init__(self, groups: np.ndarray, votes: np.ndarray, weights: np.ndarray, spread: float, exact: bool):
+        self.groups, self.votes, self.weights, self.exact = groups, votes, weights, exact
+        n_rows, self.n_options = groups.shape[1], votes.shape[1]
+        within = np.eye(n_rows) / spread**2
+        shared = within.sum(axis=1)
+        within -= np.outer(shared, shared) / (1 / FLAT + shared.sum())
+        self.precision = np.kron(within, np.eye(self.n_options))
+
+    def _likelihood(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
+        """(log likelihood, (R, C) its gradient in log p): the expected table, by weighted units."""
+        p = softmax(theta)
+        if self.exact:
+            posteriors = [exact_mean(n, m, p) for n, m in zip(self.groups, self.votes, strict=True)]
+            tables = np.array([table for _, table in posteriors])
+            return float(self.weights @ [value for value, _ in posteriors]), np.tensordot(self.weights, tables, 1)
+        expected = self.groups @ p + TINY
+        value = self.weights @ (self.votes * np.log(expected)).sum(axis=1)
+        return float(value), p * (self.groups.T @ (self.weights[:, None] * self.votes / expected))
+
+    def _information(self, theta: np.ndarray) -> np.ndarray:
+        p = softmax(theta)
+        slopes = p[:, :, None] * np.eye(self.n_options) - p[:, :, None] * p[:, None, :]  # of p_rc in θ_rk
+        expected = self.groups @ p + TINY
+        jacobian = np.einsum("ur,rck->ucrk", self.groups, slopes).reshape(expected.size, -1)
+        jacobian *= np.sqrt(self.weights[:, None] / expected).reshape(-1, 1)
+        return jacobian.T @ jacobian + self.precision
+
+    def solve(self, theta: np.ndarray, n_iter: int = 30, tol: float = 1e-7) -> tuple[np.ndarray, np.ndarray]:
+        """(R, C) θ at the maximum and the (RC, RC) inverse covariance there, by Fisher scoring from a start."""
+
+        def objective(theta: np.ndarray) -> tuple[float, np.ndarray]:
+            value, table = self._likelihood(theta)
+            pull = (self.precision @ theta.ravel()).reshape(theta.shape)
+            gradient = table - softmax(theta) * table.sum(axis=1, keepdims=True) - pull
+            return value - 0.5 * float(theta.ravel() @ pull.ravel()), gradient
+
+        value, gradient = objective(theta)
+        if not np.isfinite(value):
+            raise DataError("votes: the likelihood of the margins is no number; units are too large for method exact")
+        for _ in range(n_iter):
+            information = self._information(theta)
+            step = np.linalg.solve(information, gradient.ravel()).reshape(theta.shape)
+            gain = float(step.ravel() @ gradient.ravel())
+            length = 1.0
+            while (ahead := objective(theta + length * step))[0] < value and length > 1e-6:
+                length /= 2
+            if ahead[0] >= value:
+                theta, (value, gradient) = theta + length * step, ahead
+            if gain < tol * max(1.0, abs(value)) or length <= 1e-6:
+                break
+        return theta, self._information(theta)

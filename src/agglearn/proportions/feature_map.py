@@ -1,7 +1,7 @@
 """Learners of bags on non-linear features of the instances, which the source leaves to future work."""
 
 import itertools
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,7 +17,6 @@ from agglearn.seeds import derive_seed, draw_generator, draw_seed
 from agglearn.settings import Built
 
 
-@dataclass(eq=False, repr=False)
 class FeatureMapClassifier(BagClassifier):
     """A learner of bags on the covariates and a map of them, which the likelihood of held-out bags' counts chooses.
 

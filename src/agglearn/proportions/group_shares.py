@@ -48,8 +48,7 @@ def group_shares(
         p = clone(model).fit(drawn if bags.weights is None else drawn.draw(rng)).predict_proba(bags.X)
         fits.append([np.average(p[codes == g], axis=0, weights=weights[codes == g]) for g in range(len(names))])
     low, high = np.quantile(fits[1:], [(1 - level) / 2, (1 + level) / 2], axis=0)
-    index = pd.MultiIndex.from_product(
-        [names, range(low.shape[1]) if classes is None else classes], names=["group", "class"]
-    )
+    classes = range(low.shape[1]) if classes is None else classes
+    index = pd.MultiIndex.from_product([names, classes], names=["group", "class"])
     columns = {"share": np.ravel(fits[0]), "low": low.ravel(), "high": high.ravel()}
     return pd.DataFrame(columns, index=index)

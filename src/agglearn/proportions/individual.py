@@ -1,7 +1,5 @@
 """The oracle that learns from every label."""
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from agglearn.linear.softmax import LogisticProblem
@@ -10,7 +8,6 @@ from agglearn.proportions.base import BagClassifier, counts_of
 from agglearn.settings import NonNegative
 
 
-@dataclass(eq=False, repr=False)
 class IndividualClassifier(BagClassifier):
     """Softmax regression on individual labels (Sun 2019, section 3.5.2.2), an upper bound for methods on proportions.
 

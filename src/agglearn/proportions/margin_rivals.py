@@ -1,20 +1,15 @@
 """Simpler ways from margins to tables: independence, constrained least squares, a linear programme."""
 
-from dataclasses import dataclass
-
 import numpy as np
 from scipy.optimize import linprog, nnls
 from scipy.sparse import bmat, eye_array, kron
 
 from agglearn.errors import NotAvailable
-from agglearn.observations.margins import District
-from agglearn.proportions.ecological import MarginEstimator
-from agglearn.proportions.margin_tables import balance
+from agglearn.proportions.ecological import MarginEstimator, unit_sum
 
 STRONG = 1e3  # weight of the rows that make probabilities add up to 1
 
 
-@dataclass(eq=False, repr=False)
 class IndependentTables(MarginEstimator):
     """In each unit all groups vote alike: its table is the product of its margins.
 
@@ -24,12 +19,10 @@ class IndependentTables(MarginEstimator):
         Unused: the result is deterministic.
     """
 
-    def _infer(self, district: District) -> dict[str, np.ndarray]:
-        groups, votes = district[:2]
+    def _infer(self, groups: np.ndarray, votes: np.ndarray, weights: np.ndarray) -> dict[str, np.ndarray]:
         return {"tables_": groups.T @ (votes / groups.sum(axis=1, keepdims=True))}
 
 
-@dataclass(eq=False, repr=False)
 class LeastSquaresTables(MarginEstimator):
     """Goodman's regression with probabilities between 0 and 1, by least squares of votes / √people.
 
@@ -41,8 +34,7 @@ class LeastSquaresTables(MarginEstimator):
         Unused: the result is deterministic.
     """
 
-    def _infer(self, district: District) -> dict[str, np.ndarray]:
-        groups, votes, weights = district[:3]
+    def _infer(self, groups: np.ndarray, votes: np.ndarray, weights: np.ndarray) -> dict[str, np.ndarray]:
         scale = np.sqrt(weights / groups.sum(axis=1))[:, None]
         n, m = groups * scale, votes * scale
         (n_rows, n_options), strong = (n.shape[1], m.shape[1]), STRONG * float(np.sqrt((n**2).mean()))
@@ -53,7 +45,6 @@ class LeastSquaresTables(MarginEstimator):
         return {"tables_": unit_sum(groups, votes, p.reshape(n_rows, n_options))}
 
 
-@dataclass(eq=False, repr=False)
 class LinearProgrammeTables(MarginEstimator):
     """Voting probabilities with the smallest sum of absolute errors of votes (lphom), then a table for each unit.
 
@@ -66,18 +57,13 @@ class LinearProgrammeTables(MarginEstimator):
         Unused: the result is deterministic.
     """
 
-    def _infer(self, district: District) -> dict[str, np.ndarray]:
-        groups, votes, weights = district[:3]
+    def _infer(self, groups: np.ndarray, votes: np.ndarray, weights: np.ndarray) -> dict[str, np.ndarray]:
         (n_units, n_rows), n_options = groups.shape, votes.shape[1]
-        options = eye_array(n_options)
-        errors = eye_array(n_units * n_options)
-        equations = bmat(
-            [
-                [kron(groups, options), -errors, errors],
-                [kron(eye_array(n_rows), np.ones((1, n_options))), None, None],
-                [kron(groups.sum(axis=0)[None], options), None, None],
-            ]
-        )
+        options, errors = eye_array(n_options), eye_array(n_units * n_options)
+        votes_of_units = [kron(groups, options), -errors, errors]
+        sums = [kron(eye_array(n_rows), np.ones((1, n_options))), None, None]
+        votes_in_all = [kron(groups.sum(axis=0)[None], options), None, None]
+        equations = bmat([votes_of_units, sums, votes_in_all])
         target = np.concatenate([votes.ravel(), np.ones(n_rows), votes.sum(axis=0)])
         cost = np.concatenate([np.zeros(n_rows * n_options), np.tile(np.repeat(weights, n_options), 2)])
         solution = linprog(cost, A_eq=equations.tocsr(), b_eq=target, method="highs")
@@ -85,7 +71,3 @@ class LinearProgrammeTables(MarginEstimator):
             raise NotAvailable(f"the linear programme has no solution: {solution.message}")
         p = solution.x[: n_rows * n_options].reshape(n_rows, n_options)
         return {"tables_": unit_sum(groups, votes, p)}
-
-
-def unit_sum(groups: np.ndarray, votes: np.ndarray, p: np.ndarray) -> np.ndarray:
-    return balance(groups[:, :, None] * p, groups, votes).sum(axis=0)

@@ -1,6 +1,5 @@
 """Methods on bag means: mean embedding, mean map, inverse calibration."""
 
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -8,22 +7,12 @@ import numpy as np
 from agglearn.errors import DataError
 from agglearn.linear.softmax import LogisticProblem, as_single, bag_sums, scores
 from agglearn.observations import Bags
-from agglearn.proportions.base import (
-    PATH,
-    BagClassifier,
-    Penalty,
-    Solver,
-    choose_l2,
-    counts_of,
-    probabilities,
-    validation_likelihood,
-)
+from agglearn.proportions.base import PATH, BagClassifier, Penalty, Solver, counts_of, probabilities
 from agglearn.settings import NonNegative, Positive
 
 PATH_OF_MEANS = tuple(0.01 * l2 for l2 in PATH)  # weaker, because there are fewer bags than instances
 
 
-@dataclass(eq=False, repr=False)
 class MeanEmbeddingClassifier(BagClassifier):
     """Logistic regression on bag means, with the bags' proportions as soft labels (Sun 2019, section 3.5.2.2).
 
@@ -49,7 +38,7 @@ class MeanEmbeddingClassifier(BagClassifier):
             problem = LogisticProblem.from_rows(subset.X)
             return lambda l2, start: self._solve(problem.with_l2(l2), np.asarray(subset.target), start)
 
-        self.l2_, _ = choose_l2(self.l2, means, solver_on, _soft_likelihood, self.random_state, PATH_OF_MEANS)
+        self.l2_, _ = self._choose_l2(means, solver_on, _soft_likelihood, PATH_OF_MEANS)
         return solver_on(means)(self.l2_, None)
 
     def _solve(self, problem: LogisticProblem, proportions: np.ndarray, start: np.ndarray | None) -> np.ndarray:
@@ -59,7 +48,6 @@ class MeanEmbeddingClassifier(BagClassifier):
         return np.concatenate([problem.minimise(m, None, tol=1e-8)[0] for m in columns])
 
 
-@dataclass(eq=False, repr=False)
 class MeanMapClassifier(BagClassifier):
     """Logistic regression with least-squares estimates of class means from bag means (Quadrianto et al. 2009).
 
@@ -75,11 +63,10 @@ class MeanMapClassifier(BagClassifier):
 
     def _learn(self, bags: Bags) -> np.ndarray:
         bags = bags.drop_zero_weights()
-        self.l2_, _ = choose_l2(self.l2, bags, mean_map_solver, validation_likelihood, self.random_state)
+        self.l2_, _ = self._choose_l2(bags, mean_map_solver)
         return mean_map_solver(bags)(self.l2_, None)
 
 
-@dataclass(eq=False, repr=False)
 class InverseCalibrationClassifier(BagClassifier):
     """Support vector regression of the log-odds of proportions on bag means (Rueping 2010), one class against the rest.
 

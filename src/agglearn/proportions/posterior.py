@@ -1,14 +1,13 @@
 """Posterior of instance labels given how many instances of a bag have each label: the E step, and its likelihood."""
 
-from collections.abc import Sequence
-
 import numpy as np
 from numpy.typing import ArrayLike
 
-from agglearn.errors import ConfigError, DataError
+from agglearn.errors import DataError
 from agglearn.linear.kernels import threads_for
 from agglearn.proportions import kernels, multiclass
 from agglearn.proportions.convolution_tree import tree_posterior
+from agglearn.settings import check_choice
 
 ALGORITHMS: dict[str, int | None] = {"fourier": kernels.FOURIER, "tree": None, "direct": kernels.DIRECT}
 EXTREME = 345.0  # log-odds beyond which a probability is 0 or 1
@@ -27,8 +26,7 @@ def cardinality_posterior(probabilities: ArrayLike, total: ArrayLike, method: st
         `fourier` is exact in O(n), `direct` in O(n²), both with a relative error below 1e-10. `tree` is the thesis's
         O(n log² n) message passing. DataError if the total is too improbable for its rounding errors.
     """
-    if method not in ALGORITHMS:
-        raise ConfigError(f"method: unknown {method!r}; choose one of {', '.join(ALGORITHMS)}")
+    check_choice("method", method, ALGORITHMS)
     p = np.asarray(probabilities, dtype=float)
     if p.ndim not in (1, 2) or not len(p):
         raise DataError(f"probabilities: must be (n,) or (n, C) with n ≥ 1, got shape {p.shape}")
@@ -77,11 +75,7 @@ def binary_posteriors(
 
 
 def class_posteriors(
-    log_p: ArrayLike,
-    offsets: ArrayLike,
-    counts: ArrayLike,
-    algorithm: int = kernels.FOURIER,
-    names: Sequence[str] = (),
+    log_p: ArrayLike, offsets: ArrayLike, counts: ArrayLike, algorithm: int = kernels.FOURIER
 ) -> tuple[np.ndarray, np.ndarray]:
     """(Posteriors (n, C) of labels, log P(counts) (B,)) of several bags, given the counts of the classes in every bag.
 
@@ -92,15 +86,12 @@ def class_posteriors(
         bag is too large for exact inference with so many classes.
     algorithm : int
         `kernels.FOURIER` or `kernels.DIRECT`.
-    names : sequence of str
-        Names of the bags for messages, by default their numbers.
     """
     z = _integers(counts)
     q, likelihoods = multiclass.posteriors(np.ascontiguousarray(log_p, dtype=float), _integers(offsets), z, algorithm)
     if (bad := np.flatnonzero(~np.isfinite(likelihoods))).size:
-        b = bad[0]
-        bag = f"bag {names[b] if len(names) else b}: counts {z[b].tolist()}"
-        if likelihoods[b] == multiclass.TOO_LARGE:
+        bag = f"bag {bad[0]}: counts {z[bad[0]].tolist()}"
+        if likelihoods[bad[0]] == multiclass.TOO_LARGE:
             raise DataError(
                 f"{bag} are too large for exact inference over {q.shape[1]} classes; use smaller bags or multiclass='ovr'"
             )

@@ -1,7 +1,5 @@
 """Learners of bags on records: raw features in, the same predictions as any other classifier of records out."""
 
-from dataclasses import dataclass
-
 import numpy as np
 import pandas as pd
 from sklearn.base import clone
@@ -13,7 +11,6 @@ from agglearn.proportions.base import BagClassifier
 from agglearn.seeds import draw_seed
 
 
-@dataclass(eq=False, repr=False)
 class BagLearnerOnRecords(RecordClassifier):
     """A learner of bags, over one coordinate per modality of the features.
 

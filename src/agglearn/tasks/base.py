@@ -13,7 +13,7 @@ from agglearn.errors import ConfigError
 from agglearn.estimator import Estimator
 from agglearn.observations import Observation
 from agglearn.saving import Saved
-from agglearn.settings import check, keys_at_fault, parameters
+from agglearn.settings import keys_at_fault, parameters
 from agglearn.tasks.measures import Measurements
 
 Kind = type[Observation]  # which observation a task makes
@@ -88,19 +88,25 @@ class Task(ABC, Generic[TruthT]):
         """
         return 0.0
 
-    def check_observation(self, kind: Kind, params: dict) -> None:
-        """Refuse, by a ConfigError, an observation that the task does not make, or parameters that it does not take.
+    def check_observation(self, inputs: TaskInput, kind: Kind, params: dict) -> None:
+        """Refuse, by a ConfigError, an observation that the task does not make, or keys that it does not take.
 
         Parameters
         ----------
-        kind, params : type[Observation], dict
+        inputs, kind, params : TaskInput, type[Observation], dict
+            Parameters of stored records are checked, too. Those of a simulator are checked when it is made.
         """
-        allowed = [keys for _, observation, _, keys in self.OBSERVATIONS if issubclass(kind, observation)]
-        if not allowed:
+        ways = [keys for _, observation, *keys in self.OBSERVATIONS if issubclass(kind, observation)]
+        if not ways:
             names = ", ".join(sorted({observation.__name__ for _, observation, _, _ in self.OBSERVATIONS}))
             raise ConfigError(f"observe: {type(self).__name__} cannot make {kind.__name__}; it makes {names}")
-        allowed.sort(key=lambda keys: -len(keys.__annotations__))  # where faults are as many, the most keys are named
-        faults = [list(keys_at_fault(kind.__name__, parameters(keys), params, "observe")) for keys in allowed]
+        # where faults are as many, the most keys are named
+        ways.sort(key=lambda keys: -sum(len(k.__annotations__) for k in keys))
+        stored = inputs.params if isinstance(inputs.data, RecordStore) else {}
+        faults = []
+        for source, observed in ways:
+            of_source = keys_at_fault("it", parameters(source), stored, inputs.name)
+            faults.append([*of_source, *keys_at_fault(kind.__name__, parameters(observed), params, "observe")])
         for key, problem in min(faults, key=len):
             raise ConfigError(f"{key}: {problem}")
 
@@ -113,9 +119,3 @@ class Task(ABC, Generic[TruthT]):
         estimator, truth, measures : Estimator, Truth, list of str
             `truth` is what `observe` returned. Measures that the experiment does not use may be left out.
         """
-
-
-def check_stored(inputs: TaskInput, keys: type) -> None:
-    """Check the experiment's parameters for stored records. Those of a simulator are checked when it draws."""
-    if isinstance(inputs.data, RecordStore):
-        check(keys, inputs.params, inputs.name)

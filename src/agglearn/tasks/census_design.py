@@ -5,7 +5,6 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import cast
 
 import numpy as np
 import pandas as pd
@@ -79,18 +78,6 @@ def read_persons(folder: Path, columns: str) -> Persons:
     return Persons(frame, categorical, region, table["weight"].to_numpy().astype(float), regions, polled)
 
 
-def draw_per_region(
-    persons: Persons, weight: np.ndarray, size: int, order: np.ndarray, rng: np.random.Generator
-) -> np.ndarray:
-    """(regions · size,) rows: `size` of every region in `order`, with replacement by weight."""
-    total = np.append(0.0, np.cumsum(weight))
-    ends = np.append(0, np.cumsum(np.bincount(persons.region, minlength=len(persons.regions))))
-    low, high = total[ends[:-1]][order], total[ends[1:]][order]
-    u = low[:, None] + rng.random((len(order), size)) * (high - low)[:, None]
-    rows = np.searchsorted(total, u, side="right") - 1
-    return np.clip(rows, ends[:-1][order][:, None], ends[1:][order][:, None] - 1).ravel()
-
-
 def race(frame: pd.DataFrame) -> np.ndarray:
     """(n,) codes: 0 Hispanic of any race, 1 White, 2 Black, 3 Asian, 4 other."""
     races = frame["RAC1P"].map({1: 1, 2: 2, 6: 3}).fillna(4).astype(int)
@@ -125,18 +112,24 @@ class CensusDesign:
     test: np.ndarray  # rows
     weight: np.ndarray  # (n,) 0 for tested persons
     encoder: DenseEncoder
+    labels: np.ndarray  # (n,) of the hidden attribute, (0,) of voters
 
     def vectors(self, rows: np.ndarray) -> np.ndarray:
         return self.encoder.transform(self.persons.take(rows))
 
-
-@dataclass(frozen=True, eq=False)
-class HiddenDesign(CensusDesign):
-    labels: np.ndarray
-
     @property
     def n_classes(self) -> int:
         return int(self.labels.max()) + 1
+
+
+def draw_per_region(design: CensusDesign, size: int, order: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """(regions · size,) rows: `size` of every region in `order`, with replacement by weight."""
+    total = np.append(0.0, np.cumsum(design.weight))
+    ends = np.append(0, np.cumsum(np.bincount(design.persons.region, minlength=len(design.persons.regions))))
+    low, high = total[ends[:-1]][order], total[ends[1:]][order]
+    u = low[:, None] + rng.random((len(order), size)) * (high - low)[:, None]
+    rows = np.searchsorted(total, u, side="right") - 1
+    return np.clip(rows, ends[:-1][order][:, None], ends[1:][order][:, None] - 1).ravel()
 
 
 def count_bags(
@@ -148,7 +141,7 @@ def count_bags(
 
 
 @functools.lru_cache(maxsize=4)
-def hidden_design(folder: Path, columns: str, hidden: str, n_test: int, components: int) -> HiddenDesign:
+def hidden_design(folder: Path, columns: str, hidden: str, n_test: int, components: int) -> CensusDesign:
     """Design without covariates that are correlated with the hidden attribute (Sun 2019, 3.5.2.1)."""
     persons = read_persons(folder, columns)
     if hidden not in HIDDEN or not set(HIDDEN[hidden][1]) <= set(persons.frame):
@@ -165,7 +158,7 @@ def hidden_design(folder: Path, columns: str, hidden: str, n_test: int, componen
         "%s: %d regions; left out %s; %d columns, %d components explain %.0f %% of their variance",
         hidden, len(persons.regions), ", ".join(sorted({*correlated, *sources})), encoder.mask.sum(), components, 100 * explained,
     )  # fmt: skip
-    return HiddenDesign(persons, test, weight, encoder, labels)
+    return CensusDesign(persons, test, weight, encoder, labels)
 
 
 def _fit_encoder(
@@ -210,7 +203,7 @@ def voter_design(
         "%d regions, %d tested persons; %d columns, components explain %.0f %% of their variance",
         len(persons.regions), len(test), encoder.mask.sum(), 100 * explained,
     )  # fmt: skip
-    return CensusDesign(persons, test, weight, encoder)
+    return CensusDesign(persons, test, weight, encoder, np.empty(0, int))
 
 
 @functools.lru_cache(maxsize=1)
@@ -252,10 +245,10 @@ def states_of(persons: Persons, election: int) -> pd.DataFrame | None:
 
 
 @functools.lru_cache(maxsize=16)
-def hidden_bags(design: HiddenDesign, size: int, *stream: object) -> tuple[Bags, np.ndarray]:
+def hidden_bags(design: CensusDesign, size: int, *stream: object) -> tuple[Bags, np.ndarray]:
     rng = derive_generator(*stream)
     order = rng.permutation(len(design.persons.regions))
-    rows = draw_per_region(design.persons, design.weight, size, order, rng)
+    rows = draw_per_region(design, size, order, rng)
     y, names = design.labels[rows], tuple(design.persons.regions["name"].to_numpy()[order])
     return count_bags(design.vectors(rows), np.arange(0, len(rows) + 1, size), y, design.n_classes, names), y
 
@@ -270,8 +263,7 @@ def held_out_bags(design: CensusDesign, election: int | None = None) -> Bags:
     first = np.flatnonzero(np.diff(region, prepend=-1))
     offsets = np.append(first, len(region))
     if election is None:
-        labelled = cast(HiddenDesign, design)
-        return count_bags(x, offsets, labelled.labels[design.test], labelled.n_classes)
+        return count_bags(x, offsets, design.labels[design.test], design.n_classes)
     target = democratic_share(design.persons, election)[region[first]]
     return Bags(x, offsets, weights=design.persons.weight[design.test], target=target)
 
@@ -305,7 +297,7 @@ def region_bags(design: CensusDesign, size: int | None, *stream: object) -> Bags
     names = tuple(design.persons.regions["name"])
     if size is not None:
         rng, order = derive_generator(*stream), np.arange(len(names))
-        x = design.vectors(draw_per_region(design.persons, design.weight, size, order, rng))
+        x = design.vectors(draw_per_region(design, size, order, rng))
         return Bags(x, np.arange(0, len(x) + 1, size), bag_names=names)
     n = len(design.weight)
     x = np.concatenate([design.vectors(np.arange(a, min(a + CHUNK, n))) for a in range(0, n, CHUNK)])

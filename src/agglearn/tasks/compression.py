@@ -16,7 +16,7 @@ from agglearn.errors import DataError
 from agglearn.estimator import Estimator
 from agglearn.evaluation.information import bucketing_bound, mutual_information, predictive_information
 from agglearn.observations import ContingencyTables, Observation, Table
-from agglearn.tasks.base import Kind, Task, TaskInput, Truth, check_stored
+from agglearn.tasks.base import Kind, Task, TaskInput, Truth
 from agglearn.tasks.keys import NoKeys, RowKeys
 from agglearn.tasks.measures import Measurement, Measurements, higher, lower, neither, select
 from agglearn.tasks.splitting import check_labels, split_overlap, split_rows
@@ -57,8 +57,7 @@ class Compression(Task[HeldOut]):
     truth: ClassVar = HeldOut
 
     def observe(self, inputs: TaskInput, kind: Kind, params: dict, seed: int) -> tuple[Observation, HeldOut]:
-        self.check_observation(kind, params)
-        check_stored(inputs, RowKeys)
+        self.check_observation(inputs, kind, params)
         data = inputs.data
         truth = HeldOut(data.train, data.test) if isinstance(data, TablePopulation) else count_tables(inputs, seed)
         return truth.train, truth

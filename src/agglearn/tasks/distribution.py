@@ -12,9 +12,8 @@ from agglearn.errors import ConfigError
 from agglearn.estimator import Estimator
 from agglearn.observations import Bags, Observation
 from agglearn.seeds import derive_generator
-from agglearn.settings import check
 from agglearn.tasks import census_design
-from agglearn.tasks.base import Kind, Task, TaskInput, Truth, check_stored
+from agglearn.tasks.base import Kind, Task, TaskInput, Truth
 from agglearn.tasks.keys import CloudKeys, NoKeys, RegionKeys, RegionPersonKeys
 from agglearn.tasks.measures import Measurement, Measurements, higher, lower, neither, select
 
@@ -78,26 +77,21 @@ class DistributionRegression(Task[HeldOutBags]):
     truth: ClassVar = HeldOutBags
 
     def observe(self, inputs: TaskInput, kind: Kind, params: dict, seed: int) -> tuple[Observation, HeldOutBags]:
-        self.check_observation(kind, params)
+        self.check_observation(inputs, kind, params)
         if census_design.has_regions(inputs):
-            check_stored(inputs, RegionKeys)
             return self._regions(inputs, params, seed)
         if isinstance(inputs.data, BagPopulation):
-            check(NoKeys, params, "observe")
-            train = inputs.data.train
-            return train, HeldOutBags(inputs.data.test, described=describe_bags(train.sizes, train.X.shape[1]))
-        if not isinstance(inputs.data, RecordStore):
-            raise ConfigError(f"{inputs.name}: has no bags for this task")
-        if not (inputs.data.folder / "clouds.npz").exists():
+            train, test = inputs.data.train, inputs.data.test
+        elif isinstance(inputs.data, RecordStore) and (inputs.data.folder / "clouds.npz").exists():
+            train, test = self._clouds(inputs, seed)
+        else:
             raise ConfigError(f"{inputs.name}: has no bags for this task; use clouds, census persons or simulated bags")
-        check(NoKeys, params, "observe")
-        check_stored(inputs, CloudKeys)
-        return self._clouds(inputs, seed)
+        return train, HeldOutBags(test, described=describe_bags(train.sizes, train.X.shape[1]))
 
     def overlap(self, inputs: TaskInput) -> float:
         return TEST_FRACTION / (1 - TEST_FRACTION) if census_design.has_regions(inputs) else 0.0
 
-    def _clouds(self, inputs: TaskInput, seed: int) -> tuple[Observation, HeldOutBags]:
+    def _clouds(self, inputs: TaskInput, seed: int) -> tuple[Bags, ...]:
         from agglearn.distribution.embedding import truncate_bags
 
         p = {"points": 1000, "n_clouds": None} | inputs.params  # the points of a cloud are in random order
@@ -106,8 +100,7 @@ class DistributionRegression(Task[HeldOutBags]):
         with np.load(folder / "clouds.npz") as arrays:
             clouds = Bags(points, arrays["offsets"], target=arrays["classes"])
         chosen = derive_generator("clouds", inputs.name, seed).permutation(np.arange(first, last))[: p["n_clouds"]]
-        train, test = (truncate_bags(clouds.take(w), p["points"]) for w in (chosen, np.arange(last, len(clouds))))
-        return train, HeldOutBags(test, described=describe_bags(train.sizes, train.X.shape[1]))
+        return tuple(truncate_bags(clouds.take(w), p["points"]) for w in (chosen, np.arange(last, len(clouds))))
 
     def _regions(self, inputs: TaskInput, params: dict, seed: int) -> tuple[Observation, HeldOutBags]:
         p: dict = {"columns": "full", "components": 50, "bag_size": None, "elections": [2016], "states": "contiguous"}
@@ -135,9 +128,8 @@ class DistributionRegression(Task[HeldOutBags]):
         yield from _settings(estimator)
         yield from select(measures, truth.described)
         if "embedding_dimension" in measures and hasattr(estimator, "embedding_"):
-            yield Measurement(
-                "embedding_dimension", float(estimator.embedding_.transform(truth.bags.take([0])).shape[1])
-            )
+            vectors = estimator.embedding_.transform(truth.bags.take([0]))
+            yield Measurement("embedding_dimension", float(vectors.shape[1]))
         predicted, target = estimator.predict(truth.bags), truth.bags.target
         assert target is not None
         if getattr(estimator, "classifies", False):

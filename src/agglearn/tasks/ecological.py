@@ -9,7 +9,7 @@ import pandas as pd
 from agglearn.datasets import CrossTabulatedElection
 from agglearn.estimator import Estimator
 from agglearn.observations import Margins, Observation
-from agglearn.tasks.base import Kind, Task, TaskInput, Truth, check_stored
+from agglearn.tasks.base import Kind, Task, TaskInput, Truth
 from agglearn.tasks.keys import NoKeys
 from agglearn.tasks.measures import Measurement, Measurements, lower, neither, select
 
@@ -42,8 +42,7 @@ class EcologicalTables(Task[CrossTables]):
     truth: ClassVar = CrossTables
 
     def observe(self, inputs: TaskInput, kind: Kind, params: dict, seed: int) -> tuple[Observation, CrossTables]:
-        self.check_observation(kind, params)
-        check_stored(inputs, NoKeys)
+        self.check_observation(inputs, kind, params)
         long = inputs.data.features()
         sides = []
         for margin in ("group", "option"):

@@ -11,7 +11,7 @@ from agglearn.errors import DataError
 from agglearn.estimator import Estimator
 from agglearn.observations import FlowCounts, FlowInstances, NoiseSpec, Observation
 from agglearn.seeds import derive_generator
-from agglearn.tasks.base import Kind, Task, TaskInput, Truth, check_stored
+from agglearn.tasks.base import Kind, Task, TaskInput, Truth
 from agglearn.tasks.keys import FlowKeys, NoKeys, WeekKeys
 from agglearn.tasks.measures import Measurement, Measurements, higher, lower, neither
 
@@ -53,8 +53,7 @@ class _Flows(Task[TrueFlows]):
     truth: ClassVar = TrueFlows
 
     def observe(self, inputs: TaskInput, kind: Kind, params: dict, seed: int) -> tuple[Observation, TrueFlows]:
-        self.check_observation(kind, params)
-        check_stored(inputs, WeekKeys)
+        self.check_observation(inputs, kind, params)
         drawn, positions = _population(inputs)
         counts = []
         for k, (tables, context) in enumerate(zip(drawn.edge_tables, drawn.context, strict=True)):

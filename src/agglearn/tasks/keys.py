@@ -19,6 +19,7 @@ INSTEAD = {
     "encode_noisy": ("epsilon", "cross_buckets"),
     "gaussian_noise": ("noise_share", "epsilon"),
     "noise_share": ("epsilon",),
+    "threshold": ("gaussian_noise", "noise_share", "epsilon"),
     "epsilon": ("scale",),
 }
 

@@ -1,7 +1,6 @@
 """Baselines of the submodular method: bucketing, frequency, divisive and agglomerative clustering."""
 
 import bisect
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -11,7 +10,7 @@ from agglearn.rounding import round_to_totals
 from agglearn.settings import NonNegative, Positive, Whole
 from agglearn.vocabulary import kernels
 from agglearn.vocabulary.quantizer import Quantizer
-from agglearn.vocabulary.rate_order import Ranking, in_threads
+from agglearn.vocabulary.rate_order import Counts, Ranking, in_threads
 from agglearn.vocabulary.submodular import ConcatenatedFeatures
 
 MAX_BUCKETS = 2**32  # as finely as double precision tells counts times buckets apart
@@ -38,7 +37,6 @@ def apportion(budget: int, weights: np.ndarray) -> np.ndarray:
     return round_to_totals(exact, budget - len(weights)) + 1
 
 
-@dataclass(eq=False, repr=False)
 class BucketingQuantizer(Quantizer):
     """Intervals of label rate, k of equal width, [0, 1/k), [1/k, 2/k), …, [(k − 1)/k, 1] (Bateni et al. 2019, 2.4).
 
@@ -113,7 +111,6 @@ def _frequency_labels(ranking: Ranking, threshold: float) -> np.ndarray:
     return np.where(frequent, np.cumsum(frequent) - 1, frequent.sum()).astype(np.int32)
 
 
-@dataclass(eq=False, repr=False)
 class DivisiveQuantizer(Quantizer):
     """Divisive clustering: k-means in Kullback–Leibler divergence (Dhillon, Mallela, Kumar 2003).
 
@@ -145,12 +142,11 @@ class DivisiveQuantizer(Quantizer):
 
     def _divide(self, ranking: Ranking, k: int) -> tuple[np.ndarray, int]:
         rates = np.diff(ranking.C) / np.diff(ranking.N)
-        S = kernels.single_information(ranking.N, ranking.C, ranking.base_rate)
-        cuts = _refill(ranking, S, _even_cuts(int(np.searchsorted(rates, 0.5)), len(rates), k), k)
-        loss, before, iterations = _loss(ranking, S, cuts), np.inf, 0
+        cuts = _refill(ranking, _even_cuts(int(np.searchsorted(rates, 0.5)), len(rates), k), k)
+        loss, before, iterations = _loss(ranking, cuts), np.inf, 0
         while iterations < self.max_iter and (not iterations or before - loss > self.tol * before):
-            cuts, iterations = _refill(ranking, S, self._assign(ranking, rates, cuts), k), iterations + 1
-            before, loss = loss, _loss(ranking, S, cuts)
+            cuts, iterations = _refill(ranking, self._assign(ranking, rates, cuts), k), iterations + 1
+            before, loss = loss, _loss(ranking, cuts)
         return cuts, iterations
 
     def _assign(self, ranking: Ranking, rates: np.ndarray, cuts: np.ndarray) -> np.ndarray:
@@ -174,17 +170,17 @@ def _even_cuts(border: int, n: int, k: int) -> np.ndarray:
     return cuts[cuts < n]
 
 
-def _clusters(ranking: Ranking, cuts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _clusters(ranking: Ranking, cuts: np.ndarray) -> Counts:
     ends = np.concatenate([[0], cuts, [ranking.n_ranks]])
     return np.diff(ranking.N[ends]), np.diff(ranking.C[ends])
 
 
-def _refill(ranking: Ranking, S: np.ndarray, cuts: np.ndarray, k: int) -> np.ndarray:
+def _refill(ranking: Ranking, cuts: np.ndarray, k: int) -> np.ndarray:
     """Cuts of k clusters, or as many as there are ranks. The clusters that lose most are split at their own rate."""
     rates = np.diff(ranking.C) / np.diff(ranking.N)
     while missing := max(min(k, len(rates)) - len(cuts) - 1, 0):
         ends = np.concatenate([[0], cuts, [len(rates)]])
-        lost = np.where(np.diff(ends) > 1, np.diff(S[ends]) - _information(ranking, cuts), -np.inf)
+        lost = np.where(np.diff(ends) > 1, np.diff(ranking.S[ends]) - _information(ranking, cuts), -np.inf)
         worst = np.argsort(-lost, kind="stable")[: min(missing, int(np.sum(np.diff(ends) > 1)))]
         n, c = _clusters(ranking, cuts)
         split = np.searchsorted(rates, c[worst] / n[worst]).clip(ends[worst] + 1, ends[worst + 1] - 1)
@@ -197,8 +193,8 @@ def _information(ranking: Ranking, cuts: np.ndarray) -> np.ndarray:
     return rel_entr(c, n * ranking.base_rate) + rel_entr(n - c, n * (1 - ranking.base_rate))
 
 
-def _loss(ranking: Ranking, S: np.ndarray, cuts: np.ndarray) -> float:
-    return S[-1] - _information(ranking, cuts).sum()
+def _loss(ranking: Ranking, cuts: np.ndarray) -> float:
+    return ranking.S[-1] - _information(ranking, cuts).sum()
 
 
 class AgglomerativeQuantizer(Quantizer):

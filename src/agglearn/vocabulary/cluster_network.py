@@ -1,13 +1,9 @@
 """The network on clusters: embeddings, then dense layers with ReLU. Importing this needs JAX."""
 
-from typing import TYPE_CHECKING
-
 import numpy as np
+from jax import Array
 
 from agglearn.networks.layers import initial_perceptron, perceptron
-
-if TYPE_CHECKING:
-    from jax import Array
 
 EMBEDDING_STD = 0.05
 
@@ -17,6 +13,6 @@ def initial(n_clusters: int, widths: list[int], n_features: int, rng: np.random.
     return {"embedding": table} | initial_perceptron("layers", [n_features * widths[0], *widths[1:], 1], rng)
 
 
-def log_odds(weights: dict[str, "Array"], positions: "Array", key: "Array | None" = None) -> "Array":
+def log_odds(weights: dict[str, Array], positions: Array, key: Array | None = None) -> Array:
     x = weights["embedding"][positions].reshape(len(positions), -1)
     return perceptron(weights, "layers", x, "relu")

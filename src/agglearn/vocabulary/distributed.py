@@ -1,11 +1,9 @@
 """The distributed algorithm: forced cuts split the candidates over machines (Bateni et al. 2019, section 2.3)."""
 
 import contextlib
-import functools
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -17,20 +15,12 @@ from agglearn.vocabulary.rate_order import Ranking, in_threads
 from agglearn.vocabulary.submodular import ConcatenatedFeatures
 
 
-@dataclass(frozen=True)
-class Machine:
+class Machine(NamedTuple):
     """Data of one machine: prefix sums over its own ranks, and the factor that turns gains into nats."""
 
     N: np.ndarray
     C: np.ndarray
     weight: float
-
-    def largest_gain(self) -> float:
-        return self.weight * kernels.largest_gain(self.N, self.C)
-
-    def cuts(self, largest: float, epsilon: float, rounds: int, limit: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return at most `limit` cuts, and the round of each, by thresholds that decrease from `largest`."""
-        return kernels.threshold_cuts(self.N, self.C, largest / self.weight, epsilon, rounds, limit)
 
 
 @contextlib.contextmanager
@@ -47,7 +37,6 @@ def on_machines(machines: list[Machine], engine: str) -> Iterator[Callable[[Call
     data.unpersist()
 
 
-@dataclass(eq=False, repr=False)
 class DistributedSubmodularQuantizer(Quantizer):
     """Decreasing thresholds on εk machines, k the number of cuts that the budget allows (theorem 5).
 
@@ -74,11 +63,10 @@ class DistributedSubmodularQuantizer(Quantizer):
         self.n_ranks_ = joined.n_ranks
         forced = np.setdiff1d(borders[1:-1], joined.bounds)
         rounds = math.ceil(3 * math.log(max(joined.n_ranks, 2)) / -math.log1p(-self.epsilon)) + 1
-        limit = cuts - len(forced)
+        limit, epsilon = cuts - len(forced), self.epsilon
         with on_machines(machines, self.engine) as run:
-            largest = max(run(Machine.largest_gain))
-            work = functools.partial(Machine.cuts, largest=largest, epsilon=self.epsilon, rounds=rounds, limit=limit)
-            results = run(work)
+            largest = max(run(lambda m: m.weight * kernels.largest_gain(m.N, m.C)))
+            results = run(lambda m: kernels.threshold_cuts(m.N, m.C, largest / m.weight, epsilon, rounds, limit))
         candidates = np.concatenate([c + low for (c, _), low in zip(results, borders, strict=False)])
         round_of = np.concatenate([i for _, i in results])
         first = np.argsort(round_of, kind="stable")[:limit]

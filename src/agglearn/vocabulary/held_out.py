@@ -12,12 +12,11 @@ from agglearn.observations import ContingencyTables
 from agglearn.observations.consistency import noise_variances, thin_table
 from agglearn.seeds import RandomState, derive_generator, draw_seed
 from agglearn.vocabulary.quantizer import Quantizer, estimate_counts
-from agglearn.vocabulary.rate_order import pool_rare
+from agglearn.vocabulary.rate_order import Counts, pool_rare
 
 REPEATS = 5
 TRAINING = 0.8  # of the records
 FEWEST = 10  # records of each label: with fewer, one part may have a single label
-Counts = tuple[np.ndarray, np.ndarray]  # of values or clusters: records, and records with label 1
 
 
 def held_out_information(quantizer: Quantizer, tables: ContingencyTables, random_state: RandomState = None) -> float:

@@ -1,9 +1,9 @@
 """A quantiser, then a classifier on its clusters (Bateni et al. 2019, section 3.2). JAX is imported when needed."""
 
 from collections.abc import Iterator
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY
 from types import ModuleType
-from typing import Any, NamedTuple, TypedDict
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -22,27 +22,14 @@ from agglearn.vocabulary.quantizer import Quantizer, look_up
 
 ROWS = 1 << 14  # predicted at a time
 Weights = dict[str, np.ndarray]
+Rows = tuple[np.ndarray, np.ndarray]  # clusters of each record, numbered over all features, and labels
 
 
-class Settings(TypedDict):
-    """Learning `rate`, norm `clip` of clipped gradients, and weight `l2`, besides hidden units and layers."""
+def draw_settings(trial: int, rng: np.random.Generator) -> dict[str, Any]:
+    """From the ranges of Bateni et al. 2019, appendix A.2. The first trial has plain settings.
 
-    hidden: int
-    layers: int
-    rate: float
-    clip: float
-    l2: float
-
-
-class Rows(NamedTuple):
-    positions: np.ndarray
-    y: np.ndarray
-    validation: np.ndarray
-    validation_y: np.ndarray
-
-
-def draw_settings(trial: int, rng: np.random.Generator) -> Settings:
-    """From the ranges of Bateni et al. 2019, appendix A.2. The first trial has plain settings."""
+    They are hidden units and layers, learning `rate`, norm `clip` of clipped gradients, and weight `l2`.
+    """
     if trial == 0:
         return {"hidden": 128, "layers": 2, "rate": 1e-3, "clip": 10.0, "l2": 1e-6}
     return {
@@ -54,7 +41,6 @@ def draw_settings(trial: int, rng: np.random.Generator) -> Settings:
     }
 
 
-@dataclass(eq=False, repr=False)
 class ClusterClassifier(StagedClassifier):
     """Base of learners that predict with the best candidate on validation rows, which it is not fitted to again."""
 
@@ -73,13 +59,13 @@ class ClusterClassifier(StagedClassifier):
         self._set_encoder(observation.encoder)
         self.sizes_ = [max(int(self.quantizer_.labels_[n].max()), u) + 1 for n, u in self.quantizer_.unseen_.items()]
         positions = self._positions(codes)
-        rows = Rows(positions[training], y[training], positions[validation], y[validation])
-        self.tries_ = list(self._candidates(rows))
-        predictions = [self._probabilities(candidate, rows.validation) for candidate in self.tries_]
-        self.scores_ = np.array([log_likelihood(rows.validation_y, p) for p in predictions])
+        learned, held_out = ((positions[rows], y[rows]) for rows in (training, validation))
+        self.tries_ = list(self._candidates(learned, held_out))
+        predictions = [self._probabilities(candidate, held_out[0]) for candidate in self.tries_]
+        self.scores_ = np.array([log_likelihood(held_out[1], p) for p in predictions])
         self.best_ = choose_best(self.scores_)
 
-    def _candidates(self, rows: Rows) -> Iterator[Any]:
+    def _candidates(self, training: Rows, validation: Rows) -> Iterator[Any]:
         raise NotImplementedError
 
     def _probabilities(self, candidate: Any, positions: np.ndarray) -> np.ndarray:
@@ -98,7 +84,6 @@ class ClusterClassifier(StagedClassifier):
             yield number, float("nan"), self._probabilities(candidate, positions)
 
 
-@dataclass(eq=False, repr=False)
 class LogisticOnClusters(ClusterClassifier):
     """L2 logistic regression on the clusters, one weight each (scikit-learn, sparse).
 
@@ -121,10 +106,11 @@ class LogisticOnClusters(ClusterClassifier):
     l2: tuple[Positive, ...] = (50 / 3, 5.0, 5 / 3)
     max_iter: Count = 100
 
-    def _candidates(self, rows: Rows) -> Iterator[tuple[np.ndarray, float]]:
-        x = self._one_hot(rows.positions)
+    def _candidates(self, training: Rows, validation: Rows) -> Iterator[tuple[np.ndarray, float]]:
+        positions, y = training
+        x = self._one_hot(positions)
         for l2 in self.l2:
-            fitted = LogisticRegression(C=1 / (2 * l2), max_iter=self.max_iter).fit(x, rows.y)
+            fitted = LogisticRegression(C=1 / (2 * l2), max_iter=self.max_iter).fit(x, y)
             yield fitted.coef_[0], float(fitted.intercept_[0])
 
     def _probabilities(self, candidate: tuple[np.ndarray, float], positions: np.ndarray) -> np.ndarray:
@@ -136,7 +122,6 @@ class LogisticOnClusters(ClusterClassifier):
         return csr_array((np.ones(n * d), positions.ravel(), np.arange(0, n * d + 1, d)), (n, sum(self.sizes_)))
 
 
-@dataclass(eq=False, repr=False)
 class NetworkOnClusters(ClusterClassifier):
     """Embeddings of the clusters, then a multi-layer perceptron, trained with Adam. NotAvailable without JAX.
 
@@ -163,28 +148,28 @@ class NetworkOnClusters(ClusterClassifier):
         _jax_modules()  # before any work
         super()._fit(observation)
 
-    def _candidates(self, rows: Rows) -> Iterator[Weights]:
-        self.settings_: list[Settings] = []
+    def _candidates(self, training: Rows, validation: Rows) -> Iterator[Weights]:
+        self.settings_: list[dict[str, Any]] = []
         for trial in track(range(self.trials), "trials"):
             rng = derive_generator("settings", draw_seed(self.random_state), trial)
             self.settings_.append(draw_settings(trial, rng))
-            yield self._train(rows, self.settings_[-1], derive_seed("network", draw_seed(self.random_state), trial))
+            state = derive_seed("network", draw_seed(self.random_state), trial)
+            yield self._train(training, validation, self.settings_[-1], state)
 
-    def _train(self, rows: Rows, settings: Settings, state: int) -> Weights:
+    def _train(self, rows: Rows, held_out: Rows, settings: dict[str, Any], state: int) -> Weights:
         """Weights by name after the epoch with the smallest log loss of the validation rows."""
         (modules, training), rng = _jax_modules(), np.random.default_rng(state)
+        positions, y = rows[0].astype(np.int32), rows[1].astype(np.float32)
         widths = [self.embedding, *[settings["hidden"]] * settings["layers"]]
         weights = modules.initial(sum(self.sizes_), widths, len(self.sizes_), rng)
-        batch = min(self.batch_size, len(rows.y))
-        every = len(rows.y) // batch
+        batch = min(self.batch_size, len(y))
+        every = len(y) // batch
         schedule = training.Schedule(settings["rate"], settings["clip"], self.epochs * every, every, l2=settings["l2"])
-        positions, y = rows.positions.astype(np.int32), rows.y.astype(np.float32)
-        validation_y = rows.validation_y.astype(np.float32)
         order = training.draw_batches(len(y), batch, schedule.steps, rng)
         batches = ((positions[indices], y[indices]) for indices in order)
 
         def validation_loss(weights: Weights) -> float:
-            return float(training.loss_of("log_loss", _log_odds(weights, rows.validation), validation_y))
+            return float(training.loss_of("log_loss", _log_odds(weights, held_out[0]), held_out[1].astype(np.float32)))
 
         return training.train(modules.log_odds, weights, batches, validation_loss, "log_loss", schedule, state)[0]
 

@@ -17,7 +17,6 @@ ROUNDING = 1e-13  # fraction of all information that rounding may seem to gain
 MAX_GUESSES = 30  # before every step is along a chord
 
 
-@dataclass(eq=False, repr=False)
 class OptimalQuantizer(Quantizer):
     """Clusters of the largest possible information for the budget, over one feature or many.
 
@@ -36,7 +35,7 @@ class OptimalQuantizer(Quantizer):
     def _quantize(self, rankings: list[Ranking], budget: int) -> list[np.ndarray]:
         budget = min(budget, sum(r.n_ranks for r in rankings))
         if self.algorithm == "lagrangian":
-            cuts, self.penalty_ = solve_budget([PenalisedSolver(r) for r in rankings], budget)
+            cuts, self.penalty_ = solve_budget(rankings, budget)
         else:
             cuts = dynamic_program(rankings, budget, self.algorithm)
         return [r.labels(c) for r, c in zip(rankings, cuts, strict=True)]
@@ -49,28 +48,14 @@ class Solution:
     loss: float
 
 
-class PenalisedSolver:
-    def __init__(self, ranking: Ranking):
-        self.ranking, self.p = ranking, ranking.base_rate
-        self.S = kernels.single_information(ranking.N, ranking.C, self.p)
-        n = ranking.n_ranks + 1
-        self.scratch = np.empty(n), *(np.empty(n, np.int32) for _ in range(3))
-
-    def solve(self, penalty: float) -> tuple[np.ndarray, float]:
-        """Return cuts, and the loss in nats, at a penalty in nats per cluster."""
-        r = self.ranking
-        cuts, loss = kernels.penalised(r.N, r.C, self.S, self.p, penalty * r.N[-1], *self.scratch)
-        return cuts, loss / r.N[-1]
-
-
-def solve_budget(solvers: list[PenalisedSolver], budget: int) -> tuple[list[np.ndarray], float]:
+def solve_budget(rankings: list[Ranking], budget: int) -> tuple[list[np.ndarray], float]:
     """Return cuts that lose least with exactly `budget` clusters, and their penalty, bracketed by two solutions."""
-    everything = sum(s.S[-1] / s.ranking.N[-1] for s in solvers)
-    few = Solution([np.empty(0, np.int64)] * len(solvers), len(solvers), everything)
-    sizes = [s.ranking.n_ranks for s in solvers]
+    everything, sizes = sum(r.total_information for r in rankings), [r.n_ranks for r in rankings]
+    few = Solution([np.empty(0, np.int64)] * len(rankings), len(rankings), everything)
     many = Solution([np.arange(1, n) for n in sizes], sum(sizes), 0.0)
+    scratch = [(np.empty(n + 1), *np.empty((3, n + 1), np.int32)) for n in sizes]
     penalties: dict[int, float] = {}  # by number of clusters
-    penalty = everything * len(solvers) ** 2 / max(budget, 2) ** 3
+    penalty = everything * len(rankings) ** 2 / max(budget, 2) ** 3
     for attempt in track(itertools.count(), "penalties"):
         if not few.clusters < budget < many.clusters:
             break
@@ -79,7 +64,7 @@ def solve_budget(solvers: list[PenalisedSolver], budget: int) -> tuple[list[np.n
             penalty = (few.loss - many.loss) / (many.clusters - few.clusters)
         elif penalties:
             penalty = _interpolate(penalties, budget)
-        solution = _solve(solvers, penalty)
+        solution = _solve(rankings, scratch, penalty)
         gain = few.loss - solution.loss + penalty * (few.clusters - solution.clusters)
         if chord and (gain <= ROUNDING * everything or solution.clusters in (few.clusters, many.clusters)):
             break
@@ -100,8 +85,14 @@ def _interpolate(penalties: dict[int, float], budget: int) -> float:
     return float(penalties[m] ** (1 - fraction) * penalties[q] ** fraction)
 
 
-def _solve(solvers: list[PenalisedSolver], penalty: float) -> Solution:
-    cuts, losses = zip(*in_threads(lambda s: s.solve(penalty), solvers), strict=True)
+def _solve(rankings: list[Ranking], scratch: list[tuple], penalty: float) -> Solution:
+    """Cheapest cuts, and their loss in nats, at a penalty in nats per cluster."""
+
+    def solve(r: Ranking, arrays: tuple) -> tuple[np.ndarray, float]:
+        cuts, loss = kernels.penalised(r.N, r.C, r.S, r.base_rate, penalty * r.N[-1], *arrays)
+        return cuts, loss / r.N[-1]
+
+    cuts, losses = zip(*in_threads(solve, rankings, scratch), strict=True)
     return Solution(list(cuts), sum(len(c) + 1 for c in cuts), sum(losses))
 
 
@@ -129,8 +120,7 @@ def dynamic_program(rankings: list[Ranking], budget: int, algorithm: str) -> lis
         limit = min(r.n_ranks, spare + 1)
         if limit * r.n_ranks > MAX_CELLS:
             raise ConfigError(f"algorithm: {algorithm!r} would need tables of {r.n_ranks} × {limit}; use 'lagrangian'")
-        S = kernels.single_information(r.N, r.C, r.base_rate)
-        loss, starts = kernels.dynamic_program(r.N, r.C, S, r.base_rate, limit, algorithm == "divide")
+        loss, starts = kernels.dynamic_program(r.N, r.C, r.S, r.base_rate, limit, algorithm == "divide")
         tables.append(starts)
         savings.append(-np.diff(loss[1:, -1]) / r.N[-1])
     feature = np.repeat(np.arange(len(rankings)), [len(s) for s in savings])

@@ -3,7 +3,7 @@
 import functools
 import warnings
 from collections.abc import Iterable, Mapping
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, field
 from typing import Annotated, Literal, Self
 
 import numpy as np
@@ -23,7 +23,7 @@ from agglearn.seeds import derive_generator, draw_seed
 from agglearn.settings import Count, NonNegative, Part, Positive, Range, check_parameters
 from agglearn.text import list_some
 from agglearn.vocabulary import kernels
-from agglearn.vocabulary.rate_order import Ranking, in_threads, validate_counts
+from agglearn.vocabulary.rate_order import Counts, Ranking, in_threads, validate_counts
 from agglearn.vocabulary.shrinkage import remove_noise, shrink_sums
 
 Budget = Count | Part
@@ -32,7 +32,6 @@ Shrinkage = Literal["beta_binomial"] | Positive | None
 ONE = "x0"  # name of a feature that was given without one
 
 
-@dataclass(eq=False, repr=False)
 class Quantizer(OneToOneFeatureMixin, TransformerMixin, Estimator):
     """Maps the values of categorical features to few clusters that are informative about a binary label.
 
@@ -239,7 +238,7 @@ class Quantizer(OneToOneFeatureMixin, TransformerMixin, Estimator):
         return np.where((positions >= 0) & (positions < size), positions, -1)
 
 
-def single_tables(tables: ContingencyTables) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+def single_tables(tables: ContingencyTables) -> dict[str, Counts]:
     """Return {feature: (V,) counts and label sums of its values}, with the noise removed."""
     variances = noise_variances(tables)
     if binned := [f"{f.name!r} ({f.size})" for f in tables.encoder.features if isinstance(f, BinnedEncoder)]:
@@ -249,15 +248,12 @@ def single_tables(tables: ContingencyTables) -> dict[str, tuple[np.ndarray, np.n
             LooksLikeCodes,
             stacklevel=3,
         )
-    for i, name in enumerate(tables.names):
-        if (i,) not in tables.tables:
-            raise DataError(f"there is no table of the single feature {name!r}; its values cannot be compressed")
+    if absent := [name for i, name in enumerate(tables.names) if (i,) not in tables.tables]:
+        raise DataError(f"there is no table of the single feature {absent[0]!r}; its values cannot be compressed")
     return {n: estimate_counts(tables, tables.tables[i,], variances[i,]) for i, n in enumerate(tables.names)}
 
 
-def estimate_counts(
-    tables: ContingencyTables, table: Table, variance: float, fraction: float = 1.0
-) -> tuple[np.ndarray, np.ndarray]:
+def estimate_counts(tables: ContingencyTables, table: Table, variance: float, fraction: float = 1.0) -> Counts:
     counts, sums = table.dense()
     if tables.noise is None:
         return counts, sums

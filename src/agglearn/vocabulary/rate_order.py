@@ -1,5 +1,6 @@
 """The values of one feature by label rate. Optimal clusters are neighbours (Kurkoski and Yagi 2014, lemma 3)."""
 
+import functools
 import warnings
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -14,6 +15,7 @@ from agglearn.progress import track
 from agglearn.vocabulary import kernels
 from agglearn.vocabulary.shrinkage import shrink_sums
 
+Counts = tuple[np.ndarray, np.ndarray]  # of values or clusters: records, and records with label 1
 Result = TypeVar("Result")
 
 
@@ -42,9 +44,14 @@ class Ranking:
     def base_rate(self) -> float:
         return self.C[-1] / self.N[-1]
 
+    @functools.cached_property
+    def S(self) -> np.ndarray:
+        """(n + 1,) prefix sums of the information of single ranks, in nats × records."""
+        return kernels.single_information(self.N, self.C, self.base_rate)
+
     @property
     def total_information(self) -> float:
-        return kernels.single_information(self.N, self.C, self.base_rate)[-1] / self.N[-1]
+        return self.S[-1] / self.N[-1]
 
     def labels(self, cuts: np.ndarray) -> np.ndarray:
         """Return the (U,) int32 cluster of each unit: 0 is the cluster of the lowest label rates."""
@@ -98,7 +105,7 @@ def pool_rare(
     return units, np.append(counts[frequent], counts[rare].sum()), np.append(sums[frequent], sums[rare].sum()), True
 
 
-def validate_counts(name: str, counts: object, label_sums: object, noisy: bool) -> tuple[np.ndarray, np.ndarray]:
+def validate_counts(name: str, counts: object, label_sums: object, noisy: bool) -> Counts:
     """Return counts and label sums as float64. Noisy ones are clipped to 0 ≤ label sum ≤ count, with a warning."""
     label = f"feature {name!r}"
     try:
@@ -134,8 +141,5 @@ def validate_counts(name: str, counts: object, label_sums: object, noisy: bool) 
 
 
 def in_threads(function: Callable[..., Result], *items: Iterable[Any]) -> list[Result]:
-    threads = numba.config.NUMBA_NUM_THREADS  # type: ignore[attr-defined]
-    if threads == 1:
-        return list(track(map(function, *items), "features"))
-    with ThreadPoolExecutor(threads) as pool:
+    with ThreadPoolExecutor(numba.config.NUMBA_NUM_THREADS) as pool:  # type: ignore[attr-defined]
         return list(track(pool.map(function, *items), "features"))

@@ -13,7 +13,6 @@ from agglearn.vocabulary.quantizer import Quantizer
 from agglearn.vocabulary.rate_order import Ranking, in_threads
 
 
-@dataclass(eq=False, repr=False)
 class SubmodularQuantizer(Quantizer):
     """Lazier-than-lazy greedy cuts: each is the best of n·log(1/ε)/m random candidates (theorem 4).
 

@@ -100,7 +100,7 @@ def test_tracts_of_an_unlisted_state_are_refused(tmp_path):
     inputs = {"tracts": io.BytesIO(TRACTS.encode()), "counties": io.BytesIO(COUNTIES.split("DC|")[0].encode())}
     with pytest.raises(DataError, match="no county of state 11"):
         puma_counties(inputs, tmp_path / "pairs.csv", puma="puma22", county="county")
-    with pytest.raises(DataError, match="no column 'COUNTYFP'"):
+    with pytest.raises(DataError, match="no column 'STATEFP'"):
         puma_counties({**inputs, "tracts": io.BytesIO(b"<html>")}, tmp_path / "pairs.csv", puma="p", county="c")
 
 

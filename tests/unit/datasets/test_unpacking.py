@@ -11,7 +11,7 @@ import zipfile
 import pytest
 from fetched_places import BAD, GOOD, sha, tarred, zipped
 
-from agglearn.datasets import unpacking
+from agglearn.datasets import fetching
 from agglearn.errors import DataError, NotAvailable
 
 
@@ -118,12 +118,12 @@ def test_a_zip_with_any_wrong_byte(tmp_path, method):
         data[i] ^= 255
         (tmp_path / "a").write_bytes(data)
         with contextlib.suppress(OSError), warnings.catch_warnings(action="ignore"):
-            unpacking.unpack(tmp_path / "a", "é", tmp_path / "f")
+            fetching.unpack(tmp_path / "a", "é", tmp_path / "f")
 
 
 @pytest.mark.parametrize("mode", ["zip", "tar"])
 def test_a_packed_file_of_zeros_is_bounded(place, host, monkeypatch, mode):
-    monkeypatch.setattr(unpacking, "SMALL", 1 << 20)
+    monkeypatch.setattr(fetching, "SMALL", 1 << 20)
     zeros = bytes(1 << 25)
     host.serve("/a", zipped(f=zeros) if mode == "zip" else tarred("w:gz", (tarfile.TarInfo("f"), zeros)))
     with pytest.raises(NotAvailable, match="too many for a packed file of its size"):

@@ -11,7 +11,7 @@ from agglearn.encoding import FrameEncoder, HashedEncoder
 from agglearn.encoding.frame import with_rare_values_grouped
 from agglearn.errors import DataError
 from agglearn.tasks import TaskInput
-from agglearn.tasks.observers import fit_encoder
+from agglearn.tasks.classification import fit_encoder
 
 
 def zipf(n: int, seed: int) -> pd.DataFrame:

@@ -22,6 +22,7 @@ from agglearn.observations import (
     LabelledBags,
     with_gaussian_noise,
 )
+from agglearn.proportions.base import BagClassifier, validation_likelihood
 from agglearn.tasks import Classification, Measurement
 from agglearn.vocabulary import OptimalQuantizer, Quantizer
 from agglearn_workflow.plan import Run, canonical
@@ -43,18 +44,19 @@ SMALL = {"features": (4, 4), "regressor": (4,), "steps": 10, "batch_size": 8, "d
 
 
 @contextlib.contextmanager
-def held_out(module):
+def held_out():
     """Bags on which a choice of λ was scored."""
-    seen, right = [], module.choose_l2
+    seen, right = [], BagClassifier._choose_l2
 
-    def spied(l2, bags, fitter, score, *more):
-        return right(l2, bags, fitter, lambda held, theta: seen.append(held.X[:, 0]) or score(held, theta), *more)
+    def spied(model, bags, fitter, score=None, *more):
+        score = score or validation_likelihood
+        return right(model, bags, fitter, lambda held, theta: seen.append(held.X[:, 0]) or score(held, theta), *more)
 
-    module.choose_l2 = spied
+    BagClassifier._choose_l2 = spied
     try:
         yield seen
     finally:
-        module.choose_l2 = right
+        BagClassifier._choose_l2 = right
 
 
 PLACES = (
@@ -63,9 +65,9 @@ PLACES = (
 )  # margins of three places
 
 
-def folds(model, module):
+def folds(model):
     """What a classifier of bags draws: which bags are held out, the first part of them."""
-    with held_out(module) as seen:
+    with held_out() as seen:
         model.fit(BAGS)
     return seen[0]
 
@@ -136,14 +138,14 @@ SEEDED = {  # learner → what it draws under a seed
     maxent.NoiseAwareMaxEntClassifier: lambda s: maxent.NoiseAwareMaxEntClassifier(20, max_iter=3, random_state=s)
         .fit(NOISY).theta_,
     proportions.AlternatingMeanMapClassifier: lambda s: folds(
-        proportions.AlternatingMeanMapClassifier(max_iter=2, random_state=s), proportions.alternating),
+        proportions.AlternatingMeanMapClassifier(max_iter=2, random_state=s)),
     proportions.CardinalityClassifier: lambda s: folds(
-        proportions.CardinalityClassifier(max_iter=2, random_state=s), proportions.cardinality),
+        proportions.CardinalityClassifier(max_iter=2, random_state=s)),
     proportions.MeanEmbeddingClassifier: lambda s: folds(
-        proportions.MeanEmbeddingClassifier(random_state=s), proportions.means),
-    proportions.MeanMapClassifier: lambda s: folds(proportions.MeanMapClassifier(random_state=s), proportions.means),
+        proportions.MeanEmbeddingClassifier(random_state=s)),
+    proportions.MeanMapClassifier: lambda s: folds(proportions.MeanMapClassifier(random_state=s)),
     proportions.NormalApproximationClassifier: lambda s: folds(
-        proportions.NormalApproximationClassifier(max_iter=2, random_state=s), proportions.cardinality),
+        proportions.NormalApproximationClassifier(max_iter=2, random_state=s)),
     proportions.BagLearnerOnRecords: lambda s: proportions.BagLearnerOnRecords(proportions.MeanMapClassifier(l2=1.0), random_state=s)
         .fit(COUNTED).learner_.random_state,
     proportions.FeatureMapClassifier: lambda s: proportions.FeatureMapClassifier(

@@ -20,7 +20,7 @@ from agglearn.estimator import Estimator
 from agglearn.labelsums import AggregateSearch, BoostedTreesSkyline, LabelledGradientDescent, WALRClassifier
 from agglearn.maxent import LogisticSkyline, MaxEntClassifier, NaiveBayesClassifier
 from agglearn.observations import Bags, FlowCounts, Halves
-from agglearn.proportions.base import choose_l2
+from agglearn.proportions import MeanMapClassifier
 from agglearn.seeds import derive_generator, derive_seed, draw_seed
 from agglearn.vocabulary import LogisticOnClusters, OptimalQuantizer, SubmodularQuantizer
 
@@ -96,7 +96,8 @@ def on_clusters(state):
 
 def held_out_bags(state):
     bags, drawn = Bags(CLOUDS.X, CLOUDS.offsets, np.tile([2, 2], (100, 1))), []
-    choose_l2("held_out", bags, lambda rest: drawn.append(rest.X) or (lambda l2, last: 0), lambda b, s: 0.0, state)
+    model = MeanMapClassifier(random_state=state)
+    model._choose_l2(bags, lambda rest: drawn.append(rest.X) or (lambda l2, last: 0), lambda b, s: 0.0)
     return drawn[0]
 
 

@@ -15,7 +15,7 @@ from agglearn.maxent import (
     MaxEntClassifier,
     NoiseAwareMaxEntClassifier,
 )
-from agglearn.maxent.noise_aware import Hidden
+from agglearn.maxent.noise_aware import hidden_mean
 from agglearn.observations import ContingencyTables, fill_hidden, hide_cells
 from agglearn.observations.tables import hidden_cells
 
@@ -32,7 +32,7 @@ def truncated(rate: float, threshold: float) -> tuple[float, float]:
 
 
 def posterior(threshold: float, variance: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
-    return Hidden(np.arange(len(RATES)), threshold, np.full(len(RATES), variance)).posterior(RATES)
+    return hidden_mean(RATES, threshold, np.full(len(RATES), variance))
 
 
 @pytest.mark.parametrize("threshold", [1, 2, 10, 9.5, 50, 100])
@@ -50,7 +50,7 @@ def test_a_threshold_that_is_off_by_one_is_caught(planted):
 
 def test_slopes_are_derivatives():
     step = 1e-4 * RATES
-    up, down = (Hidden(np.arange(7), 10, np.zeros(7)).posterior(RATES + s)[0] for s in (step, -step))
+    up, down = (hidden_mean(RATES + s, 10, np.zeros(7))[0] for s in (step, -step))
     numeric, inner = (up - down) / (2 * step), slice(1, -1)  # the largest mean is clipped
     np.testing.assert_allclose(posterior(10)[1][inner], numeric[inner], atol=2e-3)
 

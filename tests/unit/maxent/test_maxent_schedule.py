@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from agglearn.maxent.stopping import DirectionMonitor, StoppingRule, effective_weights
+from agglearn.maxent.model import DirectionMonitor, StoppingRule, effective_weights
 
 M = 400
 

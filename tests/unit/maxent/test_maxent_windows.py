@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from agglearn.maxent.stopping import WINDOW, DirectionMonitor
+from agglearn.maxent.model import WINDOW, DirectionMonitor
 
 
 def test_the_first_window_ends_with_its_last_step():

@@ -97,13 +97,13 @@ import pandas as pd
 from agglearn.distribution import DeepSetsRegressor
 from agglearn.errors import NotAvailable
 from agglearn.maxent import MaxEntClassifier
-from agglearn.maxent.warming import tiny_tables
+from agglearn.maxent.warming import TINY
 from agglearn.observations import Records
 from agglearn.vocabulary import NetworkOnClusters, OptimalQuantizer
 records = Records.from_records(pd.DataFrame({"a": list("xyz") * 20, "y": [0, 1] * 30}), "y")
 for fit in (
     lambda: DeepSetsRegressor().fit([np.ones((2, 2))] * 9, np.arange(9.0)),
-    lambda: MaxEntClassifier(engine="jax").fit(tiny_tables()),
+    lambda: MaxEntClassifier(engine="jax").fit(*TINY),
     lambda: NetworkOnClusters(OptimalQuantizer(2)).fit(records),
 ):
     try:

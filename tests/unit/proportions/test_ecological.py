@@ -10,7 +10,7 @@ from agglearn.errors import DataError
 from agglearn.estimator import Estimator
 from agglearn.observations import Margins
 from agglearn.proportions import EcologicalInference, IndependentTables, LeastSquaresTables, LinearProgrammeTables
-from agglearn.proportions.margin_tables import MarginFit, balance, duncan_davis, exact_mean, softmax
+from agglearn.proportions.ecological import MarginFit, balance, duncan_davis, exact_mean, softmax
 
 P = np.array([[0.7, 0.2, 0.1], [0.25, 0.6, 0.15]])
 RNG_UNITS = 40

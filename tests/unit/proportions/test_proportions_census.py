@@ -13,7 +13,8 @@ from agglearn.datasets.census import MISSING, number_regions, read_crosswalk, re
 from agglearn.errors import ConfigError, DataError
 from agglearn.observations import Bags, LabelledBags
 from agglearn.proportions import CardinalityClassifier, IndividualClassifier, MeanEmbeddingClassifier
-from agglearn.tasks import BagClassification, TaskInput, census_design, polls
+from agglearn.tasks import BagClassification, TaskInput, census_design
+from agglearn.tasks import bags as polls
 
 
 @pytest.fixture(scope="module")
@@ -197,7 +198,7 @@ def test_a_hidden_attribute_is_counted_per_region(store):
 def test_tested_persons_are_never_drawn(store):
     study = census_design.hidden_design(store.folder, "full", "SEX", 200, 4)
     order = np.arange(3)
-    rows = census_design.draw_per_region(study.persons, study.weight, 2000, order, np.random.default_rng(0))
+    rows = census_design.draw_per_region(study, 2000, order, np.random.default_rng(0))
     assert not np.isin(rows, study.test).any()
     assert (study.persons.region[rows] == np.repeat(order, 2000)).all()
     inside = rows[:2000]

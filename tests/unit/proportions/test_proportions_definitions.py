@@ -20,7 +20,6 @@ from agglearn.proportions import (
     MeanEmbeddingClassifier,
     MeanMapClassifier,
     NormalApproximationClassifier,
-    base,
     cardinality,
 )
 from agglearn.proportions.count_likelihood import CountLikelihood, normal_posteriors
@@ -78,9 +77,8 @@ def test_noisy_bags_by_another_solver():
 def test_noisy_counts_choose_their_penalty_by_the_noisy_likelihood(monkeypatch):
     """Not by the probability of a whole count, of which noise makes impossible ones."""
     chosen = []
-    monkeypatch.setattr(
-        cardinality, "choose_l2", lambda l2, bags, solver_on, score, state: (chosen.append(score), (1.0, None))[1]
-    )
+    choose = lambda model, bags, solver_on, score: (chosen.append(score), (1.0, None))[1]  # noqa: E731
+    monkeypatch.setattr(NormalApproximationClassifier, "_choose_l2", choose)
     noise = NoiseSpec("discrete_laplace", 2.0, 0.5, 0.0, "label")
     NormalApproximationClassifier().fit(replace(TWO, noise=noise))
     theta = np.array([[0.3, -0.2, 0.1]])
@@ -127,8 +125,8 @@ def test_the_mean_map_solves_its_equations():
 
 def test_a_single_bag_takes_the_middle_of_the_path():
     bags = TWO.take([1])
-    assert base.choose_l2("held_out", bags, None, None, 0, (9.0, 4.0, 1.0)) == (4.0, None)
-    assert base.choose_l2("held_out", bags, None, None, 0, (9.0, 4.0)) == (4.0, None)
+    assert MeanMapClassifier()._choose_l2(bags, None, None, (9.0, 4.0, 1.0)) == (4.0, None)
+    assert MeanMapClassifier()._choose_l2(bags, None, None, (9.0, 4.0)) == (4.0, None)
 
 
 class Spy(ClassifierMixin, BaseEstimator):

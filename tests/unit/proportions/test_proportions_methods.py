@@ -21,7 +21,7 @@ from agglearn.proportions import (
     NormalApproximationClassifier,
 )
 from agglearn.proportions.alternating import label_highest
-from agglearn.proportions.base import PATH, choose_l2
+from agglearn.proportions.base import PATH
 from agglearn.proportions.count_likelihood import CountLikelihood, exact_posteriors, normal_posteriors
 
 LEARNERS = [
@@ -279,7 +279,7 @@ def test_the_penalty_is_chosen_by_all_bags():
         held.append((solution, part.X[:, 0].tolist()))
         return -abs(np.log10(2 * solution))  # best at λ = ½, after a fall from none
 
-    l2, near = choose_l2("held_out", bags, lambda rest: lambda value, start: value, score, 0)
+    l2, near = MeanMapClassifier(random_state=0)._choose_l2(bags, lambda rest: lambda value, start: value, score)
     assert l2 == near == 0.5
     for value in PATH:
         assert sorted(x for solution, part in held if solution == value for x in part) == list(range(12))
@@ -288,7 +288,8 @@ def test_the_penalty_is_chosen_by_all_bags():
 def test_one_fall_does_not_end_the_path():
     bags = Bags(np.arange(12.0)[:, None], np.arange(13), np.tile([1, 0], (12, 1)))
     scores = dict(zip(PATH, [0.0, -1.0, -1.0, 2.0, 1.0], strict=True))
-    assert choose_l2("held_out", bags, lambda rest: lambda value, start: value, lambda b, s: scores[s], 0)[0] == PATH[3]
+    model = MeanMapClassifier(random_state=0)
+    assert model._choose_l2(bags, lambda rest: lambda value, start: value, lambda b, s: scores[s])[0] == PATH[3]
 
 
 def test_first_bags_only():

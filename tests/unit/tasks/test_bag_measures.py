@@ -135,7 +135,7 @@ def test_regions_count_by_the_weight_of_their_persons():
         np.zeros((4, 1)), np.array([0, 2, 4]), weights=np.array([90.0, 0, 4, 6]), target=np.array([0.5, 0.2])
     )
     votes = np.array([[0, 1.0, 1], [7, 1.0, 4]])  # shares 0.5 and 0.8
-    assert tasks.bags.polls.region_rmse(votes, regions) == pytest.approx(math.sqrt((90 * 0 + 10 * 0.6**2) / 100))
+    assert tasks.bags.region_rmse(votes, regions) == pytest.approx(math.sqrt((90 * 0 + 10 * 0.6**2) / 100))
 
 
 def test_five_states_have_a_correlation():

@@ -31,10 +31,8 @@ def test_gaps_of_persons_are_no_numbers(folders):
 def test_persons_are_drawn_by_weight():
     """Of two regions in turn; nobody of weight 0."""
     people = SimpleNamespace(region=np.array([0, 0, 1, 1, 1]), regions=range(2))
-    weight = np.array([1.0, 9.0, 2.0, 0.0, 6.0])
-    rows = census_design.draw_per_region(people, weight, 4000, np.array([1, 0]), np.random.default_rng(0)).reshape(
-        2, 4000
-    )
+    study = SimpleNamespace(persons=people, weight=np.array([1.0, 9.0, 2.0, 0.0, 6.0]))
+    rows = census_design.draw_per_region(study, 4000, np.array([1, 0]), np.random.default_rng(0)).reshape(2, 4000)
     shares = [np.bincount(part, minlength=5) / 4000 for part in rows]
     np.testing.assert_allclose(shares, [[0, 0, 0.25, 0, 0.75], [0.1, 0.9, 0, 0, 0]], atol=0.03)
 

@@ -14,9 +14,8 @@ from agglearn.observations import Bags, ContingencyTables, FlowCounts, Records, 
 from agglearn.seeds import derive_generator
 from agglearn.tasks import Classification, TaskInput, compression, flows
 from agglearn.tasks.bags import group_rows
-from agglearn.tasks.classification import split_records
+from agglearn.tasks.classification import fit_encoder, split_records
 from agglearn.tasks.distribution import DistributionRegression, HeldOutBags
-from agglearn.tasks.observers import fit_encoder
 from agglearn.tasks.splitting import split_rows
 from agglearn.vocabulary import OptimalQuantizer
 

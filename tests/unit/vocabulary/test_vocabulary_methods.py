@@ -19,10 +19,10 @@ from agglearn.vocabulary import (
     FrequencyQuantizer,
     OptimalQuantizer,
     SubmodularQuantizer,
+    kernels,
     submodular,
 )
 from agglearn.vocabulary.baselines import allocate, apportion
-from agglearn.vocabulary.distributed import Machine
 from agglearn.vocabulary.rate_order import Ranking
 
 METHODS = (
@@ -322,6 +322,6 @@ def test_an_allocation_is_compared_by_its_text():
 
 
 def test_rounds_are_counted_from_one(monkeypatch):
-    monkeypatch.setattr(Machine, "cuts", lambda machine, **limits: (np.array([1]), np.array([4])))
+    monkeypatch.setattr(kernels, "threshold_cuts", lambda *limits: (np.array([1]), np.array([4])))
     model = DistributedSubmodularQuantizer(2, 0.1).fit(np.full(4, 100), np.array([0, 10, 60, 100]))
     assert model.n_rounds_ == 5  # rounds 0 to 4

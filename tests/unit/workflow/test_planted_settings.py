@@ -11,8 +11,9 @@ from agglearn.distribution import EmbeddingRegressor, LinearRidge, MomentEmbeddi
 from agglearn.errors import ConfigError
 from agglearn.labelsums import WALRClassifier
 from agglearn.maxent import LogisticSkyline, MaxEntClassifier, NaiveBayesClassifier
-from agglearn.maxent.warming import tiny_records, tiny_tables
-from agglearn.tasks import census_design, keys, polls
+from agglearn.maxent.warming import TINY
+from agglearn.tasks import bags as polls
+from agglearn.tasks import census_design, keys
 from agglearn.vocabulary import SubmodularQuantizer
 from agglearn_workflow.config.loading import load
 
@@ -303,14 +304,14 @@ WRONG = [
 @pytest.mark.parametrize(("kind", "params", "words"), WRONG)
 def test_a_learner_checks_its_parameters(kind, params, words):
     with pytest.raises(ConfigError) as caught:
-        kind(**params).fit(tiny_tables())
+        kind(**params).fit(*TINY)
     assert words in str(caught.value)
     assert str(caught.value).startswith(kind.__name__)
 
 
 def test_other_learners_check_theirs():
     with pytest.raises(ConfigError, match=r"LogisticSkyline: validation: 1"):
-        LogisticSkyline(validation=1).fit(tiny_records())
+        LogisticSkyline(validation=1).fit(*TINY)
     with pytest.raises(ConfigError, match=r"WALRClassifier: l2: -1 .*'moments' or a number of at least 0"):
         WALRClassifier(l2=-1).fit([[0.0], [1.0]], [0, 1])
     with pytest.raises(ConfigError, match=r"LinearRidge: strengths\.1: -1"):
@@ -327,7 +328,7 @@ def test_what_infinity_and_numbers_of_numpy_are_good_for():
     import numpy as np
 
     MaxEntClassifier(n_chains=np.int64(8), max_iter=2, clip=math.inf, l2_mu=np.float32(1), tol=0, random_state=0).fit(
-        tiny_tables()
+        *TINY
     )
 
 

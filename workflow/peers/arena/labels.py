@@ -1,7 +1,6 @@
 """Randomised labels beside public features (Ghazi, Golowich, Kumar, Manurangsi, Zhang 2021)."""
 
 import math
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -16,7 +15,6 @@ from arena.records import LinearRival, PrivateRecords, choose_by_public
 PENALTIES = [4.0**k for k in range(-1, 7)]
 
 
-@dataclass(eq=False, repr=False)
 class RandomisedResponse(LinearRival):
     """Labels by randomised response, with a prior from an earlier stage, and a logistic regression on them.
 

@@ -1,7 +1,6 @@
 """Logistic regressions under a budget: from sufficient statistics, by a perturbed objective, by noisy gradients."""
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 from scipy import sparse
@@ -19,7 +18,6 @@ from arena.records import LinearRival, PrivateRecords, choose_by_public
 RIDGES = [4.0**k for k in range(-1, 9)]
 
 
-@dataclass(eq=False, repr=False)
 class SufficientStatistics(LinearRival):
     """A quadratic approximation of the logistic loss needs XᵀX and Xᵀy alone, which are in tables of pairs.
 
@@ -95,7 +93,6 @@ def one_hot(encoder: FrameEncoder, codes: np.ndarray) -> sparse.csr_array:
     return sparse.csr_array((np.ones(columns.size), (rows, columns)), shape=(len(codes), int(first[-1])))
 
 
-@dataclass(eq=False, repr=False)
 class ObjectivePerturbation(LinearRival):
     """The minimum of Σ ln(1 + e^{φθ}) − yφθ + ½Δ‖θ‖² + b·θ with normal b (Kifer, Smith, Thakurta 2012, algorithm 1).
 
@@ -126,7 +123,6 @@ def perturbation(squared: float, share: float, epsilon: float, delta: float) -> 
     return ridge, analytic_gaussian_scale(math.sqrt(squared), (1 - share) * epsilon, delta)
 
 
-@dataclass(eq=False, repr=False)
 class NoisyGradient(LinearRival):
     """DP-SGD (Abadi et al. 2016): steps along the sum of clipped gradients of a Poisson sample, with noise.
 

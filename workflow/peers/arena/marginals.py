@@ -3,7 +3,6 @@
 import itertools
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
@@ -129,7 +128,6 @@ def prior_log_odds(model: Any) -> float:
     return math.log(positive / negative)
 
 
-@dataclass(eq=False, repr=False)
 class PrivatePGM(RecordClassifier):
     """A mixture of products fitted to noisy tables of all pairs (McKenna, Sheldon, Miklau 2019; mbi's relaxation).
 

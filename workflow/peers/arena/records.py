@@ -65,7 +65,7 @@ class Arena(Classification):
     def observe(self, inputs: TaskInput, kind: Kind, params: dict, seed: int) -> tuple[Observation, HeldOutRows]:
         if kind is not PrivateRecords:
             return super().observe(inputs, kind, params, seed)
-        self.check_observation(kind, params)
+        self.check_observation(inputs, kind, params)
         encoding = {k: v for k, v in params.items() if k not in ("epsilon", "public")}
         records, test = super().observe(inputs, Records, encoding, seed)
         n = len(records.y)

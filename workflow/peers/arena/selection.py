@@ -3,7 +3,6 @@
 import itertools
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
@@ -106,7 +105,6 @@ def tables_of(model: Any, cliques: Iterable[Clique]) -> dict[Clique, np.ndarray]
     return {c: table * (float(model.total) / table.sum()) for c, table in tables.items()}
 
 
-@dataclass(eq=False, repr=False)
 class AIM(Measuring):
     """Adaptive and iterative selection of marginals (McKenna, Mullins, Sheldon, Miklau 2022), workload: all pairs.
 
@@ -166,7 +164,6 @@ def within_size(mbi: ModuleType, domain: Any, model: Any, weights: dict[Clique, 
     return [c for c in weights if any(set(c) <= s for s in inside) or size(domain, [*model.cliques, c]) <= limit]
 
 
-@dataclass(eq=False, repr=False)
 class MST(Measuring):
     """A tree of pairs with the largest misfit of independence (McKenna, Miklau, Sheldon 2021).
 

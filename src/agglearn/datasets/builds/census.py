@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
+from agglearn.datasets.base import require_columns
 from agglearn.datasets.builds.inputs import Inputs, Source, name_of, only, open_input
 from agglearn.errors import DataError
 
@@ -71,6 +72,5 @@ def puma_counties(inputs: TractsAndCounties, out: Path, puma: str, county: str) 
 def _text(source: Source, separator: str, columns: list[str]) -> pd.DataFrame:
     with open_input(source) as stream:
         table = pd.read_csv(stream, sep=separator, dtype=str, keep_default_na=False, encoding="utf-8-sig")
-    if missing := sorted(set(columns) - set(table)):
-        raise DataError(f"{name_of(source)}: no column {missing[0]!r}; the columns are {', '.join(table)}")
+    require_columns(table, columns, name_of(source))
     return table[columns]

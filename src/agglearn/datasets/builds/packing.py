@@ -33,13 +33,10 @@ def first_lines(inputs: Inputs, out: Path, member: str, lines: int) -> None:
 
 
 def _head(text: Iterable[bytes] | None, out: Path, member: str, lines: int) -> None:
-    written = 0
-    with open(out, "wb") as head:
-        for line in itertools.islice(text or (), lines):
-            head.write(line)
-            written += 1
-    if written < lines:
-        raise DataError(f"{member}: ends after {written:,} of {lines:,} lines")
+    head = list(itertools.islice(text or (), lines))
+    if len(head) < lines:
+        raise DataError(f"{member}: ends after {len(head):,} of {lines:,} lines")
+    out.write_bytes(b"".join(head))
 
 
 def pack_tar(inputs: Inputs, out: Path) -> None:

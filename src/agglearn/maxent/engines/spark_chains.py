@@ -40,10 +40,8 @@ class SparkChains:
         self._weights.append(self._context.broadcast((mu, theta)))
 
     def sweep(self, iteration: int, n_sweeps: int = 1, marginalize: bool = True) -> tuple[np.ndarray, np.ndarray]:
-        work = functools.partial(
-            move, fixed=self._fixed, weights=self._weights[-1],
-            iteration=iteration, n_sweeps=n_sweeps, marginalize=marginalize,
-        )  # fmt: skip
+        sweep = iteration, n_sweeps, marginalize
+        work = functools.partial(move, fixed=self._fixed, weights=self._weights[-1], sweep=sweep)
         before, self._blocks = self._blocks, self._blocks.map(work).cache()
         sums = self._blocks.map(lambda block: block[2]).treeReduce(np.add)
         before.unpersist()
@@ -67,15 +65,8 @@ class SparkChains:
             old.destroy()
 
 
-def move(
-    block: Block | MovedBlock,
-    fixed: "Broadcast",
-    weights: "Broadcast",
-    iteration: int,
-    n_sweeps: int,
-    marginalize: bool,
-) -> MovedBlock:
-    """Return (number of the first chain, positions, (2, w) sums) of a block after an iteration. Runs on executors."""
+def move(block: Block | MovedBlock, fixed: "Broadcast", weights: "Broadcast", sweep: tuple) -> MovedBlock:
+    """Return (number of the first chain, positions, (2, w) sums) of a block after `Chains.sweep`. Runs on executors."""
     import numba
 
     numba.set_num_threads(1)  # a task has one core
@@ -85,4 +76,4 @@ def move(
         first=first, positions=positions.copy(),
     )  # fmt: skip
     chains.set_weights(*weights.value)
-    return first, chains.positions, np.stack(chains.sweep(iteration, n_sweeps, marginalize))
+    return first, chains.positions, np.stack(chains.sweep(*sweep))

@@ -5,7 +5,7 @@ from types import MappingProxyType
 import numpy as np
 
 from agglearn import proportions
-from agglearn.proportions import alternating, base, cardinality, means
+from agglearn.proportions import base, means
 from choices.base import BAGS, Choice, Try, X
 
 
@@ -14,7 +14,7 @@ class OfBags(Choice):
 
     grid = (100.0, 1.0, 0.01)
     units = tuple(np.float32(X[::4, 0]).tolist())
-    kind, module, more, path = proportions.MeanMapClassifier, means, MappingProxyType({}), (base, "PATH")
+    kind, more, path = proportions.MeanMapClassifier, MappingProxyType({}), (base, "PATH")
 
     def model(self, l2="held_out"):
         return self.kind(l2=l2, random_state=3, **self.more)
@@ -23,22 +23,26 @@ class OfBags(Choice):
         return tuple(np.float32(bags.X[bags.offsets[:-1], 0]).tolist())
 
     def choose(self, patch, planted=None):
-        right = base.choose_l2
+        right = base.BagClassifier._choose_l2
 
-        def spied(l2, bags, fitter, score, *more):
+        def spied(model, bags, fitter, score=None, *more):
             def fit(part):
                 solve = fitter(part)
                 return lambda value, last: self.tries.append(Try(value, self.names(part))) or solve(value, last)
 
             def judged(held, theta):
                 self.tries[-1].judged = self.names(held)
-                return score(held, theta) if planted is None else planted(self.tries[-1].value)
+                return (
+                    (score or base.validation_likelihood)(held, theta)
+                    if planted is None
+                    else planted(self.tries[-1].value)
+                )
 
-            return right(l2, bags, fit, judged, *more)
+            return right(model, bags, fit, judged, *more)
 
         patch.setattr(*self.path, self.grid)
         patch.setattr(base, "FOLDS", 2)
-        patch.setattr(self.module, "choose_l2", spied)
+        patch.setattr(base.BagClassifier, "_choose_l2", spied)
         return self.model().fit(BAGS)
 
     def fixed(self, value):
@@ -66,11 +70,11 @@ class MeanEmbeddings(MeanEmbedding):
 
 
 class AlternatingMeanMap(OfBags):
-    kind, module = proportions.AlternatingMeanMapClassifier, alternating
+    kind = proportions.AlternatingMeanMapClassifier
 
 
 class Scoring(OfBags):
-    kind, module, close = proportions.CardinalityClassifier, cardinality, 0.02
+    kind, close = proportions.CardinalityClassifier, 0.02
     more = MappingProxyType({"tol": 1e-9})
 
 

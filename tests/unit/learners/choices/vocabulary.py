@@ -34,9 +34,9 @@ class ClusterClassifier(Choice):
         kind = type(self.model())
         candidates = kind._candidates
 
-        def tried(model, rows):
-            assert rows.y.tolist() == Y[FRAME["who"].isin(seen["fitted"])].tolist()
-            return candidates(model, rows)
+        def tried(model, training, validation):
+            assert training[1].tolist() == Y[FRAME["who"].isin(seen["fitted"])].tolist()
+            return candidates(model, training, validation)
 
         patch.setattr(kind, "_candidates", tried)
         patch.setattr(learning, "log_likelihood", judged)
