@@ -1,7 +1,6 @@
 """Multinomial logistic regression of classes on vectors, its penalty chosen by validation vectors."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
@@ -22,7 +21,6 @@ PATH = tuple(0.5 * 10.0**k for k in (1, 0, -1, -2, -3, -4))  # values of λ, fro
 VALIDATION = 0.2  # fraction of the vectors that chooses λ where none are given for it
 
 
-@dataclass(eq=False, repr=False)
 class MultinomialLogistic(Classifier):
     """Minimises the sum of cross-entropies + λ‖θ‖² on centred vectors, scaled by one number to a mean variance of 1.
 

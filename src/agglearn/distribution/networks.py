@@ -1,7 +1,6 @@
 """DeepSets, a PointNet-style model and attention pooling (Sun 2019, section 4.1.3). JAX is imported when needed."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from types import ModuleType
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
     from agglearn.distribution.set_network import SetNetwork
 
 
-@dataclass(eq=False, repr=False)
 class SetModel(BagModel):
     """A network on sets, trained with Adam on the bags' targets.
 
@@ -232,7 +230,6 @@ class DeepSetsClassifier(SetModel):
         return self.classes_[self._outputs(bags).argmax(axis=1)]
 
 
-@dataclass(eq=False, repr=False)
 class PointNetClassifier(DeepSetsClassifier):
     """A shared perceptron, max pooling, a perceptron: PointNet without its transformation networks (Qi et al. 2017).
 
