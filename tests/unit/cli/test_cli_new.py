@@ -15,8 +15,7 @@ from agglearn.registry import resolve
 from agglearn_workflow.commands import new
 from agglearn_workflow.plan import Plan
 from agglearn_workflow.project import project_config
-from agglearn_workflow.runs.execution import execute_run
-from agglearn_workflow.runs.observing import Source, observe_runs
+from agglearn_workflow.runs.execution import Source, execute_run, observe_runs
 from agglearn_workflow.runs.products import build_product
 
 
@@ -62,7 +61,7 @@ def test_an_experiment_on_a_data_set_runs(folder, capsys):
     read = resolve(entry["class"]).from_entry(entry)
     build_product(folder / "results/records/survey", lambda out: read.parse({"survey.csv": folder / "survey.csv"}, out))
     sources = {"survey": Source.of(config, "survey")}
-    observe_runs(runs, config["experiments"]["trial"], {"survey": entry}, sources, folder / "observed", lambda *_: None)
+    observe_runs(runs, config["experiments"]["trial"], sources, folder / "observed", lambda *_: None)
     for planned in runs:
         (folder / planned.key).mkdir()
         outcome = execute_run(planned, folder / "observed/survey", folder / planned.key)

@@ -40,7 +40,7 @@ def test_counts_that_do_not_fit_the_model_are_named():
 
 def test_exact_counts_of_another_population_are_named():
     counts = FlowCounts(node_counts=np.array([[1.0, 2], [2, 1]]), noise="exact")
-    with pytest.raises(DataError, match="the population counts 5 in all and node . counts 3"):
+    with pytest.raises(DataError, match="the population counts 5 in all and node 0 counts 3"):
         infer(ChainModel([np.zeros((2, 2))]), counts, 5)
 
 
