@@ -10,8 +10,8 @@ import zipfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from agglearn import registry
 from agglearn.storage import read_json
-from agglearn_workflow import classes
 
 MB = 10**6
 FLOOR = 600  # MB of a job with small data. Most of it is libraries.
@@ -59,7 +59,7 @@ def for_fitting(entry: dict, varied: list[dict], records: Path) -> int:
 
 def drawn(entry: dict, varied: list[dict]) -> int:
     """Bytes at the peak of drawing a data set: the product of its class's `PEAK`, with the parameters that are set."""
-    factors = classes.constant(entry["class"], "PEAK")
+    factors = registry.constant(entry["class"], "PEAK")
     if not factors:
         return 0
     settings = [entry.get("params", {}) | params for params in varied]

@@ -7,9 +7,9 @@ import pkgutil
 
 import agglearn
 from agglearn import settings
+from agglearn.registry import find, is_subclass
 from agglearn.settings import REQUIRED
 from agglearn_workflow import digests
-from agglearn_workflow.classes import find, is_subclass
 from agglearn_workflow.config.checks import READING, parameters
 
 OPTIONAL = ("agglearn.spark", "agglearn.networks", "agglearn.cli")

@@ -7,10 +7,10 @@ import typing
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
-from agglearn import settings
+from agglearn import registry, settings
 from agglearn.errors import ConfigError
 from agglearn.settings import Fault, Parameter, keys_at_fault, meant
-from agglearn_workflow import classes, digests
+from agglearn_workflow import digests
 from agglearn_workflow.config.entries import FOR_READERS, SIMULATED
 from agglearn_workflow.config.forms import class_fault, describe_unknown, validate
 from agglearn_workflow.config.models import DEFAULTS, Claim, Dataset, Experiment
@@ -44,7 +44,7 @@ class Configured(settings.Runtime):
                 nearest = meant(key, ["class", "params", "grid", *SCALES])
                 yield path, f"unknown key {key!r}{nearest}; allowed: class, params"
         dotted, is_any = value.get("class"), hint in (Any, object, settings.Built)
-        if wrong := class_fault(dotted, None if is_any else classes.name_of(hint)):
+        if wrong := class_fault(dotted, None if is_any else registry.name_of(hint)):
             yield f"{path}.class", wrong
         else:
             yield from _keys(dotted, parameters(dotted), value.get("params", {}), f"{path}.params")
@@ -69,7 +69,7 @@ READING = Configured()
 def parameters(dotted: str) -> dict[str, Parameter] | None:
     """Keys that a class or a function takes. Of one outside followed code they may have any type."""
     try:
-        declared = settings.parameters(classes.find(dotted))
+        declared = settings.parameters(registry.find(dotted))
     except (TypeError, ValueError):
         return None  # its signature cannot be read
     is_ours = digests.is_followed(dotted)
@@ -96,7 +96,7 @@ def check_dataset(entry: dict, name: str, datasets: dict) -> dict:
 def _dataset(entry: dict) -> Iterator[Fault]:
     dotted = entry["class"]
     yield from keys_at_fault(dotted, parameters(dotted), entry.get("params", {}), "params")
-    yield from _unread(entry, classes.find(dotted).KEYS)
+    yield from _unread(entry, registry.find(dotted).KEYS)
     for member, origin in entry.get("files", {}).items():
         for i, route in enumerate(origin.get("routes", [])):
             if route["kind"] == "build":
@@ -119,7 +119,7 @@ def _unread(entry: dict, keys: tuple[str, ...]) -> Iterator[Fault]:
 
 def _build(route: dict, path: str) -> Iterator[Fault]:
     dotted = route["function"]
-    if not (digests.is_followed(dotted) and inspect.isfunction(classes.find(dotted))):
+    if not (digests.is_followed(dotted) and inspect.isfunction(registry.find(dotted))):
         yield f"{path}.function", f"there is no function {dotted!r}; there are those of {RULES}"
     declared = dict(parameters(dotted) or {})
     inputs = declared.pop("inputs", Parameter()).hint
@@ -168,15 +168,15 @@ def _method(m: dict, observe: dict, path: str) -> Iterator[Fault]:
     for key in m.get("tune", {}):
         if wrong := describe_unknown(key, {*tried, "by", "place"}):
             yield f"{path}.tune", wrong
-    kind, learns = observe[m["observe"]]["type"], classes.constant(m["class"], "observes")
-    if inspect.isclass(learns) and not classes.is_subclass(kind, classes.name_of(learns)):
-        yield f"{path}.observe", f"{m['class']} learns from {classes.name_of(learns)}, not from {kind}"
+    kind, learns = observe[m["observe"]]["type"], registry.constant(m["class"], "observes")
+    if inspect.isclass(learns) and not registry.is_subclass(kind, registry.name_of(learns)):
+        yield f"{path}.observe", f"{m['class']} learns from {registry.name_of(learns)}, not from {kind}"
 
 
 def _observation(task: str, dataset_class: str, dataset: str, varied: Any, name: str, spec: dict) -> Iterator[Fault]:
     """Faults of the keys of a data set and of an observation, for the nearest of what the task makes of them."""
-    data, kind = classes.find(dataset_class), classes.find(spec["type"])
-    ways = [w for w in classes.find(task).OBSERVATIONS if issubclass(data, w[0])]
+    data, kind = registry.find(dataset_class), registry.find(spec["type"])
+    ways = [w for w in registry.find(task).OBSERVATIONS if issubclass(data, w[0])]
     ways = [w for w in ways if w[0] is ways[0][0]]
     if not (fitting := [w for w in ways if issubclass(kind, w[1])]):
         kinds = ", ".join(sorted({w[1].__name__ for w in ways})) or "nothing"
@@ -210,7 +210,7 @@ def _together(observed: dict, module: str, path: str) -> Iterator[Fault]:
 
 def _source_keys(task: str, dataset_class: str, keys: type, varied: Any, path: str) -> Iterator[Fault]:
     """Faults of an experiment's keys of a data set: a simulated one takes what its constructor does."""
-    if not classes.is_subclass(dataset_class, SIMULATED):
+    if not registry.is_subclass(dataset_class, SIMULATED):
         return _keys(task, settings.parameters(keys), varied, path)
     declared = parameters(dataset_class)
     return _keys(dataset_class, declared and {k: Parameter(p.hint, None) for k, p in declared.items()}, varied, path)
@@ -218,7 +218,7 @@ def _source_keys(task: str, dataset_class: str, keys: type, varied: Any, path: s
 
 def names_in(*experiments: dict) -> dict[str, Collection[str]]:
     """The names in the rows of an experiment's results, by the kinds that models have for them."""
-    tasks = [classes.find(e["task"]) for e in experiments]
+    tasks = [registry.find(e["task"]) for e in experiments]
     measures = {"seconds"}.union(*(task.MEASURES for task in tasks))
     paths: dict[str, set[str]] = {"keys.": set().union(*(task.KEYS for task in tasks))}
     for kind, mappings in (

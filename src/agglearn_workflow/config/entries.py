@@ -4,7 +4,7 @@ import re
 from typing import Any
 
 from agglearn.errors import ConfigError
-from agglearn_workflow.classes import is_subclass
+from agglearn.registry import is_subclass
 
 SIMULATED = "agglearn.datasets.base.Simulated"
 FOR_READERS = ("title", "licence", "citation", "doi", "homepage", "note")

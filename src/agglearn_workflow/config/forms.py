@@ -9,9 +9,10 @@ from typing import Any, ClassVar, NamedTuple, Self
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, model_validator
 from pydantic_core import ErrorDetails, PydanticCustomError
 
+from agglearn import registry
 from agglearn.errors import ConfigError
 from agglearn.settings import meant
-from agglearn_workflow import classes, digests
+from agglearn_workflow import digests
 
 FORMS: dict[str, str] = {}  # pattern of a text → what it is
 
@@ -78,12 +79,12 @@ def class_fault(dotted: object, base: str | None = None) -> str | None:
     if not isinstance(dotted, str):
         return f"{reprlib.repr(dotted)} is not allowed; give the dotted path of {kind}"
     try:
-        target = classes.find(dotted) if digests.is_followed(dotted) or not base else None
+        target = registry.find(dotted) if digests.is_followed(dotted) or not base else None
     except Exception as error:
         return f"{dotted!r} cannot be imported: {type(error).__name__}: {error}; mend its module"
     if not inspect.isclass(target):
         return f"there is no class {dotted!r}{_describe_place(dotted)}; give the dotted path of {kind}"
-    if base and not classes.is_subclass(dotted, base):
+    if base and not registry.is_subclass(dotted, base):
         return f"{dotted!r} is not a subclass of {base.rpartition('.')[2]} ({base})"
     return None
 

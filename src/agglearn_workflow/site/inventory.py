@@ -6,9 +6,8 @@ from pathlib import Path
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from agglearn import __version__, local_files, storage
+from agglearn import __version__, local_files, registry, storage
 from agglearn.errors import DataError
-from agglearn_workflow import classes
 from agglearn_workflow.config.entries import has_records
 from agglearn_workflow.digests import DISTRIBUTIONS
 from agglearn_workflow.memory import size_of_files
@@ -26,10 +25,10 @@ def kind_of(entry: dict) -> str:
 
 
 def entry_package(entry: dict) -> str | None:
-    if classes.is_subclass(entry["class"], PACKAGED):
+    if registry.is_subclass(entry["class"], PACKAGED):
         module = entry["params"]["loader"].partition(".")[0]
         return DISTRIBUTIONS.get(module, module)
-    return classes.constant(entry["class"], "PACKAGE")
+    return registry.constant(entry["class"], "PACKAGE")
 
 
 def inventory(config: dict, experiments: dict, base: Path) -> list[dict]:

@@ -4,8 +4,8 @@ import itertools
 
 import pytest
 
-from agglearn import kernel_cache
-from agglearn_workflow import classes, digests
+from agglearn import kernel_cache, registry
+from agglearn_workflow import digests
 
 numbers = itertools.count()
 
@@ -109,48 +109,48 @@ def test_edits_in_a_package_that_is_imported_as_a_module(package):
 
 def test_names_through_packages(package):
     for name in ("Model", "Renamed", "models.Model"):
-        assert classes.name_of(classes.find(f"{package.name}.{name}")) == f"{package.name}.models.Model"
+        assert registry.name_of(registry.find(f"{package.name}.{name}")) == f"{package.name}.models.Model"
     assert package.digest("Model") == package.digest("models.Model")
     for wrong in ("Nothing", "models.Nothing", "nowhere.Model", "Model.nothing.Deeper"):
-        assert classes.find(f"{package.name}.{wrong}") is None
-    assert classes.find("Model") is None
-    assert classes.find("") is None
+        assert registry.find(f"{package.name}.{wrong}") is None
+    assert registry.find("Model") is None
+    assert registry.find("") is None
 
 
 def test_a_module_that_imports_what_is_not_there(package):
     package.write("broken", "import nowhere_at_all\n\nclass Broken:\n    pass\n")
     with pytest.raises(ModuleNotFoundError, match="nowhere_at_all"):
-        classes.find(f"{package.name}.broken.Broken")
+        registry.find(f"{package.name}.broken.Broken")
 
 
 def test_descent(package):
     name = package.name
-    assert classes.is_subclass(f"{name}.Model", f"{name}.base.Base")
-    assert classes.is_subclass(f"{name}.base.Base", f"{name}.base.Base")
-    assert not classes.is_subclass(f"{name}.apart.Apart", f"{name}.base.Base")
-    assert not classes.is_subclass(f"{name}.nowhere", f"{name}.base.Base")
+    assert registry.is_subclass(f"{name}.Model", f"{name}.base.Base")
+    assert registry.is_subclass(f"{name}.base.Base", f"{name}.base.Base")
+    assert not registry.is_subclass(f"{name}.apart.Apart", f"{name}.base.Base")
+    assert not registry.is_subclass(f"{name}.nowhere", f"{name}.base.Base")
     package.write("grand", "from . import Model\n\nclass Grand(Model):\n    pass\n")
-    assert classes.is_subclass(f"{name}.grand.Grand", f"{name}.base.Base")
+    assert registry.is_subclass(f"{name}.grand.Grand", f"{name}.base.Base")
     package.write("dotted", "from . import base\n\nclass Dotted(base.Base):\n    pass\n")
-    assert classes.is_subclass(f"{name}.dotted.Dotted", f"{name}.base.Base")
+    assert registry.is_subclass(f"{name}.dotted.Dotted", f"{name}.base.Base")
     package.write("aliased", "from .base import Base as B\n\nclass Aliased(B):\n    pass\n")
-    assert classes.is_subclass(f"{name}.aliased.Aliased", f"{name}.base.Base")
-    assert classes.is_subclass(f"{name}.Renamed", f"{name}.base.Base")
+    assert registry.is_subclass(f"{name}.aliased.Aliased", f"{name}.base.Base")
+    assert registry.is_subclass(f"{name}.Renamed", f"{name}.base.Base")
 
 
 def test_constants(package):
     name = package.name
-    assert classes.constant(f"{name}.Model", "KIND") == "m"
-    assert classes.constant(f"{name}.Model", "TABLE") == {"a": ("", 1)}
-    assert classes.constant(f"{name}.Model", "NONE") is None
+    assert registry.constant(f"{name}.Model", "KIND") == "m"
+    assert registry.constant(f"{name}.Model", "TABLE") == {"a": ("", 1)}
+    assert registry.constant(f"{name}.Model", "NONE") is None
     package.write("typed", "class Typed:\n    KIND: str = ''\n    OTHER: int\n")
-    assert classes.constant(f"{name}.typed.Typed", "KIND") == ""
-    assert classes.constant(f"{name}.typed.Typed", "OTHER") is None
+    assert registry.constant(f"{name}.typed.Typed", "KIND") == ""
+    assert registry.constant(f"{name}.typed.Typed", "OTHER") is None
 
 
 def test_our_own_classes():
-    assert classes.is_subclass("agglearn.datasets.Tabular", "agglearn.datasets.base.Dataset")
-    assert "nllh" in classes.constant("agglearn.tasks.Classification", "MEASURES")
+    assert registry.is_subclass("agglearn.datasets.Tabular", "agglearn.datasets.base.Dataset")
+    assert "nllh" in registry.constant("agglearn.tasks.Classification", "MEASURES")
     behind = digests.modules_behind("agglearn.maxent.MaxEntClassifier")
     assert {"agglearn.maxent.kernels", "agglearn.encoding.binned", "agglearn.observations.tables"} <= set(behind)
     assert not [m for m in behind if m.startswith(("agglearn_workflow.plan", "agglearn_workflow.jobs", "agglearn.cli"))]

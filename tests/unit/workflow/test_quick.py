@@ -5,7 +5,7 @@ import json
 import pytest
 from samples import ROOT
 
-from agglearn_workflow.classes import is_subclass
+from agglearn.registry import is_subclass
 from agglearn_workflow.config import checks
 from agglearn_workflow.config import loading as configuration
 from agglearn_workflow.config.loading import read_mapping
