@@ -406,17 +406,18 @@ class Figure(Model):
     KIND = "kind"
     USES: ClassVar = {
         "dots": ("", "title highlight x panel x_label x_log x_none x_from extent"),
-        "curve": ("", "x_none extent"),
-        "line": ("x", "extent"),
-        "scatter": ("x", "title highlight x_log x_none y_log y_from x_from extent"),
-        "flows": ("", "title highlight panel y_label x_log x_none y_log y_from x_from"),
-        "map": ("extent", "title highlight panel x_log x_none y_log y_from x_from"),
+        "curve": ("", "dodge x_none extent"),
+        "line": ("x", "dodge extent"),
+        "scatter": ("x", "dodge title highlight x_log x_none y_log y_from x_from extent"),
+        "flows": ("", "dodge title highlight panel y_label x_log x_none y_log y_from x_from"),
+        "map": ("extent", "dodge title highlight panel x_log x_none y_log y_from x_from"),
     }
     kind: Literal["dots", "curve", "line", "scatter", "flows", "map"]
     x: str = key("line: parameter or measure; curve: seconds; scatter: method or measure; flows, map: measure")
     y: Measure = Field(description="a measure")
     series: Fields = key()
     panel: Fields = key("a panel for each of their values")
+    dodge: Fields = key("a colour for each of their values, in one row (dots)")
     x_label: str = key()
     y_label: str = key()
     x_log: bool = key()

@@ -102,15 +102,19 @@ def dots(chart: Chart) -> Figure | None:
     if chosen.empty:
         return None
     names = [d for d in chart.experiment["datasets"] if d in set(chosen["dataset"])]
-    labels = chart.series(chosen)
-    order = list(dict.fromkeys(labels))
-    chosen = chosen.assign(y=labels.map(order.index), half=(chosen["high"] - chosen["low"]) / 2)
-    figure, axes = grid([chart.titles.get(d, d) for d in names], 0.6 + 0.32 * max(len(order), 2), wrap=28)
+    labels, colours = chart.series(chosen), series(chosen, spec.get("dodge", []), chart.experiment)
+    order, levels = list(dict.fromkeys(labels)), list(dict.fromkeys(colours))
+    shift = (colours.map(levels.index) - (len(levels) - 1) / 2) * 0.7 / len(levels)
+    chosen = chosen.assign(y=labels.map(order.index) + shift, half=(chosen["high"] - chosen["low"]) / 2)
+    height = 0.6 + (0.32 + 0.12 * (len(levels) - 1)) * max(len(order), 2)
+    figure, axes = grid([chart.titles.get(d, d) for d in names], height, wrap=28)
     for name, ax in zip(names, axes, strict=True):
         panel = chosen[chosen["dataset"] == name]
         printed = panel[panel["reported"].notna()]
-        ax.errorbar(panel["mean"], panel["y"], xerr=panel["half"], fmt="o", ms=4, color=COLORS[0], capsize=2)
-        ax.plot(printed["reported"], printed["y"], "D", mfc="none", mec=COLORS[1], ms=5)
+        for k, level in enumerate(levels):
+            part, look = panel[colours[panel.index] == level], {"fmt": MARKERS[k % len(MARKERS)], "color": color(k)}
+            ax.errorbar(part["mean"], part["y"], xerr=part["half"], ms=4, capsize=2, label=level or None, **look)
+        ax.plot(printed["reported"], printed["y"], "D", mfc="none", mec="black", ms=5)
         ax.set_yticks(range(len(order)), order)
         cell = ax.get_subplotspec()
         ax.tick_params(labelleft=cell is None or cell.is_first_col())
@@ -121,8 +125,10 @@ def dots(chart: Chart) -> Figure | None:
         ax.set(xlabel=chart.label("y", chosen), ylim=(len(order) - 0.5, -0.5))
         ax.set_xlim(left=spec.get("y_from"))
     if chosen["reported"].notna().any():
-        axes[0].plot([], [], "D", mfc="none", mec=COLORS[1], ms=5, label="printed in the source")
-        figure.legend(fontsize=7, frameon=False, loc="outside lower left")
+        axes[0].plot([], [], "D", mfc="none", mec="black", ms=5, label="printed in the source")
+    handles, names = axes[0].get_legend_handles_labels()
+    if names:
+        figure.legend(handles, names, fontsize=7, frameon=False, loc="outside lower left", ncols=len(names))
     return figure
 
 

@@ -42,6 +42,25 @@ def test_a_panel_per_parameter_in_the_order_of_numbers():
     assert figure.axes[0].lines[0].get_ydata().tolist() == [0.1, 0.2]
 
 
+def test_values_of_a_dodged_field_share_a_row_and_have_a_colour_each():
+    found = [(m, {"size": s}, "share", None, s / 100) for m in ("ours", "base") for s in (10, 20)]
+    spec = {"kind": "dots", "y": "share", "dodge": ["dataset_params.size"]}
+    figure = charts.dots(Chart(cells(*found), cells(*found), EXPERIMENT, spec, {}))
+    [axes] = figure.axes
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["ours", "base"]
+    drawn = {bars.get_label(): bars[0] for bars in axes.containers}
+    assert {label: line.get_xdata().tolist() for label, line in drawn.items()} == {
+        "size 10": [0.1] * 2,
+        "size 20": [0.2] * 2,
+    }
+    rows = np.array([line.get_ydata() for line in drawn.values()])
+    assert (rows.round() == [0, 1]).all()
+    assert (rows[0] < rows[1]).all()
+    assert len({line.get_color() for line in drawn.values()}) == 2
+    [legend] = figure.legends
+    assert [text.get_text() for text in legend.get_texts()] == ["size 10", "size 20"]
+
+
 def test_one_measure_against_another_by_key():
     found = []
     for covariate, group, poll in (("sex", "male", 0.4), ("sex", "female", 0.6), ("race", "asian", 0.7)):
