@@ -90,7 +90,7 @@ def archived(name: str) -> tuple[dict[str, str], Counter]:
     with tempfile.TemporaryDirectory() as work:
         paths = [f"{work}/measurements/{name}/{batch}.parquet" for batch in plan.batches(name)]
         for batch, path in zip(plan.batches(name), paths, strict=True):
-            store.write_batch(plan.runs(name, batch), kept, path)
+            store.recall(plan.runs(name, batch), kept, path)
         read = functools.partial(judging.read_rows, plan, work)
         verdicts = {entry["name"]: entry["verdict"] for entry in judging.judge_all(claims, read)}
         table = summary.summarise(summary.load_rows(paths, plan, name), plan.experiments[name])

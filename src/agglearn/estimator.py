@@ -21,7 +21,7 @@ from agglearn.observations import ContingencyTables, LabelSums, NoiseSpec, Obser
 from agglearn.progress import verbosity
 from agglearn.saving import Saved, check_classes, expect, is_learned
 from agglearn.seeds import RandomState
-from agglearn.settings import check_parameters
+from agglearn.settings import check_parameters, make_dataclass
 from agglearn.text import list_some
 
 __all__ = ["Estimator", "MetaEstimator", "RecordClassifier"]
@@ -51,7 +51,7 @@ class Estimator(Saved, BaseEstimator):
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        dataclass(eq=False, repr=False)(cls)
+        make_dataclass(cls)
 
     @property
     def accounts_for_noise(self) -> bool:

@@ -128,6 +128,13 @@ def parameters(target: Any) -> dict[str, Parameter] | None:
     return {k: Parameter(Any if k in unchecked else p.annotation, p.default) for k, p in signature.items()}
 
 
+def make_dataclass(kind: type) -> None:
+    """Make a class a dataclass. An `__init__` that a person wrote, in the class or in the nearest base that has one, stays."""
+    owner = next(base for base in kind.__mro__ if "__init__" in vars(base))
+    is_generated = getattr(vars(owner).get("__dataclass_params__"), "init", False)
+    dataclass(init=is_generated, eq=False, repr=False)(kind)
+
+
 def check(target: Any, given: Mapping, prefix: str = "") -> None:
     name = "it" if typing.is_typeddict(target) else target.__name__
     for path, fault in keys_at_fault(name, parameters(target), given, prefix):

@@ -7,6 +7,7 @@ import pkgutil
 
 import agglearn
 from agglearn import settings
+from agglearn.estimator import Estimator
 from agglearn.registry import find, is_subclass
 from agglearn.settings import REQUIRED
 from agglearn_workflow import digests
@@ -80,3 +81,22 @@ def test_annotations_of_other_kinds_may_be_anything(tmp_path, monkeypatch):
 def test_a_class_outside_followed_code_takes_values_of_any_type():
     assert parameters("sklearn.naive_bayes.GaussianNB")["var_smoothing"].hint is settings.Any
     assert parameters("builtins.dict") is None
+
+
+def test_a_learner_keeps_an_init_that_a_person_wrote_also_below_it():
+    class Written(Estimator):
+        def __init__(self, prior=1.0, random_state=None):
+            self.prior = prior
+            self.random_state = random_state
+
+    class Below(Written):
+        pass
+
+    class Fields(Estimator):
+        rate: float = 2.0
+
+    class BelowFields(Fields):
+        size: int = 3
+
+    assert Below(prior=4.0).get_params() == {"prior": 4.0, "random_state": None}
+    assert BelowFields(1.0, 5).get_params() == {"rate": 1.0, "size": 5, "random_state": None}

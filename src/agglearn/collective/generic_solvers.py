@@ -117,9 +117,9 @@ def infer_ipopt(
     time_limit: Positive | None = None,
     max_iter: Count = 500,
 ) -> Inference:
-    """Minimise F by IPOPT to a relative gap `tol`. Set-up and solve together end within `time_limit` seconds.
+    """Minimise F by IPOPT to a relative gap `tol`.
 
-    The time that CasADi takes for derivatives is not taken from that of the solve.
+    Set-up and solve together end within `time_limit` seconds, besides the time that CasADi takes for derivatives.
     """
     ca = require("casadi", "generic")
     deadline = time.monotonic() + (time_limit or math.inf)

@@ -33,7 +33,7 @@ def draw_delta(low, high, n_cells, change, uniform):
     """Draw δ in [low, high] from p(δ) ∝ Π_k φ^(sδ) / ((n + sδ)!)^power · p(y | n + sδ), without exact counts.
 
     change : signs s, log φ and powers of the cells that change together, edge cells first, then the two states of a
-    node; codes, counts and parameters of their noise; present counts n. Arrays of the largest number of cells.
+    node. Then codes, counts and parameters of their noise, and present counts n. All are arrays of the largest number of cells.
     """
     mode = 0
     while mode < high and log_step_ratio(mode, n_cells, change) > 0:

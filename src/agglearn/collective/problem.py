@@ -264,8 +264,8 @@ def _pad(model: TreeModel, flows: FlowCounts, kind: Literal["node", "edge"]) -> 
     if not counts.size:
         return counts
     if counts.shape[1:] != shape:
-        found, needed = (f"{n} {kind}s of {' × '.join(map(str, states))}" for n, *states in (counts.shape[1:], shape))
-        raise DataError(f"{kind}_counts: {found} states, the model has {needed}")
+        stated, needed = (f"{n} {kind}s of {' × '.join(map(str, states))}" for n, *states in (counts.shape[1:], shape))
+        raise DataError(f"{kind}_counts: {stated} states, the model has {needed}")
     if kind == "node":
         return np.where(model.states, counts, np.nan)
     cut = [[t[: p.shape[0], : p.shape[1]] for t, p in zip(r, model.log_potentials, strict=True)] for r in counts]

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from agglearn.errors import ConfigError, DataError
 from agglearn.observations import Bags
-from agglearn.settings import keys_at_fault, parameters
+from agglearn.settings import keys_at_fault, make_dataclass, parameters
 from agglearn.storage import read_json, write_json
 from agglearn.text import list_some
 
@@ -116,7 +116,7 @@ class Dataset:
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        dataclass(eq=False, repr=False)(cls)
+        make_dataclass(cls)
 
     def __post_init__(self) -> None:
         self._check(self.arguments)

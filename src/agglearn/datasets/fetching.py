@@ -185,7 +185,7 @@ def _sources(files: dict) -> Iterator[str]:
                 yield _source(route)
 
 
-# -- one file out of a zip or tar, also out of a packed file in a packed file; nothing else is written ----------------
+# -- one file out of a zip or tar, also of one that is packed in another. Nothing else is written --------------------------
 
 RATIO = 100  # times its packed file's size a member may have. Texts and tables stay below 20.
 SMALL = 1 << 26  # bytes that any member may have

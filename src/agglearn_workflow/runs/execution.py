@@ -1,4 +1,4 @@
-"""Runs: what they learn from and are measured on, saved apart as products; the fit; what is measured."""
+"""Runs. What they learn from and what they are measured on are products, saved apart. Then come the fit and the measures."""
 
 import json
 import random

@@ -3,6 +3,7 @@ When the server is away, experiments are `pending` in the receipt, and the next 
 
 import contextlib
 import secrets
+import shutil
 import sqlite3
 import sys
 import urllib.error
@@ -182,8 +183,8 @@ def create_database(path: Path) -> None:
     """Make MLflow's database under another name, then rename it: nobody can open what a killed migration leaves."""
     if path.exists():
         return
-    for file in path.parent.glob(f".*.{path.name}*"):  # of a killed process, with its journal
-        file.unlink()
+    for folder in path.parent.glob(f".{path.name}.*/"):  # of killed processes
+        shutil.rmtree(folder)
     with storage.atomic_file(path) as work:
         mlflow.MlflowClient(f"{SQLITE}{work}").search_experiments()
         with contextlib.closing(sqlite3.connect(work)) as store:

@@ -84,7 +84,7 @@ def test_the_optional_packages_here_are_those_of_the_extras():
     assert named - {"psutil"} <= set(OPTIONAL)  # which joblib imports where it is installed
 
 
-UNDOCUMENTED = {"sklearn.ensemble._hist_gradient_boosting.predictor", "trees._bin_mapper", "trees._predictors"}
+UNDOCUMENTED = {"trees._bin_mapper", "trees._predictors"}
 PRIVATE = re.compile(r"(^|\.)_(?!make\b|fields\b)[a-z]|^numba\.(core|np)\b")  # a named tuple's are documented
 
 

@@ -15,6 +15,7 @@ EMPTY = {
 }  # fmt: skip
 PUBLIC = {
     ("results.py", "gap"),
+    ("generic_solvers.py", "gap"),
     ("subsets.py", "most"),
     ("models.py", "place"),
     ("flows.py", "place"),

@@ -33,9 +33,9 @@ def forked(folder) -> multiprocessing.Process:
 def size(folder) -> int:
     """Bytes of the database that is being made, under whatever name; −1 where there is none."""
     sizes = []
-    for path in folder.glob("*mlflow.db*"):
+    for path in folder.rglob("*mlflow.db*"):
         try:
-            sizes.append(path.stat().st_size)
+            sizes += [path.stat().st_size] if path.is_file() else []
         except FileNotFoundError:
             continue
     return max(sizes, default=-1)
