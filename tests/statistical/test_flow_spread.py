@@ -24,15 +24,16 @@ def simulate(noise, scale, kind, rng, staying=0.0):
     return tables, step, first, {f"{kind}_counts": noisy, "noise": noise, "scale": scale}
 
 
-@pytest.mark.parametrize(("initial", "size_known"), [("learned", True), ("learned", False), ("stated", True)])
 @pytest.mark.parametrize(
-    ("noise", "scale", "kind"),
+    ("noise", "scale", "kind", "initial", "size_known"),
     [
-        ("poisson", 1, "node"),
-        ("poisson", 1, "edge"),
-        ("gaussian", 5, "node"),
-        ("laplace", 5, "edge"),
-        ("exact", 1, "node"),
+        ("poisson", 1, "node", "learned", True),
+        ("poisson", 1, "node", "stated", True),
+        ("poisson", 1, "edge", "learned", False),
+        ("gaussian", 5, "node", "learned", False),
+        ("laplace", 5, "edge", "learned", True),
+        ("exact", 1, "node", "learned", False),
+        ("exact", 1, "node", "stated", True),
     ],
 )
 def test_intervals_cover_and_a_right_model_is_not_warned_of(noise, scale, kind, size_known, initial):
