@@ -112,8 +112,17 @@ def dots(chart: Chart) -> Figure | None:
         panel = chosen[chosen["dataset"] == name]
         printed = panel[panel["reported"].notna()]
         for k, level in enumerate(levels):
-            drawn, look = panel[colours[panel.index] == level], {"fmt": MARKERS[k % len(MARKERS)], "color": color(k)}
-            ax.errorbar(drawn["mean"], drawn["y"], xerr=drawn["half"], ms=4, capsize=2, label=level or None, **look)
+            drawn, marker = panel[colours[panel.index] == level], MARKERS[k % len(MARKERS)]
+            ax.errorbar(
+                drawn["mean"],
+                drawn["y"],
+                xerr=drawn["half"],
+                fmt=marker,
+                ms=4,
+                color=color(k),
+                capsize=2,
+                label=level or None,
+            )
         ax.plot(printed["reported"], printed["y"], "D", mfc="none", mec="black", ms=5)
         ax.set_yticks(range(len(order)), order)
         cell = ax.get_subplotspec()
