@@ -53,7 +53,7 @@ def test_values_of_a_dodged_field_share_a_row_and_have_a_colour_each():
         "size 10": [0.1] * 2,
         "size 20": [0.2] * 2,
     }
-    rows = np.array([line.get_ydata() for line in drawn.values()])
+    rows = np.array([line.get_ydata() for line in drawn.values()], float)
     assert (rows.round() == [0, 1]).all()
     assert (rows[0] < rows[1]).all()
     assert len({line.get_color() for line in drawn.values()}) == 2
