@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 SERVER = """
-import importlib, json, os, select, signal, socket, sys
+import atexit, importlib, json, os, select, signal, socket, sys, traceback
 
 for name in sys.argv[2:]:
     importlib.import_module(name)
@@ -47,7 +47,21 @@ os.environ.clear()
 os.environ.update(order["environ"])
 sys.argv = ["-c", *order["arguments"]]
 sys.path[:0] = [order["cwd"], *order["environ"].get("PYTHONPATH", "").split(os.pathsep)]
-exec(order["code"])
+status = 0
+try:
+    exec(order["code"])
+except SystemExit as error:
+    status = error.code if isinstance(error.code, int) else int(error.code is not None)
+    if isinstance(error.code, str):
+        print(error.code, file=sys.stderr)
+except BaseException:
+    traceback.print_exc()
+    status = 1
+# Libraries in C++ wait at their end for threads that a fork does not have, and to search all modules for garbage takes a second.
+atexit._run_exitfuncs()
+sys.stdout.flush()
+sys.stderr.flush()
+os._exit(status)
 """
 
 # A program that runs a script as Python does, in a fork.

@@ -1,6 +1,8 @@
 """What the scripts of all rules share: the log of a job, and the line on the terminal where it fails."""
 
+import atexit
 import contextlib
+import gc
 import logging
 import os
 import resource
@@ -20,6 +22,7 @@ from agglearn_workflow.memory import UNIT, cpu_seconds
 def job_log(job: Any, threads: int = 1) -> Iterator[TextIO]:
     """Write what a job prints into its log, and yield the terminal. An error is one line there, and ends the process.
     In the block import numerical libraries, which then have `threads` threads."""
+    atexit.register(gc.freeze)  # else the interpreter, as it ends, searches all modules for garbage: most of a second
     os.environ |= {f"{name}_NUM_THREADS": str(threads) for name in ("OMP", "OPENBLAS", "MKL", "NUMBA")}
     for folder in job.config["code"]:
         digests.add_root(folder)

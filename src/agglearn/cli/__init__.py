@@ -3,6 +3,8 @@ A command is a module: its docstring, HELP, `add_options(command)` without --out
 """
 
 import argparse
+import atexit
+import gc
 import os
 import re
 import sys
@@ -92,6 +94,7 @@ class Completion(argparse.Action):
 
 
 def main(arguments: list[str] | None = None) -> int:
+    atexit.register(gc.freeze)  # else the interpreter, as it ends, searches all modules for garbage: most of a second
     try:
         try:
             return run(sys.argv[1:] if arguments is None else list(arguments))
