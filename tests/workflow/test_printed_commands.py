@@ -4,6 +4,7 @@ A shell runs it in a copy of what `make` reads. `make` is the real one. What it 
 Snakemake are then read by Snakemake's parser and its configuration is loaded, those of `agglearn` by the parser of the command line.
 """
 
+import functools
 import json
 import os
 import re
@@ -73,6 +74,11 @@ def started(place: Path, command: str) -> list[list[str]]:
     return [json.loads(line) for line in (place / "log").read_text().splitlines()]
 
 
+@functools.cache
+def planned(place: Path, overlay: str) -> Plan:
+    return Plan(load(ROOT, json.loads(overlay), place, ["all"]))
+
+
 def check_snakemake(place: Path, arguments: list[str]) -> None:
     """Whether Snakemake takes the arguments, the configuration loads, and every target is one."""
     args = get_argument_parser().parse_args(arguments)
@@ -81,7 +87,7 @@ def check_snakemake(place: Path, arguments: list[str]) -> None:
     for file in args.configfile or ():
         over = stack(over, read_mapping(place / file))
     over = stack(over, parse_scalars(parse_config(args.config or [])))
-    plan = Plan(load(ROOT, over, place, args.targets or ["all"]))
+    plan = planned(place, json.dumps(over))
     allowed = {"all", *plan.experiments, *plan.sources()}
     for target in [*args.targets, *(args.forcerun or ())]:
         assert target in allowed or target.startswith("results/records/"), f"{target!r} is no target"
