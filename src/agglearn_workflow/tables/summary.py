@@ -82,30 +82,31 @@ def overlap_of(rows: pd.DataFrame) -> float:
 
 def _with_problems(table: pd.DataFrame, bad: pd.DataFrame) -> pd.DataFrame:
     """Add runs without a result, by the first status in `WITHOUT`: to their cell, which has `lost` then, or as rows."""
-    extra = []
+    extra, rows = [], _rows_of_cells(table)
     for keys, group in bad.groupby(CELL, sort=False):
         worst = group[group["status"] == min(group["status"], key=WITHOUT.index)]
         status, reason = worst.iloc[0][["status", "reason"]]
-        of_cell = _is_cell(table, keys)
-        if of_cell.any():
-            table.loc[of_cell, ["lost", "reason"]] = status, f"{len(worst)} seeds {status}: {reason}"
+        if keys in rows:
+            table.loc[rows[keys], ["lost", "reason"]] = status, f"{len(worst)} seeds {status}: {reason}"
         else:
             extra.append({**dict(zip(CELL, keys, strict=True)), "n": 0, "status": status, "reason": reason})
     return pd.concat([table, pd.DataFrame(extra, columns=COLUMNS)], ignore_index=True) if extra else table
 
 
-def _is_cell(table: pd.DataFrame, keys: tuple) -> pd.Series:
-    return (table[CELL] == list(keys)).all(axis=1)
+def _rows_of_cells(table: pd.DataFrame) -> dict[tuple, np.ndarray]:
+    """Cell → labels of its rows. The index is that of a new table."""
+    return table.groupby(CELL, sort=False).indices
 
 
 def _with_marks(table: pd.DataFrame, scalars: pd.DataFrame) -> pd.DataFrame:
     if "mark" not in scalars:
         return table
-    for keys, group in scalars.drop_duplicates("run").groupby(CELL, sort=False):
-        if marks := group["mark"].dropna().tolist():
-            of_cell, mark = _is_cell(table, keys), f"{len(marks)} of {len(group)} seeds {marks[0]}"
-            reasons = table.loc[of_cell, "reason"]
-            table.loc[of_cell, "reason"] = [f"{r}; {mark}" if isinstance(r, str) else mark for r in reasons]
+    rows = _rows_of_cells(table)
+    for keys, marks in scalars.drop_duplicates("run").groupby(CELL, sort=False)["mark"]:
+        if stated := marks.dropna().tolist():
+            mark = f"{len(stated)} of {len(marks)} seeds {stated[0]}"
+            reasons = table.loc[rows[keys], "reason"]
+            table.loc[rows[keys], "reason"] = [f"{r}; {mark}" if isinstance(r, str) else mark for r in reasons]
     return table
 
 
