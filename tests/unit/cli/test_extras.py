@@ -100,9 +100,10 @@ def outcomes(folder, *extras: str) -> dict:
     (folder / "cells.csv").write_text(CELLS)
     (folder / "schema.yaml").write_text(SCHEMA)
     (folder / "results/runs").mkdir(parents=True)
-    # with one extra absent: what writes files that others read, and what needs an extra
-    apart = len(extras) == len(EXTRAS) - 1
-    calls = {n: arguments for n, (need, arguments) in CALLS.items() if need or n in WRITING or not apart}
+    # with one extra absent: what writes files that others read, and what needs this extra
+    absent = set(EXTRAS) - set(extras)
+    apart = len(absent) == 1
+    calls = {n: arguments for n, (need, arguments) in CALLS.items() if need in absent or n in WRITING or not apart}
     done = subprocess.run(
         [sys.executable, "-c", RUN, json.dumps(refused), json.dumps(calls)],
         cwd=folder, env=os.environ | OFFLINE | {"PYTHONPATH": str(ROOT / "src")}, capture_output=True, text=True,
