@@ -50,8 +50,8 @@ class Compression(Task[HeldOut]):
     MEASURES: ClassVar = (
         higher("information_ratio")
         | higher("information", "heldout_information", "heldout_predictive", "heldout_predictive_shrunk", unit="nat")
-        | lower("information_loss", "loss_ratio", "bound_ratio", "rounds_ratio", "space_ratio")
-        | neither("clusters", "values", "rounds", "machine_size")
+        | lower("information_loss", "loss_ratio")
+        | neither("clusters", "values", "rounds", "machine_size", "bound_ratio", "rounds_ratio", "space_ratio")
     )
     OBSERVATIONS: ClassVar = ((Dataset, ContingencyTables, RowKeys, NoKeys),)
     truth: ClassVar = HeldOut

@@ -94,6 +94,15 @@ NEITHER = ("bag_size", "bag_size_deviation", "bag_size_least", "bag_size_median"
             "time_to_convergence", "true_count", "true_flow", "tuned", "tuned_value", "values")  # fmt: skip
 
 
+UNMARKED = {"majority", "curve", "edges", "converged", "gibbs_reached", "negative", "gibbs_moves", "time_to_convergence"}
+
+
+def test_tables_mark_the_best_in_the_direction_that_the_task_states():
+    """But for measures that say how a method ran, or are zero or one."""
+    stated = {m: d for name in tasks.__all__ for m, (_, d) in getattr(getattr(tasks, name), "MEASURES", {}).items()}
+    assert {m for m, better in stated.items() if (direction(m) or "") != (better or "")} == UNMARKED
+
+
 def test_of_every_measure_it_is_stated_which_values_are_better():
     """Losses, errors and times are better where they are lower; the list has what is not."""
     stated = dict.fromkeys(HIGHER, "higher") | dict.fromkeys(NEITHER)
