@@ -29,7 +29,8 @@ DOCKER ?= docker
 FROM ?=
 SAMPLE = 200
 check-archive: SAMPLE = 10
-PARALLEL = -n logical --maxprocesses 4 --dist loadfile --no-loadscope-reorder
+# One worker more than cores, for tests of whole runs wait for their jobs.
+PARALLEL = -n $(shell $(PYTHON) -c "import os; print(min(4, os.cpu_count() + 1))") --dist loadfile --no-loadscope-reorder
 BIN = $(VENV)/bin
 READY = $(VENV)/.ready
 EXTRAS = workflow networks privacy generic docs dev
