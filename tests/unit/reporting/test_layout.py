@@ -94,7 +94,16 @@ NEITHER = ("bag_size", "bag_size_deviation", "bag_size_least", "bag_size_median"
             "time_to_convergence", "true_count", "true_flow", "tuned", "tuned_value", "values")  # fmt: skip
 
 
-UNMARKED = {"majority", "curve", "edges", "converged", "gibbs_reached", "negative", "gibbs_moves", "time_to_convergence"}
+UNMARKED = {
+    "majority",
+    "curve",
+    "edges",
+    "converged",
+    "gibbs_reached",
+    "negative",
+    "gibbs_moves",
+    "time_to_convergence",
+}
 
 
 def test_tables_mark_the_best_in_the_direction_that_the_task_states():
