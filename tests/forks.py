@@ -1,6 +1,7 @@
 """Code that runs in forks of a process that has imported what the code needs."""
 
 import atexit
+import functools
 import json
 import os
 import shutil
@@ -12,10 +13,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 SERVER = """
-import atexit, importlib, json, os, select, signal, socket, sys, traceback
+import atexit, gc, importlib, json, os, select, signal, socket, sys, traceback
 
-for name in sys.argv[2:]:
+for name in sys.argv[3:]:
     importlib.import_module(name)
+gc.freeze()  # no fork looks for garbage in what was imported, which would copy it
 listener = socket.socket(socket.AF_UNIX)
 listener.bind(sys.argv[1])
 listener.listen(64)
@@ -45,6 +47,7 @@ for stream, copy in enumerate(streams):
 os.chdir(order["cwd"])
 os.environ.clear()
 os.environ.update(order["environ"])
+sys.executable = sys.argv[2]
 sys.argv = ["-c", *order["arguments"]]
 sys.path[:0] = [order["cwd"], *order["environ"].get("PYTHONPATH", "").split(os.pathsep)]
 status = 0
@@ -64,14 +67,20 @@ sys.stderr.flush()
 os._exit(status)
 """
 
-# A program that runs a script as Python does, in a fork.
+# A program that runs a script, or one of our modules, in a fork as Python does. It leaves everything else to Python.
 PROGRAM = """#!{python} -SE
 import json, os, socket, sys
 
+first, *arguments = sys.argv[1:]
+if first.endswith(".py"):
+    code = f"import runpy, sys; sys.argv[0] = {{first!r}}; runpy.run_path({{first!r}}, run_name='__main__')"
+elif first == "-m" and arguments[0] in ("agglearn", "snakemake"):
+    code = f"import runpy; runpy.run_module({{arguments.pop(0)!r}}, run_name='__main__', alter_sys=True)"
+else:
+    os.execv({python!r}, [{python!r}, first, *arguments])
 connection = socket.socket(socket.AF_UNIX)
 connection.connect({address!r})
-code = "import runpy, sys; del sys.argv[0]; runpy.run_path(sys.argv[0], run_name='__main__')"
-order = dict(code=code, arguments=sys.argv[1:], cwd=os.getcwd(), environ=dict(os.environ))
+order = dict(code=code, arguments=arguments, cwd=os.getcwd(), environ=dict(os.environ))
 text = json.dumps(order).encode() + b"\\n"
 sent = socket.send_fds(connection, [text], [0, 1, 2])
 connection.sendall(text[sent:])
@@ -81,7 +90,8 @@ sys.exit(status if status >= 0 else 128 - status)
 
 
 class ForkServer:
-    """A process that has imported modules, and ends with this one. It runs code in forks, `program` a script, also several at a time."""
+    """A process that has imported modules, and ends with this one. It runs code in forks, also several at a time. What these start as
+    `sys.executable` is `program`, which runs scripts in forks, too."""
 
     def __init__(self, *modules: str, environ: Mapping[str, str] = os.environ):
         folder = tempfile.mkdtemp()
@@ -90,7 +100,7 @@ class ForkServer:
         self.program.write_text(PROGRAM.format(python=sys.executable, address=self.address))
         self.program.chmod(0o755)
         self.process = subprocess.Popen(
-            [sys.executable, "-c", SERVER, self.address, *modules],
+            [sys.executable, "-c", SERVER, self.address, str(self.program), *modules],
             stdin=subprocess.PIPE,  # it ends as this ends
             stdout=subprocess.PIPE,
             text=True,
@@ -121,3 +131,18 @@ class ForkServer:
                 raise TimeoutError(
                     f"{code[:200]} {' '.join(arguments)} did not end:\n{printed.read_text()[-3000:]}"
                 ) from None
+
+
+IMPORTED = (
+    "docutils.core", "jinja2", "jsonschema", "matplotlib.pyplot", "mlflow", "nbformat", "pandas", "pyarrow.parquet", "pydantic", "requests",
+    "runpy", "scipy.optimize", "scipy.sparse", "scipy.stats", "sklearn.base", "sklearn.linear_model", "smart_open", "snakemake.cli",
+    "snakemake.executors.local", "snakemake.profiles", "snakemake.report.html_reporter", "snakemake.storage", "snakemake.workflow", "yaml",
+)  # fmt: skip
+
+
+@functools.cache
+def workflow_server() -> ForkServer:
+    """A process that has imported what Snakemake, commands and jobs import, but for this package and numba, whose cache each
+    project has elsewhere."""
+    threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+    return ForkServer(*IMPORTED, environ=os.environ | threads)

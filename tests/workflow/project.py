@@ -20,7 +20,7 @@ import mlflow
 import numpy as np
 import pandas as pd
 import yaml
-from forks import ForkServer
+from forks import workflow_server
 from numba.core.caching import UserProvidedCacheLocator
 from samples import OFFLINE
 
@@ -119,13 +119,10 @@ class Project:
         return run_snakemake(given, environment, self.folder, self.folder / "printed.txt")
 
     def reproduce(self, *arguments: str) -> "Outcome":
-        """Run `agglearn reproduce` to its end."""
+        """Run `agglearn reproduce` to its end, in a fork."""
         given, environment = self.call(arguments)
-        with (self.folder / "printed.txt").open("w") as printed:
-            command = [sys.executable, "-m", "agglearn", "reproduce", *given[-2:], *given[:-2]]
-            began = time.monotonic()
-            ended = subprocess.run(command, cwd=self.folder, stdout=printed, stderr=subprocess.STDOUT, env=environment)
-        return Outcome(ended.returncode, (self.folder / "printed.txt").read_text(), time.monotonic() - began)
+        command = ["reproduce", *given[-2:], *given[:-2]]
+        return run_module("agglearn", command, environment, self.folder, self.folder / "printed.txt")
 
     def computed(self) -> dict[str, float]:
         """Run key → time at which its folder was written."""
@@ -182,42 +179,17 @@ def share_kernels(package: Path, base: Path) -> None:
             link.symlink_to(kernels)
 
 
-SNAKEMAKE = (
-    "docutils.core", "jinja2", "jsonschema", "nbformat", "pandas", "pyarrow.parquet", "pydantic", "requests", "runpy", "smart_open",
-    "snakemake.cli", "snakemake.executors.local", "snakemake.profiles", "snakemake.report.html_reporter", "snakemake.storage",
-    "snakemake.workflow", "yaml", "numba", "scipy.optimize", "scipy.sparse", "scipy.stats", "sklearn.base", "sklearn.linear_model",
-)  # fmt: skip
-
-
-JOBS = (
-    "jinja2", "matplotlib.pyplot", "mlflow", "pandas", "pyarrow.parquet", "pydantic", "scipy.optimize", "scipy.sparse", "scipy.stats",
-    "sklearn.base", "sklearn.linear_model", "yaml",
-)  # fmt: skip
-
-
 def run_snakemake(arguments: list[str], environ: dict[str, str], cwd: Path, printed: Path) -> "Outcome":
     """Run Snakemake to its end, in a fork of a process that has imported it. What it prints goes to the file `printed`. Its jobs
     run in forks, too, where they find libraries imported."""
+    return run_module("snakemake", arguments, environ, cwd, printed)
+
+
+def run_module(name: str, arguments: list[str], environ: dict[str, str], cwd: Path, printed: Path) -> "Outcome":
     began = time.monotonic()
-    code = (
-        f"import runpy, sys; sys.executable = {str(job_server().program)!r}; "
-        'runpy.run_module("snakemake", run_name="__main__", alter_sys=True)'
-    )
-    status = snakemake_server().run(code, cwd, printed, arguments, environ)
+    code = f"import runpy; runpy.run_module({name!r}, run_name='__main__', alter_sys=True)"
+    status = workflow_server().run(code, cwd, printed, arguments, environ)
     return Outcome(status, printed.read_text(), time.monotonic() - began)
-
-
-@functools.cache
-def snakemake_server() -> ForkServer:
-    """A process that has imported Snakemake, and nothing of this package, of which each project has a copy."""
-    return ForkServer(*SNAKEMAKE)
-
-
-@functools.cache
-def job_server() -> ForkServer:
-    """A process that has imported what jobs import, but for this package and numba, whose cache each project has elsewhere."""
-    threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-    return ForkServer(*JOBS, environ=os.environ | threads)
 
 
 class Outcome:
