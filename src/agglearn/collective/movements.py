@@ -8,19 +8,23 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.optimize import minimize
+from scipy.special import softmax
 
 from agglearn.collective.inference import Inference, infer
 from agglearn.collective.model import ChainModel
+from agglearn.collective.newton import dual_newton
 from agglearn.collective.noise import noise_model
 from agglearn.collective.population import population_size as estimate_population
 from agglearn.collective.problem import Problem
 from agglearn.errors import ConfigError, DataError, NotAvailable, PoorFit
 from agglearn.observations import FlowCounts
 
-N_ITER, TOLERANCE = 500, 1e-6  # of learning the initial distribution, and the change of shares at which it ends
+N_ITER, TOLERANCE = 200, 1e-6  # of learning the initial distribution, and its gradient (of shares) at which it ends
 ALARM = 4  # standard deviations of the mean square z-value above 1
 LARGEST = 5e7  # entries of the covariance between counts and flows
 TINY = 1e-9
+SMALL = 1e-10  # gap of the objectives that learning the initial distribution compares
 
 
 @dataclass
@@ -88,18 +92,15 @@ def reconstruct(
     size_known = population_size is not None or counts.population_size is not None
     m = estimate_population(counts) if population_size is None else float(population_size)
     learned = isinstance(initial, str)
-    start = np.full(size, 1 / size) if learned else _check_initial(initial, size)
-    model = _chain(steps, start)
-    inference = infer(model, counts, m)
     if learned:
         if initial != "learned":
             raise ConfigError(f"initial: {initial!r} is not known; use learned, or shares of the {size} places")
-        for _ in range(N_ITER):  # EM, whose M step takes the shares of the fitted first step
-            start, last = inference.node_tables[0] / m, start
-            model = _chain(steps, start)
-            inference = infer(model, counts, m, start=inference.details["dual"])
-            if abs(start - last).sum() < TOLERANCE:
-                break
+        uniform = np.full(size, 1 / size)
+        start = _learn_start(Problem(_chain(steps, uniform), counts, m), uniform)
+    else:
+        start = _check_initial(initial, size)
+    model = _chain(steps, start)
+    inference = infer(model, counts, m)
     nodes = [str(name) for name in counts.context.get("places", range(size))]
     times = [str(time) for time in counts.context.get("times", range(n_steps + 1))]
     y, mean, variance = _expect_counts(counts, np.array(inference.node_tables), steps, m * start)
@@ -110,6 +111,28 @@ def reconstruct(
         node_z=z[:n_cells].reshape(-1, size), edge_z=z[n_cells:].reshape(steps.shape), initial=start, population_size=m,
         places=nodes, times=times,
     )  # fmt: skip
+
+
+def _learn_start(problem: Problem, uniform: np.ndarray) -> np.ndarray:
+    """Shares of the places at the first step, for the problem of a chain whose first step is uniform.
+
+    They minimise the objective. EM, whose M step takes the shares of the fitted first step, is a gradient step and takes hundreds.
+    """
+    potentials, dual = problem.base[0, : len(uniform)].copy(), None
+
+    def objective(logits: np.ndarray) -> tuple[float, np.ndarray]:
+        """The objective per individual, and its gradient: the shares less those of the fitted first step."""
+        nonlocal dual
+        shares = softmax(logits)
+        with np.errstate(divide="ignore"):
+            problem.base[0, : len(shares)] = potentials + np.log(shares / uniform)
+        problem.start = problem.beliefs(np.zeros(problem.size))
+        point = dual_newton(problem, start=dual, tol=SMALL)
+        dual = point.dual
+        return point.objective / problem.M, shares - point.beliefs.marginals[0, : len(shares)]
+
+    options = {"maxiter": N_ITER, "ftol": 0, "gtol": TOLERANCE}
+    return softmax(minimize(objective, np.zeros(len(uniform)), jac=True, method="L-BFGS-B", options=options).x)
 
 
 def _chain(steps: np.ndarray, start: np.ndarray) -> ChainModel:
