@@ -123,13 +123,13 @@ def _learn_start(problem: Problem, uniform: np.ndarray) -> np.ndarray:
     def objective(logits: np.ndarray) -> tuple[float, np.ndarray]:
         """The objective per individual, and its gradient: the shares less those of the fitted first step."""
         nonlocal dual
-        shares = softmax(logits)
+        start = softmax(logits)
         with np.errstate(divide="ignore"):
-            problem.base[0, : len(shares)] = potentials + np.log(shares / uniform)
+            problem.base[0, : len(start)] = potentials + np.log(start / uniform)
         problem.start = problem.beliefs(np.zeros(problem.size))
         point = dual_newton(problem, start=dual, tol=SMALL)
         dual = point.dual
-        return point.objective / problem.M, shares - point.beliefs.marginals[0, : len(shares)]
+        return point.objective / problem.M, start - point.beliefs.marginals[0, : len(start)]
 
     options = {"maxiter": N_ITER, "ftol": 0, "gtol": TOLERANCE}
     return softmax(minimize(objective, np.zeros(len(uniform)), jac=True, method="L-BFGS-B", options=options).x)

@@ -65,7 +65,7 @@ def template(tmp_path_factory) -> Path:
     write("datasets/mine", MINE)
     write("claims", {"better": CLAIM})
     for name in ("src/agglearn_workflow/templates", "config/findings", "docs"):
-        shutil.copytree(ROOT / name, project.base / name, ignore=shutil.ignore_patterns("*.png"))
+        shutil.copytree(ROOT / name, project.base / name, ignore=shutil.ignore_patterns("*.png", "api", "gallery"))
     project.edit("config", lambda c: c.update(run=["trial", "nested"], mirrors=["mirror"]))
     return project.base
 
