@@ -26,6 +26,11 @@ def bytes_text(size: int | None) -> str:
     return f"{scaled:,.3g} TB"
 
 
+def count_text(n: int, noun: str) -> str:
+    """`1 table`, `2,000 tables`."""
+    return f"{n:,} {noun}{'' if n == 1 else 's'}"
+
+
 def is_buckets(text: str) -> bool:
     """Whether a text is a number of buckets that values can be hashed into."""
     return text.isdecimal() and len(text) <= 10 and 1 <= int(text) < 1 << 31

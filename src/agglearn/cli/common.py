@@ -96,11 +96,6 @@ def _number(text: str, allowed: Range) -> float:
     raise argparse.ArgumentTypeError(f"{text!r} is not a number{allowed}")
 
 
-def number(n: int, noun: str) -> str:
-    """`1 table`, `2 tables`."""
-    return f"{n:,} {noun}{'' if n == 1 else 's'}"
-
-
 # -- files that commands read: a pipe is copied first, since a file is read more than once ----------------------------
 
 

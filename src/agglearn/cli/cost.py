@@ -19,8 +19,9 @@ writes  the folder OUT: cost.csv (means, and half of their 95 % intervals), cost
 
 import argparse
 
-from agglearn.cli.common import add_record_options, input_file, number, output_folder, positive, separator_of
+from agglearn.cli.common import add_record_options, input_file, output_folder, positive, separator_of
 from agglearn.errors import ConfigError
+from agglearn.text import count_text
 
 HELP = "what a release costs in accuracy, by epsilon"
 COST = ("cost.csv", "cost.html", "cost.svg")
@@ -91,7 +92,7 @@ def measure(args: argparse.Namespace) -> None:
             costs = summarise(measure_cost(frame, args.label, **options))
         protected = "unit" if "unit" in costs["release"][0] else "record"
         gains = attackers(args.epsilon, args.delta or 1 / (10 * (1 - TESTED) * len(frame)), protected)
-        sentences = [f"NLLH, AUC, with 95 % intervals over {number(splits, 'split')}.", *gains, NOT_PRIVATE]
+        sentences = [f"NLLH, AUC, with 95 % intervals over {count_text(splits, 'split')}.", *gains, NOT_PRIVATE]
         costs.to_csv(work / COST[0], index=False)
         draw(costs, work / COST[2])
         (work / COST[1]).write_text(page(args.data, costs, sentences), encoding="utf-8")

@@ -25,8 +25,9 @@ import argparse
 import time
 
 from agglearn import settings
-from agglearn.cli.common import MODEL, copy_reading, number, output_folder, whole_seed
+from agglearn.cli.common import MODEL, copy_reading, output_folder, whole_seed
 from agglearn.errors import ConfigError
+from agglearn.text import count_text
 
 HELP = "learn a model from tables"
 METHODS = {
@@ -86,7 +87,7 @@ def run(args: argparse.Namespace) -> None:
         took = f"{time.perf_counter() - started:.1f} s"
         model.save(work)
         copy_reading(args.tables, work)
-    size = f"{number(len(tables.names), 'feature')} and {number(len(tables.tables), 'table')}"
+    size = f"{count_text(len(tables.names), 'feature')} and {count_text(len(tables.tables), 'table')}"
     method = f"{args.method}, noise-aware," if tables.noise and model.accounts_for_noise else args.method
     if hasattr(model, "l2_theta_"):
         chosen = "by held-out tables" if args.tune else "from the tables" if model.l2_theta == "moments" else "as given"

@@ -25,8 +25,9 @@ differential privacy adds up over them. The ledger is plain CSV. `agglearn cost`
 import argparse
 from pathlib import Path
 
-from agglearn.cli.common import TABLES, add_unit_options, copy_reading, number, output_folder
+from agglearn.cli.common import TABLES, add_unit_options, copy_reading, output_folder
 from agglearn.errors import ConfigError
+from agglearn.text import count_text
 
 HELP = "add noise for privacy to tables"
 OPTIONS = ("mechanism", "split", "adjacency", "postprocessing", "allow_large_epsilon", "accept_learned_schema")
@@ -77,7 +78,9 @@ def run(args: argparse.Namespace) -> None:
     spec = noisy.noise
     assert spec is not None
     scale = f"scale {spec.scale:.4g}" if spec.scales is None else f"scales up to {spec.scale:.4g}"
-    print(f"{args.out}: {number(len(noisy.tables), 'table')} with {spec.mechanism.replace('_', ' ')} noise, {scale}")
+    print(
+        f"{args.out}: {count_text(len(noisy.tables), 'table')} with {spec.mechanism.replace('_', ' ')} noise, {scale}"
+    )
     print(spec.meaning)
     if spec.private:
         print(describe_attacker(advantage, spec.adjacency))

@@ -5,12 +5,11 @@ import copy
 import numpy as np
 import pandas as pd
 
-from agglearn.cli.common import number
 from agglearn.encoding import UNSEEN, BinnedEncoder, CategoricalEncoder, FrameEncoder, HashedEncoder
 from agglearn.encoding.levels import Levels
 from agglearn.estimator import Estimator
 from agglearn.observations import ContingencyTables, Table
-from agglearn.text import list_some, visible
+from agglearn.text import count_text, list_some, visible
 
 KINDS = {BinnedEncoder: "bins", CategoricalEncoder: "categories", HashedEncoder: "buckets"}
 
@@ -69,14 +68,14 @@ def describe(tables: ContingencyTables, out: str) -> None:
     rate = tables.positives / tables.total
     cells, smallest, small = smallest_cells(tables)
     print(f"{out}: {tables.total:,.0f} records, {tables.positives:,.0f} with label 1 ({100 * rate:.3g} %)")
-    print(f"{number(len(described), 'feature')}, by a {tables.encoder.schema} schema: {list_some(described)}")
+    print(f"{count_text(len(described), 'feature')}, by a {tables.encoder.schema} schema: {list_some(described)}")
     if tables.encoder.schema == "learned":
         print(f"taken for numbers, in bins: {', '.join(names[BinnedEncoder]) or 'none'}")
     if names[HashedEncoder]:
         print(f"hashed: {', '.join(names[HashedEncoder])}")
     if outside:
         print(f"records that the schema has no level of their own for: {list_some(outside)}")
-    print(f"{number(len(tables.tables), 'table')}, {number(cells, 'cell')} with records")
+    print(f"{count_text(len(tables.tables), 'table')}, {count_text(cells, 'cell')} with records")
     if tables.unit and tables.unit.column:
         chosen = "; agglearn private chooses, up to that" if tables.unit.sizes else ""
         print(f"at most {tables.unit.max_rows} records of each {visible(tables.unit.column)} count{chosen}")

@@ -15,11 +15,12 @@ import pyarrow as pa
 from agglearn.errors import describe
 from agglearn.evaluation.intervals import Estimate
 from agglearn.evaluation.verdicts import ALPHA, FAILS, HOLDS, UNDECIDED, Comparison, Region, combine_p_values, holm
+from agglearn.text import count_text
 from agglearn_workflow.archive import store
 from agglearn_workflow.claims import samples
 from agglearn_workflow.claims.samples import Rows, RowsMissing, Sample, without_measure
 from agglearn_workflow.plan import Plan
-from agglearn_workflow.tables.numbers import count, direction, parameter_name, setting
+from agglearn_workflow.tables.numbers import direction, parameter_name, setting
 from agglearn_workflow.tables.summary import load_rows
 
 NOT_JUDGED, FAILED = "not judged", "failed"
@@ -76,7 +77,7 @@ def _judge_every_value(claim: dict, sample: Sample) -> dict:
     name = "value" if predicate.name == "mean" else predicate.name
     numbers = predicate.text(comparison.low)
     numbers += f" to {predicate.text(comparison.high)}" if comparison.high > comparison.low else ""
-    detail = f"{name} {numbers}{_bound(claim)}, {count(len(sample.single), 'value')}, each judged by itself"
+    detail = f"{name} {numbers}{_bound(claim)}, {count_text(len(sample.single), 'value')}, each judged by itself"
     true = float(comparison.outcome == HOLDS)
     return _case(predicate, comparison, comparison.outcome, (1 - true, true), [detail, *sample.notes])
 
@@ -88,7 +89,9 @@ def _judge_by_interval(claim: dict, sample: Sample, units: Sample | None) -> dic
     verdict, p = comparison.outcome, tuple(map(float, comparison.region.p_values(estimate)))
     interval = f" [{predicate.text(low)}, {predicate.text(high)}]" if np.isfinite(low) else ""
     noun = "pair" if "reference" in claim and sample.against is None else "replicate"
-    detail = f"{predicate.name} {predicate.text(value)}{interval}{_bound(claim)}, {count(estimate.n, noun)}{beside}"
+    detail = (
+        f"{predicate.name} {predicate.text(value)}{interval}{_bound(claim)}, {count_text(estimate.n, noun)}{beside}"
+    )
     least = claim.get("min_pairs", MIN_PAIRS)
     if estimate.n < least:
         verdict, p, detail = TOO_FEW, (1.0, 1.0), f"{detail}; a verdict needs {least}"

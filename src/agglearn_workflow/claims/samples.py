@@ -11,8 +11,8 @@ import pandas as pd
 from scipy.special import stdtrit
 
 from agglearn.evaluation.intervals import LEVEL, NOTHING, Estimate
+from agglearn.text import count_text
 from agglearn_workflow.run_summary import CELL
-from agglearn_workflow.tables.numbers import count
 from agglearn_workflow.tables.summary import column_or_param, levels, overlap_of
 
 
@@ -186,7 +186,7 @@ def average(samples: list[Sample]) -> Sample:
     against = _common(seconds) if seconds else None
     notes = list(dict.fromkeys(note for s in samples for note in s.notes))
     lost = max(len(s.values) for s in samples) - len(values)
-    notes += [f"{count(lost, 'replicate')} left out, which some cases lack"] if lost else []
+    notes += [f"{count_text(lost, 'replicate')} left out, which some cases lack"] if lost else []
     single = np.concatenate([s.single for s in samples])
     return Sample(values, against, single, max(s.overlap for s in samples), notes)
 
@@ -268,7 +268,7 @@ def _match(claim: dict, a: Side, b: Side, reduced: str) -> Sample:
         single = np.array([first.mean() - second.mean()])
         return Sample(first, second, single, overlap, [*notes, "the two sides were tested on different units"])
     lost = len(of_a) + len(of_b) - 2 * len(pairs)
-    notes += [f"{count(lost, 'value')} without a partner left out"] if lost else []
+    notes += [f"{count_text(lost, 'value')} without a partner left out"] if lost else []
     if not same.all():
         notes.append(f"{(~same).sum()} of {len(pairs)} pairs left out: their sides were tested on different units")
     first, second = pairs.loc[same, "value"], pairs.loc[same, "value_of_b"]

@@ -23,8 +23,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TextIO
 
-from agglearn.cli.common import number
-from agglearn.text import bytes_text
+from agglearn.text import bytes_text, count_text
 from agglearn_workflow.project import add_project_options, project_config
 
 HELP = "data sets: what is here, from where; `get NAME` fetches one"
@@ -62,7 +61,7 @@ def table(datasets: list[dict]) -> list[str]:
     cells = [["data set", "here", "from", "size", "licence", "needed by"]]
     for row in datasets:
         size = "" if row["kind"] != "files" else bytes_text(row["bytes"])
-        needed = number(len(row["experiments"]), "table") if row["experiments"] else "no table"
+        needed = count_text(len(row["experiments"]), "table") if row["experiments"] else "no table"
         licence = textwrap.shorten(row["licence"], 28, placeholder=" …")
         cells.append([row["name"], "yes" if row["here"] else "no", row["origin"], size, licence, needed])
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
@@ -104,7 +103,7 @@ def get(config: dict, name: str) -> None:
             shutil.rmtree(records)  # the next run parses what is here now
     size, kinds = sum(f["bytes"] for f in files.values()), dict.fromkeys(f["kind"] for f in files.values())
     folder = os.path.normpath(Path(next(iter(files.values()))["path"]).parent)
-    print(f"{name}: {number(len(files), 'file')}, {bytes_text(size)}, from {', '.join(kinds)}, in {folder}")
+    print(f"{name}: {count_text(len(files), 'file')}, {bytes_text(size)}, from {', '.join(kinds)}, in {folder}")
 
 
 @contextlib.contextmanager

@@ -97,10 +97,6 @@ def _signed(x: float, decimals: int) -> str:
     return text.replace("-", "−") if float(text.replace(",", "")) else text.replace("-", "")
 
 
-def count(n: int, noun: str) -> str:
-    return f"{n} {noun}{'s' * (n != 1)}"
-
-
 def duration_text(seconds: float) -> str:
     if seconds < 90:
         return f"{seconds:.0f} s"

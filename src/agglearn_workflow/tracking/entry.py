@@ -21,9 +21,10 @@ from mlflow.entities import Dataset, DatasetInput, InputTag, Metric
 from mlflow.types.schema import ColSpec, Schema
 
 from agglearn.storage import digest, file_digest, read_json
+from agglearn.text import count_text
 from agglearn_workflow.plan import cell_key
 from agglearn_workflow.run_summary import CELL
-from agglearn_workflow.tables.numbers import count, fitting_unit, number, parameter_name, plain
+from agglearn_workflow.tables.numbers import fitting_unit, number, parameter_name, plain
 from agglearn_workflow.tables.summary import summarise
 from agglearn_workflow.tracking.receipts import KEY, overview_key
 
@@ -160,7 +161,7 @@ def of_mean(rows: list[dict], facts: Sequence[dict], runs: Sequence[Entry], vari
     mean = {KIND: "mean", "seeds": ", ".join(run.params["seed"] for run in runs), "status": rows[0]["status"]}
     identity = {KEY: cell_key(facts[0]), PRINT: digest([numbers, [*inputs]]), NOTE: _note(rows)[:MAX_NOTE]}
     return Entry(
-        title(facts[-1], varied, f"mean of {count(len(facts), 'seed')}"),
+        title(facts[-1], varied, f"mean of {count_text(len(facts), 'seed')}"),
         runs[-1].tags | several | mean | identity | _printed(rows),
         mlflow_status(rows[0]["status"]),
         (began, ended),
