@@ -38,7 +38,7 @@ def p_value(seen: Counter, law: dict) -> float:
 
 
 def test_populations_and_tables_follow_the_law_of_tables():
-    model, m, n = fixed_tree("mixed", np.random.default_rng(0)), 2, 20_000
+    model, m, n = fixed_tree("mixed", np.random.default_rng(0)), 2, 5000
     law, rng = populations(model, m), np.random.default_rng(1)
     direct = Counter(flat(model.sample_tables(m, rng)) for _ in range(n))
     individuals = model.sample_individuals(m * n, rng).reshape(n, m, -1)
@@ -49,7 +49,7 @@ def test_populations_and_tables_follow_the_law_of_tables():
     assert p_value(direct, other) < RATE
 
 
-def posterior_of_chain(noise, on, sabotage=None, runs=6000, moves=60):
+def posterior_of_chain(noise, on, sabotage=None, runs=2000, moves=60):
     """p-value of where chains end that start from the exact posterior."""
     rng = np.random.default_rng(3)
     model, m = fixed_tree("mixed", rng), 2
@@ -101,14 +101,14 @@ def test_gibbs_reaches_the_posterior_from_anywhere():
     counts = observe(model, model.sample_tables(m, rng), "poisson", rng)
     exact = infer(model, counts, m, method="exact", kind="marginals")
     means = [
-        flat(infer(model, counts, m, method="gibbs", n_moves=100_000, random_state=k).edge_tables) for k in range(16)
+        flat(infer(model, counts, m, method="gibbs", n_moves=30_000, random_state=k).edge_tables) for k in range(16)
     ]
     error = np.std(means, axis=0, ddof=1) / 4
     z = np.abs(np.mean(means, axis=0) - np.array(flat(exact.edge_tables))) / np.maximum(error, 1e-9)
     assert z.max() < 9  # Student's t with 15 degrees: below 1e-6 with all cells counted
 
 
-def geweke(wrong=None, rounds=20_000):
+def geweke(wrong=None, rounds=1500):
     """Joint-distribution test (Geweke 2004): draws of (n, y) forwards, and by alternating y | n with moves of n | y.
 
     Returns the largest |z| over the means of some statistics.
@@ -150,14 +150,14 @@ def geweke(wrong=None, rounds=20_000):
 
 def test_joint_distribution_of_tables_and_counts():
     bound = norm.isf(RATE / 12) * 1.3  # six statistics, both sides; t with 49 degrees has wider tails
-    assert geweke(rounds=4000) < bound
+    assert geweke() < bound
 
 
 def test_joint_distribution_notices_counts_that_were_not_seen():
     def wrong(chain):
         chain.evidence.nodes.counts[:, 0] += 3
 
-    assert geweke(wrong, rounds=4000) > 8
+    assert geweke(wrong) > 8
 
 
 def test_exact_node_counts_are_kept_while_tables_move():
@@ -198,7 +198,7 @@ def hard(case):
 def test_moves_reach_all_tables_that_exact_counts_and_potentials_leave(case):
     problem = hard(case)
     exact = flat(infer(*problem, method="exact", kind="marginals").edge_tables)
-    runs = [flat(infer(*problem, method="gibbs", n_moves=60_000, random_state=k).edge_tables) for k in range(16)]
+    runs = [flat(infer(*problem, method="gibbs", n_moves=20_000, random_state=k).edge_tables) for k in range(16)]
     error = np.std(runs, axis=0, ddof=1) / 4
     assert np.std(exact) > 0
     assert (np.abs(np.mean(runs, axis=0) - exact) <= 9 * error + 1e-9).all()

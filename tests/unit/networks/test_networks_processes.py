@@ -20,7 +20,7 @@ def trained():  # predictions of a network, as a text
     rng = np.random.default_rng(0)
     x, offsets = rng.normal(size=(96 * 256, 8)).astype(np.float32), np.arange(0, 96 * 256 + 1, 256)
     bags = Bags(x, offsets, target=rng.normal(size=96))
-    settings = dict(features=(40, 60), regressor=(20,), steps=12, batch_size=48, dropout=0.2, pooling="attention")
+    settings = dict(features=(40, 60), regressor=(20,), steps=12, batch_size=48, dropout=0.2)
     model = DeepSetsRegressor(random_state=1, **settings).fit(bags)
     assert {v.dtype for v in model.weights_.values()} == {np.dtype(np.float32)}
     return model.predict(bags).astype(float).tobytes().hex()
@@ -40,24 +40,36 @@ def run(code: str, **environment) -> str:
     return done.stdout
 
 
-@pytest.fixture(scope="module")
-def one_thread() -> tuple[str, int]:
+POOL = 'sum("XLAEigen" in p.read_text() for p in Path("/proc/self/task").glob("*/comm"))'
+PLAIN = f"from pathlib import Path\nprint(trained(), {POOL})"
+
+
+def run_with(threads: int, code: str = PLAIN, **environment) -> tuple[str, int]:
     """Predictions, and threads of JAX's pool."""
-    return run_with(1)
-
-
-def run_with(threads: int, **environment) -> tuple[str, int]:
-    code = """
-from pathlib import Path
-pool = lambda: sum("XLAEigen" in p.read_text() for p in Path("/proc/self/task").glob("*/comm"))
-print(trained(), pool())
-"""
     predictions, pool = run(code, **limited(threads), **environment).split()
     return predictions, int(pool)
 
 
-def test_results_do_not_depend_on_the_threads_of_a_job(one_thread):
-    assert run_with(4) == one_thread
+@pytest.fixture(scope="module")
+def one_thread() -> tuple[str, int]:
+    return run_with(1)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+def test_results_depend_neither_on_the_threads_of_a_job_nor_on_a_fork(one_thread):
+    """A process that imported JAX forks silently, and its child trains, as in `isolation.run_isolated`."""
+    code = f"""
+import jax, optax
+from pathlib import Path
+pid = os.fork()
+if pid == 0:
+    print(trained(), {POOL}, flush=True)
+    os._exit(0)
+assert os.waitpid(pid, 0)[1] == 0
+from jax._src import xla_bridge
+assert not xla_bridge.backends_are_initialized()
+"""
+    assert run_with(4, code) == one_thread
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="counts threads in /proc")
@@ -72,22 +84,6 @@ def test_a_program_may_have_chosen_64_bits(one_thread):
     texts = one_thread[0], run("print(trained())", JAX_ENABLE_X64="1")
     plain, wide = (np.frombuffer(bytes.fromhex(text)) for text in texts)
     np.testing.assert_allclose(wide, plain, rtol=1e-4, atol=1e-5)
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
-def test_a_process_that_imported_jax_forks_silently_and_its_child_trains(one_thread):
-    """As in `isolation.run_isolated`."""
-    code = """
-import jax, optax
-pid = os.fork()
-if pid == 0:
-    print(trained(), flush=True)
-    os._exit(0)
-assert os.waitpid(pid, 0)[1] == 0
-from jax._src import xla_bridge
-assert not xla_bridge.backends_are_initialized()
-"""
-    assert run(code, **limited(1)).split() == [one_thread[0]]
 
 
 def test_without_jax_every_method_names_the_extra():

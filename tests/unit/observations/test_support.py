@@ -32,7 +32,7 @@ features:
   mail: {buckets: 4, missing: false}
 """)
 N = 40
-NEIGHBOURS = 400
+NEIGHBOURS = 250
 PROMISE = {"epsilon": 1.0, "delta": 1e-6}
 NUMBERS = [-1e308, 1e308, math.inf, -math.inf, 10**25, 0, 45.5, -1, True, Decimal("1e50")]
 TEXTS = [
@@ -182,7 +182,7 @@ def test_halves_of_neighbours_have_one_support(monkeypatch):
 def test_parquet_and_hashed_crosses_of_neighbours_have_one_support(tmp_path):
     rng = np.random.default_rng(4)
     records, path, found = base(rng), tmp_path / "data.parquet", set()
-    for _ in range(40):
+    for _ in range(20):
         frame = framed(
             [*records[1:], [int(rng.integers(200)), rng.choice(["cook", "new", None]), "m", rng.choice(["yes", "?"])]]
         )
@@ -216,7 +216,7 @@ def written(folder: Path) -> str:
 
 # -- observations whose features are public: neighbours differ in one label ---------------------------------------------
 
-REPEATED = 25  # releases of each neighbour, with other noise: 1,000 and more of each kind
+REPEATED = 10  # releases of each neighbour, with other noise: 400 and more of each kind
 
 
 def labels(rng: np.random.Generator) -> np.ndarray:
