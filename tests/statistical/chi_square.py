@@ -3,7 +3,7 @@
 import numpy as np
 from scipy.stats import chi2
 
-N, SIZES = 50_000, (2, 3, 4)
+N, SIZES = 100_000, (2, 3, 4)
 
 
 def law_of(world) -> np.ndarray:

@@ -72,7 +72,7 @@ def test_parts_say_nothing_where_seeds_test_other_records():
 
 def test_no_difference_is_decided_as_seldom_as_the_level_allows():
     """With the seeds' interval alone nearly every draw of test records is decided."""
-    rng, n = np.random.default_rng(0), 40
+    rng, n = np.random.default_rng(0), 80
     decided = {"parts": 0, "seeds": 0}
     for _ in range(n):
         table = frame(rng.normal(0, 0.01, 16), rng.normal(0, 1e-5, 4))
