@@ -161,7 +161,7 @@ def test_large_promises(at, capsys):
 # -- sequences of commands ----------------------------------------------------------------------------------------------
 
 CANARY = "canary"  # stands in texts of single records
-NUMBER = 987654.25  # a number of one record
+NUMBER = 98_765_432.25  # a number of one record, of so many digits that no noise has them
 
 
 def secretive(n: int = 150) -> pd.DataFrame:
