@@ -23,9 +23,12 @@ def attempts(receipt: Path | str, uri: str) -> int:
 
 
 def mark_of(uri: str) -> int | None:
-    """The `user_version` of a SQLite store, which differs from that of another one in its place, or None."""
+    """The `user_version` of a SQLite store, which differs from that of another one in its place, or None.
+
+    SQLite takes back what a killed process was writing, which it cannot where the store is opened to be read only.
+    """
     try:
-        with contextlib.closing(sqlite3.connect(f"file:{uri.removeprefix(SQLITE)}?mode=ro", uri=True)) as store:
+        with contextlib.closing(sqlite3.connect(f"file:{uri.removeprefix(SQLITE)}?mode=rw", uri=True)) as store:
             return store.execute("PRAGMA user_version").fetchone()[0]
     except sqlite3.Error:
         return None
