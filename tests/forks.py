@@ -67,7 +67,7 @@ sys.stderr.flush()
 os._exit(status)
 """
 
-# A program that runs a script, or one of our modules, in a fork as Python does. It leaves everything else to Python.
+# A program that runs a script, `-m agglearn` or `-m snakemake` in a fork. It leaves everything else to Python.
 PROGRAM = """#!{python} -SE
 import json, os, socket, sys
 

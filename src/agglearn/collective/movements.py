@@ -116,7 +116,8 @@ def reconstruct(
 def _learn_start(problem: Problem, uniform: np.ndarray) -> np.ndarray:
     """Shares of the places at the first step, for the problem of a chain whose first step is uniform.
 
-    They minimise the objective. EM, whose M step takes the shares of the fitted first step, is a gradient step and takes hundreds.
+    They minimise the objective, by L-BFGS. The gradient is zero where the shares are those of the fitted first step, as at the end of EM,
+    which takes hundreds of steps.
     """
     potentials, dual = problem.base[0, : len(uniform)].copy(), None
 

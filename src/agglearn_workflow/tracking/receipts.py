@@ -25,7 +25,7 @@ def attempts(receipt: Path | str, uri: str) -> int:
 def mark_of(uri: str) -> int | None:
     """The `user_version` of a SQLite store, which differs from that of another one in its place, or None.
 
-    SQLite takes back what a killed process was writing, which it cannot where the store is opened to be read only.
+    The store is opened for writing, since SQLite then takes back what a killed process was writing.
     """
     try:
         with contextlib.closing(sqlite3.connect(f"file:{uri.removeprefix(SQLITE)}?mode=rw", uri=True)) as store:
