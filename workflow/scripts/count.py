@@ -1,6 +1,5 @@
 """Print the size of the code: lines with code (without comments, docstrings, blank lines) and lines in all, by room."""
 
-import ast
 import io
 import subprocess
 import tokenize
@@ -8,23 +7,19 @@ from collections import Counter
 from pathlib import Path
 
 MACHINERY = ("src/agglearn_workflow/", "rules/", "workflow/scripts/", "Snakefile")
-SURPLUS = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
-DOCUMENTED = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+SURPLUS = {tokenize.COMMENT, tokenize.NL, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 
 
 def code_lines(text: str) -> int:
-    """Number of lines that have code. Rules are read by their tokens, which are those of Python."""
-    lines = set()
+    """Number of lines that have code. Rules have the tokens of Python. A statement that is a string is a docstring."""
+    lines, statement = set(), []
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
-        if token.type not in SURPLUS:
-            lines.update(range(token.start[0], token.end[0] + 1))
-    try:
-        nodes = [node for node in ast.walk(ast.parse(text)) if isinstance(node, DOCUMENTED)]
-    except SyntaxError:  # a file of rules
-        nodes = []
-    for node in nodes:
-        if ast.get_docstring(node, clean=False) is not None:
-            lines.difference_update(range(node.body[0].lineno, node.body[0].end_lineno + 1))
+        if token.type == tokenize.NEWLINE:
+            if any(part.type != tokenize.STRING for part in statement):
+                lines.update(n for part in statement for n in range(part.start[0], part.end[0] + 1))
+            statement = []
+        elif token.type not in SURPLUS:
+            statement.append(token)
     return len(lines)
 
 

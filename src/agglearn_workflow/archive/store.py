@@ -45,7 +45,7 @@ def _schema(names: Iterable[str]) -> pa.Schema:
 
 SCHEMA, FACTS = _schema(MEASURED), _schema((*RECORDED, *COSTS))
 COLUMNS = pa.schema([*SCHEMA, *FACTS])
-MAX_BYTES = 2_000_000  # of a file
+MAX_BYTES = 400_000  # of a file
 FINISHED = ("ok", "stopped")
 NOT_ARCHIVED = "not archived"
 

@@ -257,7 +257,7 @@ def test_from_archive_is_refused_without_an_archive(tmp_path):
 
 
 def test_the_archive_of_the_project_is_small_and_complete():
-    """Files of at most 2 MB, 20 MB in all, and every run with its code, machine and cost."""
+    """Files of at most 400 kB, 20 MB in all, and every run with its code, machine and cost."""
     sizes = [path.stat().st_size for path in (ROOT / "archive").glob("*/*.parquet")]
     assert max(sizes) <= store.MAX_BYTES
     assert sum(sizes) < 20_000_000
