@@ -25,6 +25,7 @@ from agglearn.vocabulary import (
     FrequencyQuantizer,
     OptimalQuantizer,
     SubmodularQuantizer,
+    compress_label_means,
 )
 
 METHODS = {
@@ -189,8 +190,51 @@ PEERS = {
 }
 
 
+def real_labels(n: int, clusters: int) -> None:
+    """Variance of a real-valued label that clusters explain, as a fraction of that of the values' means, and seconds."""
+    rng = np.random.default_rng(0)
+    counts = np.minimum(rng.zipf(1.6, n), 1000)
+    values = np.repeat(np.arange(n), counts)
+    y = rng.gamma(2.0, rng.gamma(3.0, 1.0, n)[values])
+    means = np.bincount(values, y) / counts
+    print(f"\nreal-valued label, {n:,} values, {len(y):,} records, {clusters} clusters")
+    compress_label_means([1, 1], [0.0, 1.0], 1)  # compiled
+    whole = counts @ (means - y.mean()) ** 2
+    peers = {
+        "optimum": lambda: compress_label_means(counts, counts * means, clusters)[0][values],
+        "scikit-learn DecisionTreeRegressor on means": lambda: _regression_tree(means[values][:, None], y, clusters),
+        "optbinning ContinuousOptimalBinning": lambda: _optbinning_means(values, y, clusters),
+    }
+    for name, labels_of in peers.items():
+        start = time.perf_counter()
+        try:
+            with warnings.catch_warnings(action="ignore"):
+                labels = np.unique(labels_of(), return_inverse=True)[1]
+        except ImportError:
+            print(f"  {name:44s} not installed")
+            continue
+        seconds, sizes = time.perf_counter() - start, np.bincount(labels)
+        explained = sizes @ (np.bincount(labels, y) / sizes - y.mean()) ** 2
+        print(f"  {name:44s} {explained / whole:.6f}  {seconds:8.3f} s  {len(sizes)} clusters")
+
+
+def _regression_tree(x, y, clusters):
+    from sklearn.tree import DecisionTreeRegressor
+
+    return DecisionTreeRegressor(max_leaf_nodes=clusters).fit(x, y).apply(x)
+
+
+def _optbinning_means(values, y, clusters):
+    from optbinning import ContinuousOptimalBinning
+
+    found = ContinuousOptimalBinning(dtype="categorical", max_n_prebins=clusters, max_n_bins=clusters, cat_cutoff=None,
+                                     min_prebin_size=1e-6, monotonic_trend=None, time_limit=20)  # fmt: skip
+    return found.fit_transform(values.astype(str).astype(object), y, metric="indices")
+
+
 PARTS = {
     "peers": lambda largest: peers(3000, 20),
+    "real": lambda largest: real_labels(3000, 20),
     "feature": one_feature,
     "exponents": exponents,
     "log": lambda largest: whole_log(min(1.0, largest / 1e7)),

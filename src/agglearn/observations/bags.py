@@ -35,6 +35,9 @@ class Bags(Observation):
         Finite weight of each instance (None for 1, and 0 counts for nothing), and target of a bag in place of counts.
     names, bag_names, noise : tuple[str, ...], tuple[str, ...], NoiseSpec or None
         Names of columns and of bags, for messages, and how noise was added to the counts.
+    class_names : tuple
+        Names of the classes, one for each column of the counts. Without them the classes are 0 … C − 1. The columns are
+        brought into the ascending order of their names.
     """
 
     X: np.ndarray
@@ -45,6 +48,7 @@ class Bags(Observation):
     names: tuple[str, ...] = field(default=())
     bag_names: tuple[str, ...] = field(default=())
     noise: NoiseSpec | None = None
+    class_names: tuple[Hashable, ...] = field(default=())
 
     def __post_init__(self) -> None:
         put = functools.partial(object.__setattr__, self)
@@ -58,6 +62,10 @@ class Bags(Observation):
             put("weights", check_weights(self.weights, len(x)))
         if self.counts is not None:
             put("counts", self._check_counts(np.asarray(self.counts)))
+        if len(self.class_names):
+            names, counts = self._sort_classes()
+            put("class_names", names)
+            put("counts", counts)
         if self.target is not None:
             put("target", self._check_target(np.asarray(self.target)))
 
@@ -68,6 +76,7 @@ class Bags(Observation):
         cls, X: pd.DataFrame | np.ndarray, bags: Sequence[Hashable] | np.ndarray | pd.Series,
         counts: Values | None = None, *, proportions: Values | None = None, totals: Values | None = None,
         weights: np.ndarray | Sequence[float] | None = None, names: Sequence[str] = (),
+        class_names: Sequence[Hashable] = (),
     ) -> Self:  # fmt: skip
         """Bags from the bag of each instance, and the counts or the proportions of every bag.
 
@@ -79,9 +88,10 @@ class Bags(Observation):
             Covariates in any order, and the bag of each instance.
         counts, proportions, totals : Values or None
             {bag: number of positives, or of every class}, a Series or a data frame, which gives the order of the bags.
+            The columns of a data frame name the classes.
             Proportions become whole counts by largest remainder, but fractions with weights other than 0 and 1. Totals
             are numbers of every class in the population that a bag samples, taken as proportions.
-        weights, names
+        weights, names, class_names
             As in `Bags`.
         """
         labels = np.asarray(bags)
@@ -109,7 +119,10 @@ class Bags(Observation):
         )
         if name == "totals":
             values = bare._proportions_of(values)
-        return replace(bare, counts=values if name == "counts" else bare._counts_of(values))
+        if isinstance(numbers, pd.DataFrame) and not len(class_names):
+            class_names = numbers.columns.tolist()
+        counts = values if name == "counts" else bare._counts_of(values)
+        return replace(bare, counts=counts, class_names=tuple(class_names))
 
     # -- using --------------------------------------------------------------------------------------------------
 
@@ -122,6 +135,13 @@ class Bags(Observation):
     def sizes(self) -> np.ndarray:
         """(B,) instances per bag."""
         return np.diff(self.offsets)
+
+    @property
+    def classes(self) -> np.ndarray:
+        """(C,) names of the classes, ascending, or their numbers."""
+        if self.counts is None:
+            raise DataError("these bags have no counts; learning with label proportions needs them")
+        return np.asarray(self.class_names) if self.class_names else np.arange(self.counts.shape[1])
 
     @property
     def bag_of(self) -> np.ndarray:
@@ -265,6 +285,14 @@ class Bags(Observation):
                 "samples use Bags.from_groups(X, bags, totals=…)"
             )
         return counts
+
+    def _sort_classes(self) -> tuple[tuple[Hashable, ...], np.ndarray]:
+        names, counts = self.class_names, np.empty((0, 0)) if self.counts is None else self.counts
+        if len(set(names)) != len(names) or len(names) != counts.shape[1]:
+            advice = f"name each of the {counts.shape[1]} columns of the counts once"
+            raise DataError(f"class_names: {list_some(names)}; {advice}")
+        order = np.argsort(np.asarray(names), kind="stable")
+        return tuple(np.asarray(names)[order].tolist()), np.ascontiguousarray(counts[:, order])
 
     def _check_target(self, target: np.ndarray) -> np.ndarray:
         if len(target) != len(self):

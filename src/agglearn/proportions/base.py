@@ -30,7 +30,7 @@ Score = Callable[[Bags, np.ndarray], float]  # (held-out bags, θ) → how good 
 
 
 class BagClassifier(Classifier):
-    """Classifier of instances by `coef_` (K, d), `intercept_` (K,), for `classes_` 0 … C − 1, with λ `l2_`.
+    """Classifier of instances by `coef_` (K, d), `intercept_` (K,), for the bags' `classes_` (C,), with λ `l2_`.
 
     `_learn(bags)` of subclasses returns θ (K, d + 1), intercepts last, K = C − 1 for softmax(0, scores), or K = C for
     one against the rest, whose probabilities are divided by their sum. Columns are matched by `feature_names_in_`.
@@ -41,7 +41,7 @@ class BagClassifier(Classifier):
 
     def _fit(self, observation: Bags) -> None:
         bags = self._first_bags(observation)
-        self.classes_ = np.arange(counts_of(bags).shape[1])
+        self.classes_ = bags.classes
         if len(self.classes_) < 2:
             raise DataError("the bags have counts of one class only; two classes are needed")
         self.feature_names_in_ = list(bags.names)
@@ -92,7 +92,7 @@ class BagClassifier(Classifier):
         classes = len(self.classes_)
         expect(self, coef_=("f", (None, None)), intercept_=("f", (len(self.coef_),)))
         rows = {1} if classes == 2 else {classes - 1, classes}  # softmax, or one against the rest
-        if classes < 2 or len(self.coef_) not in rows or self.classes_.tolist() != list(range(classes)):
+        if classes < 2 or len(self.coef_) not in rows:
             raise ValueError(f"{type(self).__name__}: coef_ and classes_ do not fit together")
 
     def warm_up(self) -> None:

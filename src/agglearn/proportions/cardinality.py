@@ -109,7 +109,7 @@ class CardinalityClassifier(BagClassifier):
         theta = mean_embedding(bags)
         x, classes = bags.X, len(self.classes_)
         p = probabilities(scores(as_single(x), theta), classes)
-        stacked, labels = np.tile(x, (classes, 1)), np.repeat(self.classes_, len(x))
+        stacked, labels = np.tile(x, (classes, 1)), np.repeat(np.arange(classes), len(x))
         trace, best = [], -np.inf
         for _ in track(range(self.max_iter), "EM"):
             log_p, problem = np.log(p), (bags.offsets, counts_of(bags))

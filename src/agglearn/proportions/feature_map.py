@@ -54,7 +54,7 @@ class FeatureMapClassifier(BagClassifier):
         bags: Any = observation.bags if isinstance(observation, LabelledBags) else observation
         if len(bags) < 2:
             raise DataError("one bag only; a second one is needed to choose the penalty")
-        self.classes_, self.feature_names_in_ = np.arange(counts_of(bags).shape[1]), list(bags.names)
+        self.classes_, self.feature_names_in_ = bags.classes, list(bags.names)
         seed = draw_seed(self.random_state)
         order = draw_generator(derive_seed("held out", seed)).permutation(len(bags))
         held_out, training = (np.sort(block) for block in np.split(order, [-(-len(bags) // FOLDS)]))

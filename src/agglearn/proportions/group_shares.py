@@ -15,7 +15,7 @@ from agglearn.seeds import RandomState, draw_generator
 
 def group_shares(
     model: BagClassifier, bags: Bags, groups: Sequence[Hashable] | np.ndarray | pd.Series,
-    classes: Sequence[Hashable] | None = None, n_draws: int = 50, level: float = 0.95, random_state: RandomState = None,
+    n_draws: int = 50, level: float = 0.95, random_state: RandomState = None,
 ) -> pd.DataFrame:  # fmt: skip
     """Weighted mean probability of each class in each group of instances, with a bootstrap over bags.
 
@@ -26,8 +26,7 @@ def group_shares(
     ----------
     model, bags : BagClassifier, Bags
         An unfitted model whose parameters are used, and what it learns from.
-    groups, classes : (n,) group of each instance in the order of `bags`, Sequence[Hashable] or None
-        Names of classes (None: their numbers).
+    groups : (n,) group of each instance in the order of `bags`
     n_draws, level, random_state : int, float, int or RandomState or Generator or None
 
     Returns
@@ -38,8 +37,7 @@ def group_shares(
     codes, names = pd.factorize(np.asarray(groups), sort=True)
     if len(codes) != len(bags.X) or (codes < 0).any():
         raise DataError(f"groups: needs a group for each of the {len(bags.X)} instances")
-    if bags.counts is None or (classes is not None and len(classes) != bags.counts.shape[1]):
-        raise DataError("classes: needs bags with counts, and one name for each column of them")
+    classes = bags.classes
     rng, weights = draw_generator(random_state), np.ones(len(codes)) if bags.weights is None else bags.weights
     fits = []
     for k in track(range(n_draws + 1), "bag bootstrap"):
@@ -48,7 +46,6 @@ def group_shares(
         p = clone(model).fit(drawn if bags.weights is None else drawn.draw(rng)).predict_proba(bags.X)
         fits.append([np.average(p[codes == g], axis=0, weights=weights[codes == g]) for g in range(len(names))])
     low, high = np.quantile(fits[1:], [(1 - level) / 2, (1 + level) / 2], axis=0)
-    classes = range(low.shape[1]) if classes is None else classes
     index = pd.MultiIndex.from_product([names, classes], names=["group", "class"])
     columns = {"share": np.ravel(fits[0]), "low": low.ravel(), "high": high.ravel()}
     return pd.DataFrame(columns, index=index)

@@ -4,7 +4,7 @@ import numpy as np
 
 from agglearn.linear.softmax import LogisticProblem
 from agglearn.observations import LabelledBags
-from agglearn.proportions.base import BagClassifier, counts_of
+from agglearn.proportions.base import BagClassifier
 from agglearn.settings import NonNegative
 
 
@@ -26,7 +26,7 @@ class IndividualClassifier(BagClassifier):
     def _fit(self, observation: LabelledBags) -> None:  # type: ignore[override]  # what `observes` names
         bags = self._first_bags(observation.bags)
         y = observation.y[: len(bags.X)]
-        self.classes_ = np.arange(max(counts_of(observation.bags).shape[1], 2))
+        self.classes_ = bags.classes if len(bags.classes) > 1 else np.arange(2)
         problem = LogisticProblem.from_rows(bags.X, bags.weights, self.l2)
         self.l2_, self.feature_names_in_ = self.l2, list(bags.names)
         self._set(problem.minimise(problem.moments(np.eye(len(self.classes_))[y]))[0])

@@ -9,6 +9,7 @@ from agglearn.vocabulary.baselines import (
 from agglearn.vocabulary.class_counts import compress_class_counts
 from agglearn.vocabulary.distributed import DistributedSubmodularQuantizer
 from agglearn.vocabulary.held_out import held_out_information
+from agglearn.vocabulary.label_means import compress_label_means
 from agglearn.vocabulary.on_clusters import LogisticOnClusters, NetworkOnClusters
 from agglearn.vocabulary.optimal import OptimalQuantizer
 from agglearn.vocabulary.quantizer import Quantizer
@@ -26,5 +27,6 @@ __all__ = [
     "Quantizer",
     "SubmodularQuantizer",
     "compress_class_counts",
+    "compress_label_means",
     "held_out_information",
 ]

@@ -17,7 +17,9 @@ _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 @njit(cache=True, nogil=True, inline="always")
 def information(n, c, p):
-    """n·f(c/n), f(t) = t·log(t/p) + (1 − t)·log((1 − t)/(1 − p)) (Bateni et al. 2019, eq. 3)."""
+    """n·f(c/n), f(t) = t·log(t/p) + (1 − t)·log((1 − t)/(1 − p)) (Bateni et al. 2019, eq. 3), or c²/n where p is NaN."""
+    if np.isnan(p):
+        return c * c / n
     r, out = c / n, 0.0
     if c > 0:
         out += c * np.log(r / p)

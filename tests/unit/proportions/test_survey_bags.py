@@ -6,7 +6,12 @@ import pytest
 
 from agglearn.errors import DataError
 from agglearn.observations import Bags
-from agglearn.proportions import CardinalityClassifier, group_shares
+from agglearn.proportions import (
+    AlternatingMeanMapClassifier,
+    CardinalityClassifier,
+    MeanEmbeddingClassifier,
+    group_shares,
+)
 
 X = np.arange(6.0)[:, None]
 COUNTY = list("aaabbb")
@@ -81,11 +86,12 @@ def test_shares_of_groups_have_intervals_that_hold_the_truth():
     inside = []
     for seed in range(8):
         old, county, vote = survey(seed=seed)
-        totals = {c: (1000 * (~vote[county == c]).sum(), 1000 * vote[county == c].sum()) for c in range(60)}
+        votes = {c: {"yes": 1000 * vote[county == c].sum(), "no": 1000 * (~vote[county == c]).sum()} for c in range(60)}
+        totals = pd.DataFrame(votes).T
         weights = None if seed % 2 else np.full(len(county), 1000.0)
         bags = Bags.from_groups(pd.DataFrame({"old": old.astype(float)}), county, totals=totals, weights=weights)
         model, groups = CardinalityClassifier(l2=0.5), np.where(old, "old", "young")
-        shares = group_shares(model, bags, groups, ["no", "yes"], n_draws=40, random_state=0)
+        shares = group_shares(model, bags, groups, n_draws=40, random_state=0)
         assert shares.index.names == ["group", "class"]
         assert shares["share"].groupby(level="group").sum().to_numpy() == pytest.approx(1)
         for group, true in (("old", 0.8), ("young", 0.3)):
@@ -99,5 +105,30 @@ def test_groups_and_classes_must_fit_the_bags():
     bags = Bags.from_groups(X, COUNTY, counts={"a": 1, "b": 2})
     with pytest.raises(DataError, match="groups: needs a group for each of the 6 instances"):
         group_shares(CardinalityClassifier(), bags, ["x"] * 5)
-    with pytest.raises(DataError, match="classes: needs bags with counts, and one name for each column of them"):
-        group_shares(CardinalityClassifier(), bags, ["x"] * 6, ["only one"])
+    with pytest.raises(DataError, match="these bags have no counts"):
+        group_shares(CardinalityClassifier(), Bags(X, [0, 3, 6], target=[1.0, 2.0]), ["x"] * 6)
+
+
+@pytest.mark.parametrize("kind", [CardinalityClassifier, MeanEmbeddingClassifier, AlternatingMeanMapClassifier])
+def test_a_model_predicts_the_names_of_the_columns_whatever_their_order(kind, tmp_path):
+    _, county, vote = survey(seed=3)
+    X = pd.DataFrame({"votes": vote + np.random.default_rng(0).normal(0, 0.3, len(vote))})
+    counts = pd.DataFrame({"yes": vote, "no": ~vote}).groupby(county).sum()
+    model = kind(l2=0.5).fit(Bags.from_groups(X, county, counts))
+    assert model.classes_.tolist() == ["no", "yes"]
+    assert model.score(X, np.where(vote, "yes", "no")) > 0.9
+    turned = kind(l2=0.5).fit(Bags.from_groups(X, county, counts[["no", "yes"]]))
+    assert (turned.predict_proba(X) == model.predict_proba(X)).all()
+    model.save(tmp_path / "model")
+    assert (kind.load(tmp_path / "model").predict(X) == model.predict(X)).all()
+
+
+def test_names_of_classes():
+    bags = Bags.from_groups(X, COUNTY, counts={"a": 1, "b": 2}, class_names=["voted", "abstained"])
+    assert bags.classes.tolist() == ["abstained", "voted"]
+    assert bags.counts.tolist() == [[1, 2], [2, 1]]  # the second name is that of the positives
+    assert bags.take([1]).counts.tolist() == [[2, 1]]
+    assert Bags.from_groups(X, COUNTY, counts={"a": 1, "b": 2}).classes.tolist() == [0, 1]
+    for names in (["voted"], ["a", "b", "c"], ["a", "a"]):
+        with pytest.raises(DataError, match="name each of the 2 columns of the counts once"):
+            Bags.from_groups(X, COUNTY, counts={"a": 1, "b": 2}, class_names=names)
