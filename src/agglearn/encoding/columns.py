@@ -1,5 +1,6 @@
 """Raw columns: text, numbers, missing values, and distinct values."""
 
+import contextlib
 import math
 import re
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -9,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 from pandas.api import types
 
 from agglearn.errors import DataError
@@ -65,15 +67,15 @@ def is_missing(column: pd.Series) -> np.ndarray:
 
 def distinct(column: pd.Series) -> tuple[np.ndarray, pd.Series]:
     """(n,) index of each row's value among the distinct ones (−1: missing), and these."""
+    if types.is_string_dtype(column.dtype) and types.infer_dtype(column) in ("string", "empty"):
+        with contextlib.suppress(UnicodeEncodeError):  # pandas' factorize cuts texts at a NUL
+            texts = pa.array(column.astype(object), pa.large_string(), from_pandas=True).dictionary_encode()
+            return texts.indices.fill_null(-1).to_numpy(), pd.Series(texts.dictionary.to_pylist(), dtype=object)
     index, observed = np.full(len(column), -1), ~is_missing(column)
     values = column[observed]
-    if types.is_string_dtype(column.dtype):
-        if types.infer_dtype(values) not in ("string", "empty"):  # 1, 1.0 and True are equal, but not spelt alike
-            index[observed] = np.arange(len(values))
-            return index, values
-        first: dict[str, int] = {}  # pandas' factorize cuts texts at a NUL
-        index[observed] = [first.setdefault(v, len(first)) for v in values]
-        return index, pd.Series(list(first), dtype=object)
+    if types.is_string_dtype(column.dtype):  # not text alone: 1, 1.0 and True are equal, but not spelt alike
+        index[observed] = np.arange(len(values))
+        return index, values
     index[observed], values = pd.factorize(values)
     return index, pd.Series(values)
 

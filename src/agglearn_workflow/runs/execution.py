@@ -73,7 +73,8 @@ def observe_runs(
 
     def observe(dataset: str) -> None:
         def make(folder: Path) -> dict:
-            observed = slots[dataset].items()
+            # one split after another, as a task keeps the last ones
+            observed = sorted(slots[dataset].items(), key=lambda item: (item[1].dataset_params, item[1].seed))
             return {"data": {name: observe_slot(run, experiment, sources[dataset], folder) for name, run in observed}}
 
         products.build_product(out / dataset, make, on_failure=lambda error: report(dataset, error))
