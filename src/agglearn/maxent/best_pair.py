@@ -81,7 +81,7 @@ def fit_pair(table: Table, l2: float, max_iter: int) -> tuple[Coefficients, floa
     m, n = table.shape
     index = np.stack([cells // n, m + cells % n, m + n + np.arange(len(cells))]).astype(np.int32)
     problem = SparseLogistic(index, counts, positives, m + n + len(cells))
-    solution = problem.fit(l2, max_iter=max_iter, tol=1e-9)
+    solution = problem.fit(l2, max_iter=max_iter, tol=1e-10)
     p = problem.probabilities(solution)
     h = counts * p * (1 - p)
     weights, intercept = solution[:-1], float(solution[-1])

@@ -30,7 +30,7 @@ OFFSETS = np.array([0, 2, 3, 6])
 BAGS = observations.Bags(
     X=np.arange(12.0).reshape(6, 2), offsets=OFFSETS, counts=np.array([[0.5, 1.0], [2.0, 0.0], [1.0, 3.5]]),
     weights=np.array([1.0, 0.5, 2.0, 0.5, 1.0, 3.0]), target=np.array([0.25, 2.0, -1.0]), names=("a", "b"),
-    bag_names=("u", "v", "w"), noise=NOISE,
+    bag_names=("u", "v", "w"), noise=NOISE, class_names=("no", "yes"),
 )  # fmt: skip
 FLOWS = observations.FlowCounts(
     np.array([[4.0, 3.0, 1.0], [2.0, np.nan, 5.0]]), np.arange(9.0).reshape(1, 3, 3), noise="poisson", rate=0.5,
