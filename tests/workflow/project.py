@@ -83,11 +83,12 @@ class Project:
         claims = yaml.load(path.read_text(), yaml.CSafeLoader) if names else {}
         path.write_text(yaml.safe_dump({n: c for n, c in claims.items() if c["experiment"] in names}, sort_keys=False))
 
-    def write_data(self, name: str, folder: str, file: str, text: str) -> None:
+    def write_data(self, name: str, folder: str, file: str, text: str | bytes) -> None:
         """Put a file into the mirror, compressed where its name says so, and its checksum into the entry."""
         path = self.folder / "mirror" / folder / file
         path.parent.mkdir(parents=True, exist_ok=True)
-        data = gzip.compress(text.encode(), mtime=0) if file.endswith(".gz") else text.encode()
+        data = text.encode() if isinstance(text, str) else text
+        data = gzip.compress(data, mtime=0) if file.endswith(".gz") else data
         path.write_bytes(data)
         digest = hashlib.sha256(data).hexdigest()
         self.overlay["datasets"].setdefault(name, {}).setdefault("files", {})[file] = {"sha256": digest}

@@ -1,6 +1,7 @@
 """Every file of config/ablations/ computes its table."""
 
 import copy
+import io
 
 import numpy as np
 import pandas as pd
@@ -31,6 +32,20 @@ def coded_records(entry: dict, n: int, seed: int) -> str:
     return frame.to_csv(index=False)
 
 
+def boxes(n: int) -> bytes:
+    """Occupancy grids of boxes, whose height is that of their class, in the layout of the point clouds."""
+    rng, arrays = np.random.default_rng(0), {}
+    for part in ("train", "test"):
+        y = np.arange(n) % 10
+        grids = np.zeros((n, 30, 30, 30), np.int32)
+        for grid, height, width in zip(grids, 2 * y + 3, rng.integers(5, 25, n), strict=True):
+            grid[:width, :width, :height] = 1
+        arrays |= {f"X_{part}": grids, f"y_{part}": y}
+    file = io.BytesIO()
+    np.savez_compressed(file, **arrays)
+    return file.getvalue()
+
+
 @pytest.fixture(scope="module")
 def project(places):
     """A project that has run all ablations at once, each with one value of every change: a file adds an experiment of its name."""
@@ -43,6 +58,7 @@ def project(places):
     entry = read_mapping(ROOT / "config/datasets/dd_ssp_employment.yaml")
     for k, (part, n) in enumerate({"train": 1500, "test": 200}.items()):
         made.write_data("dd_ssp_employment", "dd_ssp", entry["split"][part], coded_records(entry, n, k))
+    made.write_data("modelnet10", "modelnet10", "modelnet10_vox30.npz", boxes(60))
     made.overlay["tracking"] = {"uri": "none"}
     for name, content in copy.deepcopy(CONTENT).items():
         ablate = content["experiments"][name]["ablate"]
