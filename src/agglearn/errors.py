@@ -34,7 +34,7 @@ class DataError(AgglearnError, ValueError):
 
 
 class Stopped(AgglearnError):
-    """A solver reached the limit that it was given: a result, not a failure. The text is the limit, as in `> 8 s`."""
+    """A solver reached its limit (`> 8 s`) or gave up (`Clarabel failed`), which is the text: a result, not a failure."""
 
 
 class NotAvailable(AgglearnError):

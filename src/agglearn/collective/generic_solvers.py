@@ -14,7 +14,7 @@ from agglearn.collective.model import on_paths
 from agglearn.collective.noise import Gaussian, Laplace, Poisson
 from agglearn.collective.problem import HALF, Problem
 from agglearn.collective.results import Inference, inference_of
-from agglearn.errors import AgglearnError, NotAvailable, Stopped
+from agglearn.errors import NotAvailable, Stopped
 from agglearn.optional import require
 from agglearn.settings import Count, Positive
 
@@ -102,12 +102,12 @@ def infer_cvxpy(problem: Problem, tol: Positive = 1e-8, time_limit: Positive | N
             options = dict.fromkeys(("tol_gap_rel", "tol_gap_abs", "tol_feas"), close)
             options |= {"time_limit": seconds} if time_limit else {}
             program.solve(solver=cp.CLARABEL, canon_backend="SCIPY", **options)
-    except cp.error.SolverError:
-        raise AgglearnError("generic-cvxpy: Clarabel failed on this problem") from None
+    except cp.error.SolverError:  # it makes no progress
+        _fail(problem, "Clarabel failed")
     if x.value is None or program.status not in ("optimal", "optimal_inaccurate"):
-        message = None if program.status == cp.USER_LIMIT else f"generic-cvxpy: Clarabel ended with {program.status}"
         late = program.solver_stats.solve_time >= seconds
-        _fail(problem, message, time_limit if late else None, program.solver_stats.num_iters)
+        limit = f"> {time_limit:g} s" if late else f"> {program.solver_stats.num_iters} iterations"
+        _fail(problem, limit if program.status == cp.USER_LIMIT else f"Clarabel: {program.status}")
     return _result(problem, layout, x.value / UNIT, program.solver_stats.num_iters, tol)
 
 
@@ -155,8 +155,8 @@ def infer_ipopt(
     solution, stats = solver(x0=np.maximum(start, 1e-9), lbx=0.0, lbg=-slack, ubg=slack), solver.stats()
     if not stats["success"]:
         status = stats["return_status"]
-        message = None if status.startswith("Maximum_") else f"generic-ipopt: IPOPT ended with {status}"
-        _fail(problem, message, time_limit if status == OUT_OF_TIME else None, stats["iter_count"])
+        limit = f"> {time_limit:g} s" if status == OUT_OF_TIME else f"> {stats['iter_count']} iterations"
+        _fail(problem, limit if status.startswith("Maximum_") else f"IPOPT: {status}")
     return _result(problem, layout, np.asarray(solution["x"]).ravel()[:k], stats["iter_count"], tol)
 
 
@@ -168,13 +168,11 @@ def _seconds_left(deadline: float, limit: float | None) -> float:
     return seconds
 
 
-def _fail(problem: Problem, message: str | None, limit: float | None, iterations: int) -> NoReturn:
-    """Raise the error of a solver without a solution. No message: it reached its limit, of seconds or of iterations."""
+def _fail(problem: Problem, reason: str) -> NoReturn:
+    """Stopped for this reason, a limit or the solver's status, unless the counts are impossible."""
     if problem.has_exact:
         problem.refuse_impossible()
-    if message:
-        raise AgglearnError(message)
-    raise Stopped(f"> {iterations} iterations" if limit is None else f"> {limit:g} s")
+    raise Stopped(reason)
 
 
 def _to_casadi(ca: ModuleType, matrix: sparse.csr_matrix) -> Any:

@@ -71,7 +71,7 @@ def infer(
     NotAvailable
         A package is missing, or the method takes no such model or counts.
     Stopped
-        A generic solver reached its limit of time or of iterations.
+        A generic solver reached its limit of time or of iterations, or makes no progress.
     """
     check_choice("method", method, METHODS)
     declared = {k: p for k, p in (parameters(METHODS[method]) or {}).items() if k not in GIVEN or k == "start"}
