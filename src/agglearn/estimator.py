@@ -1,5 +1,6 @@
 """Base classes of all learners, with scikit-learn's conventions and model files without pickle."""
 
+import copy
 import warnings
 from collections.abc import Iterator, Sequence
 from contextvars import ContextVar
@@ -16,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from agglearn.encoding import FeatureMap, FrameEncoder
 from agglearn.encoding.columns import as_frame
+from agglearn.encoding.frame import CodesEncoder
 from agglearn.errors import DataError, NoiseIgnored
 from agglearn.observations import ContingencyTables, LabelSums, NoiseSpec, Observation, Records
 from agglearn.progress import verbosity
@@ -253,6 +255,13 @@ class StagedClassifier(RecordClassifier):
     def staged_predict_proba(self, X: pd.DataFrame | np.ndarray) -> Iterator[tuple[float, float, np.ndarray]]:
         """(stage, seconds since the start or NaN, (n,) P(Y=1)) of every stage. NotAvailable if none was recorded."""
         raise NotImplementedError
+
+
+def predict_codes(model: Estimator, codes: np.ndarray) -> np.ndarray:
+    """(n,) P(Y = 1) for codes (n, D) of the model's encoder."""
+    model = copy.copy(model)
+    model.encoder_ = CodesEncoder(model.encoder_.features)
+    return model.predict_proba(pd.DataFrame(codes))[:, 1]
 
 
 def choose_best(scores: Sequence[float] | np.ndarray) -> int:

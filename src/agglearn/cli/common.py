@@ -64,10 +64,11 @@ def reading_of(folder: str) -> dict:
     from agglearn.storage import read_json
 
     if not (Path(folder) / READING).is_file():
-        return {"missing": [], "separator": ","}
+        return {"missing": [], "separator": ",", "positive": None}
     with refuse_damaged(folder, "a model"):
         saved = read_json(Path(folder) / READING)
-        return {"missing": [str(m) for m in saved["missing"]], "separator": separator_of(saved["separator"])}
+        missing, separator = [str(m) for m in saved["missing"]], separator_of(saved["separator"])
+        return {"missing": missing, "separator": separator, "positive": saved["positive"]}
 
 
 def copy_reading(source: str, folder: Path) -> None:

@@ -16,18 +16,27 @@ treat such tables as exact, and hidden cells as zeros, which may end far below t
 maxent has an L2 penalty on its weights. The tables suggest its strength (the weaker the label's dependence on the features, the
 stronger). --tune tries five strengths around it and chooses by held-out parts of the tables. --set l2_theta=32 sets it.
 
-reads   the folder TABLES.
+--sample rows.csv gives some records with their label, which the tables do not count. The prediction is then a mean over the model of
+the tables, its corrections by logistic regressions on the sample, and boosted trees. Cross-validation on the sample weights them. The
+model shows facts on the records of the sample, whatever the tables protect.
+
+reads   the folder TABLES, and the records of --sample, like the aggregated ones (separator, missing marks).
 writes  the folder OUT: model.json and model.npz (parameters and weights, no code in them). It appears when complete,
         or not at all.
 """
 
 import argparse
 import time
+from typing import TYPE_CHECKING, Any
 
 from agglearn import settings
-from agglearn.cli.common import MODEL, copy_reading, output_folder, whole_seed
+from agglearn.cli.common import MODEL, copy_reading, output_folder, reading_of, whole_seed
 from agglearn.errors import ConfigError
 from agglearn.text import count_text
+
+if TYPE_CHECKING:
+    from agglearn.estimator import Estimator
+    from agglearn.observations import ContingencyTables, TablesAndSample
 
 HELP = "learn a model from tables"
 METHODS = {
@@ -46,6 +55,12 @@ def add_options(command: argparse.ArgumentParser) -> None:
         "--tune",
         action="store_true",
         help="choose l2_theta by held-out parts of the tables (maxent; takes about 6 times as long)",
+    )
+    command.add_argument(
+        "--sample", metavar="ROWS", help="CSV or Parquet file with some records that the tables do not count"
+    )
+    command.add_argument(
+        "--positive", metavar="VALUE", help="value of the sample's label that counts as 1 (default: that of the tables)"
     )
     command.add_argument("--set", action="append", default=[], metavar="NAME=VALUE",
                    help="parameter of the method, as in its class's constructor, null for None; may be repeated")  # fmt: skip
@@ -73,7 +88,12 @@ def run(args: argparse.Namespace) -> None:
             raise ConfigError(f"--tune: {args.method} has no strength to choose; leave it out")
         if args.tune and "l2_theta" in values:
             raise ConfigError("--set: l2_theta is what --tune chooses; give one of them")
-        model = kind(**values)
+        model: Any = kind(**values)
+        observation: Any = tables
+        if args.positive and not args.sample:
+            raise ConfigError("--positive: is of the label of --sample; leave it out")
+        if args.sample:
+            model, observation = with_sample(model, tables, args)
         model.warm_up()
         started = time.perf_counter()
         if args.tune:  # the strength of L2 on θ that predicts labels of held-out parts of the tables best
@@ -83,10 +103,11 @@ def run(args: argparse.Namespace) -> None:
             strengths = [float(moment_penalty(tables) * factor) for factor in FACTORS]
             model = AggregateSearch(model, values=strengths, random_state=args.seed).fit(tables).model_
         else:
-            model.fit(tables)
+            model.fit(observation)
         took = f"{time.perf_counter() - started:.1f} s"
         model.save(work)
         copy_reading(args.tables, work)
+    corrected, model = model, getattr(model, "model_", model)
     size = f"{count_text(len(tables.names), 'feature')} and {count_text(len(tables.tables), 'table')}"
     method = f"{args.method}, noise-aware," if tables.noise and model.accounts_for_noise else args.method
     if hasattr(model, "l2_theta_"):
@@ -94,6 +115,42 @@ def run(args: argparse.Namespace) -> None:
         took += f"; l2_theta {model.l2_theta_:.3g}, {chosen}"
     print(f"{args.out}: {method} on {size} of {tables.total:,.0f} records, {took}")
     print(reproduction(model, tables))
+    if args.sample:
+        print(describe_sample(corrected, observation))
+
+
+def with_sample(
+    base: "Estimator", tables: "ContingencyTables", args: argparse.Namespace
+) -> tuple["Estimator", "TablesAndSample"]:
+    """The learner from tables and a sample, and what it learns from."""
+    from agglearn.cli.tabular_input import read_like
+    from agglearn.encoding.csv_files import about
+    from agglearn.labelsums import TablesAndSampleClassifier
+    from agglearn.observations import TablesAndSample
+    from agglearn.optional import require
+
+    if args.tune:
+        raise ConfigError("--tune: --sample corrects the model by records; leave one of them out")
+    require("skops", "workflow")  # writes trees, should they be chosen
+    frame = read_like(args.tables, args.sample)
+    positive = args.positive or reading_of(args.tables)["positive"]
+    with about(args.sample):
+        observation = TablesAndSample.from_records(tables, frame, positive=positive)
+    return TablesAndSampleClassifier(base, random_state=args.seed), observation
+
+
+def describe_sample(model: "Estimator", observation: "TablesAndSample") -> str:
+    n, weights = len(observation.sample.y), dict(zip(model.candidates_, model.weights_, strict=True))
+    alone, trees, on_tables = (weights.get(name, 0.0) for name in ("tables", "trees", "trees on tables"))
+    shares = {
+        "alone": alone,
+        "corrected by regressions": 1 - alone - trees - on_tables,
+        "as a feature of trees": on_tables,
+    }
+    listed = ", ".join(f"{share:.0%} {what}" for what, share in shares.items())
+    return (
+        f"with the sample of {count_text(n, 'record')} it counts {listed}; trees on the sample alone count {trees:.0%}"
+    )
 
 
 def parameters(kind: type, method: str, texts: list[str], seed: int) -> dict:

@@ -31,9 +31,8 @@ def add_options(command: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    from agglearn.cli.report import predict_codes
     from agglearn.cli.tabular_input import read_codes
-    from agglearn.estimator import Estimator
+    from agglearn.estimator import Estimator, predict_codes
 
     with text_output(args.out, args.force, args.data) as write, input_file(args.data) as data:
         model = Estimator.load(args.model)

@@ -1,30 +1,14 @@
 """What tables hold, and how well a model reproduces those that it was fitted to, in sentences."""
 
-import copy
-
 import numpy as np
-import pandas as pd
 
-from agglearn.encoding import UNSEEN, BinnedEncoder, CategoricalEncoder, FrameEncoder, HashedEncoder
+from agglearn.encoding import UNSEEN, BinnedEncoder, CategoricalEncoder, HashedEncoder
 from agglearn.encoding.levels import Levels
-from agglearn.estimator import Estimator
+from agglearn.estimator import Estimator, predict_codes
 from agglearn.observations import ContingencyTables, Table
 from agglearn.text import count_text, list_some, visible
 
 KINDS = {BinnedEncoder: "bins", CategoricalEncoder: "categories", HashedEncoder: "buckets"}
-
-
-class _Codes(FrameEncoder):
-    """Encoder whose input are codes in place of raw values."""
-
-    def encode(self, frame: pd.DataFrame) -> np.ndarray:
-        return frame.to_numpy(np.int32)
-
-
-def predict_codes(model: Estimator, codes: np.ndarray) -> np.ndarray:
-    model = copy.copy(model)
-    model.encoder_ = _Codes(model.encoder_.features)
-    return model.predict_proba(pd.DataFrame(codes))[:, 1]
 
 
 def reproduction(model: Estimator, tables: ContingencyTables) -> str:

@@ -55,13 +55,20 @@ def read_records(path: str | Path, separator: str = ",", missing: Iterable[str] 
         return read_csv(path, CSVFormat(separator, list(missing)), str)
 
 
+def read_like(
+    folder: str, path: str, separator: str | None = None, missing: Iterable[str] | None = None
+) -> pd.DataFrame:
+    """Rows of a file, read as the records behind a folder."""
+    reading = reading_of(folder)
+    separator = reading["separator"] if separator is None else separator_of(separator)
+    return read_records(path, separator, reading["missing"] if missing is None else missing)
+
+
 def read_codes(
     folder: str, path: str, encoder: FrameEncoder, separator: str | None = None, missing: Iterable[str] | None = None
 ) -> tuple[pd.DataFrame, np.ndarray, list[str]]:
-    """Rows of a file, read as the records behind a folder, their codes, and how many values of each feature have none."""
-    reading = reading_of(folder)
-    separator = reading["separator"] if separator is None else separator_of(separator)
-    frame = read_records(path, separator, reading["missing"] if missing is None else missing)
+    """Rows as of `read_like`, their codes, and how many values of each feature have none."""
+    frame = read_like(folder, path, separator, missing)
     with about(path):
         codes = encoder.encode(frame)
     unseen = (codes == UNSEEN).sum(axis=0)

@@ -116,6 +116,13 @@ class FrameEncoder(Saved):
         return FrameEncoder(tuple(by_name[n] for n in names), self.schema)
 
 
+class CodesEncoder(FrameEncoder):
+    """Encoder whose input are codes in place of raw values."""
+
+    def encode(self, frame: pd.DataFrame | np.ndarray) -> np.ndarray:
+        return np.asarray(frame, np.int32)
+
+
 def fit_features(
     columns: Sequence[str], read: Callable[[str, bool], tuple[pd.Series, np.ndarray | None]],
     binning_: str | Binning, categorical: Iterable[str], hashed: Mapping[str, int] | None,

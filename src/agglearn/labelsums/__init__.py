@@ -4,6 +4,7 @@ from agglearn.labelsums.baselines import BaseRateClassifier, BoostedTreesSkyline
 from agglearn.labelsums.labelled import LabelledGradientDescent, SklearnLogistic
 from agglearn.labelsums.selection import AggregateSearch, RecordSearch
 from agglearn.labelsums.walr import WALRClassifier
+from agglearn.labelsums.with_sample import TablesAndSampleClassifier
 
 __all__ = [
     "AggregateSearch",
@@ -12,5 +13,6 @@ __all__ = [
     "LabelledGradientDescent",
     "RecordSearch",
     "SklearnLogistic",
+    "TablesAndSampleClassifier",
     "WALRClassifier",
 ]

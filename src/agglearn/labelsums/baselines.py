@@ -74,10 +74,14 @@ class BoostedTreesSkyline(RecordClassifier):
         codes = self._codes(X)  # NotFittedError where nothing is fitted
         return self._trees.predict_proba(codes)[:, 1]
 
-    def save(self, folder: str | Path) -> None:  # with the trees in the format of skops, of the extra `workflow`
+    def save(self, folder: str | Path) -> None:
         check_is_fitted(self)
-        self.trees_ = to_bytes(self._trees)
+        self.pack()
         super().save(folder)
+
+    def pack(self) -> None:
+        """Put the trees into `trees_`, which is saved, in the format of skops, of the extra `workflow`."""
+        self.trees_ = to_bytes(self._trees)
 
     def _check_state(self) -> None:
         super()._check_state()

@@ -16,10 +16,11 @@ class Objective:
     weights: np.ndarray  # (n,), of the records
     sums: np.ndarray  # (k,) s
     penalty: np.ndarray  # (k,) λ_j
+    offset: np.ndarray | float = 0.0  # (n,), added to X_i·θ
     _row_curvature: tuple[np.ndarray, np.ndarray] | None = field(default=None, init=False, repr=False)
 
     def value_and_gradient(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
-        z = self.x @ theta
+        z = self.x @ theta + self.offset
         model_term = self.x.T @ (self.weights * expit(z))
         value = self.weights @ np.logaddexp(0, z) - self.sums @ theta + self.penalty @ theta**2
         return float(value), model_term - self.sums + 2 * self.penalty * theta
@@ -30,7 +31,7 @@ class Objective:
     def _curvature_of_rows(self, theta: np.ndarray) -> np.ndarray:
         """(n,) w p(1 − p), stored for the next products at the same θ."""
         if self._row_curvature is None or not np.array_equal(self._row_curvature[0], theta):
-            p = expit(self.x @ theta)
+            p = expit(self.x @ theta + self.offset)
             self._row_curvature = theta.copy(), self.weights * p * (1 - p)
         return self._row_curvature[1]
 

@@ -9,6 +9,7 @@ from agglearn.observations.halves import Halves
 from agglearn.observations.label_sums import LabelSums
 from agglearn.observations.margins import Margins
 from agglearn.observations.records import Records
+from agglearn.observations.sample import TablesAndSample
 from agglearn.observations.table import Table
 from agglearn.observations.tables import ContingencyTables, fill_hidden, hide_cells
 from agglearn.observations.units import Unit
@@ -27,6 +28,7 @@ __all__ = [
     "Observation",
     "Records",
     "Table",
+    "TablesAndSample",
     "Unit",
     "fill_hidden",
     "hide_cells",

@@ -25,6 +25,7 @@ from agglearn.observations import (
     LabelSums,
     Observation,
     Records,
+    TablesAndSample,
     fill_hidden,
     hide_cells,
 )
@@ -68,6 +69,7 @@ class Classification(Task[HeldOutRows]):
       `half` of the threshold put in their place), `max_rows` (of each unit, for data sets that name one, or `auto`).
     * label sums: `features` (`onehot`, `quadratic`, `scaled`), `ranges` (`FeatureMap.fit`), `calibration`,
       `sensitivity`.
+    * tables, records, tables and a sample: `sample`, random training rows that are the records, and not in the tables.
     * counted bags: `bag_size`. Halves: `of` (`tables`, `label_sums`) and the parameters of these.
     * tables, label sums and counted bags: `epsilon` (a release's noise, drawn by the seed, none without it), `delta`
       (default 1/(10 N)), `mechanism`.
@@ -86,6 +88,7 @@ class Classification(Task[HeldOutRows]):
         (Dataset, Halves, keys.RowKeys, keys.LabelSumHalvesKeys),
         (Dataset, LabelSums, keys.RowKeys, keys.LabelSumKeys),
         (Dataset, Records, keys.RowKeys, keys.RecordKeys),
+        (Dataset, TablesAndSample, keys.RowKeys, keys.UnitTableKeys),
     )
     MEASURES: ClassVar = (
         higher("nllh", "nllh_of_part", "auc", "nllh_best_on_test", "nllh_best_on_validation", "curve")
@@ -244,14 +247,34 @@ class TrainingRows:
     owners: pd.Series | None = None  # whose each row is
 
     def take(self, rows: np.ndarray) -> Self:
-        return replace(self, frame=self.frame.iloc[rows].reset_index(drop=True), y=self.y[rows])
+        owners = None if self.owners is None else self.owners.iloc[rows].reset_index(drop=True)
+        return replace(self, frame=self.frame.iloc[rows].reset_index(drop=True), y=self.y[rows], owners=owners)
+
+    def part(self, sample: int | None, seed: int | str, inside: bool) -> Self:
+        """A random sample of the rows, or those outside it. All rows where there is no sample."""
+        if sample is None:
+            return self
+        if not 2 <= sample < len(self.y):
+            raise ConfigError(
+                f"observe: sample must be between 2 and {len(self.y) - 1} of the training rows, got {sample}"
+            )
+        order = derive_generator("sample", split_name(self.inputs), seed).permutation(len(self.y))
+        return self.take(np.sort(order[:sample] if inside else order[sample:]))
+
+
+def _tables_and_sample(rows: TrainingRows, params: dict, seed: int | str) -> TablesAndSample:
+    if "sample" not in params:
+        raise ConfigError("observe: tables and a sample need the sample's size; write sample: 1000")
+    return TablesAndSample(_tables(rows, params, seed), _records(rows, params, seed))
 
 
 def _records(rows: TrainingRows, params: dict, seed: int | str) -> Records:
+    rows = rows.part(params.get("sample"), seed, inside=True)
     return Records(rows.encoder, rows.frame, rows.y, rows.label, params.get("cross_buckets"))
 
 
 def _tables(rows: TrainingRows, params: dict, seed: int | str) -> ContingencyTables:
+    rows = rows.part(params.get("sample"), seed, inside=False)
     encoder, y, name = rows.encoder, rows.y, rows.inputs.name
     codes, pairs = encoder.encode(rows.frame), params.get("pairs", "all")
     sigma = params.get("gaussian_noise") or params.get("noise_share", 0) * len(y)
@@ -313,6 +336,7 @@ OBSERVERS = {
     Halves: _halves,
     LabelSums: _label_sums,
     Records: _records,
+    TablesAndSample: _tables_and_sample,
 }
 
 

@@ -41,6 +41,7 @@ class EncodedKeys(TypedDict, total=False):
 
 class RecordKeys(EncodedKeys, total=False):
     cross_buckets: Count
+    sample: Count
 
 
 class NoiseKeys(TypedDict, total=False):

@@ -265,6 +265,8 @@ ROWS = {
         {"class", "parameter posterior", "predictions"}, of_model,
     ),
     "fit --tune": Row(M, M + " --tune", {"parameter l2_theta"}, of_model),
+    "fit --sample": Row(F, F + " --sample {half.csv}", {"class", "predictions"}, of_class),
+    "fit --positive": Row(F + " --sample {half.csv}", F + " --sample {half.csv} --positive no", {"predictions"}, of_class),
     "fit --set": Row(M, M.replace("max_iter=3", "max_iter=4"), {"parameter max_iter", "predictions"}, of_model),
     "fit --seed": Row(M, M + " --seed 1", {"parameter random_state", "predictions"}, of_model),
     "fit --force": forced(F, F.replace("tables", "others"), of_model),

@@ -4,7 +4,7 @@ import numpy as np
 from samples import people
 
 from agglearn.encoding import FeatureMap
-from agglearn.observations import ContingencyTables, CountedBags, FlowCounts, LabelSums, Records
+from agglearn.observations import ContingencyTables, CountedBags, FlowCounts, LabelSums, Records, TablesAndSample
 
 
 def sums_of(records: Records) -> LabelSums:
@@ -21,7 +21,7 @@ def bags_of(records: Records) -> CountedBags:
 FRAME = people(203)  # three are in no bag of five
 TABLES = ContingencyTables.from_records(FRAME, "y")
 RECORDS = Records.from_records(FRAME, "y")
-SUMS, COUNTED = sums_of(RECORDS), bags_of(RECORDS)
+SUMS, COUNTED, BOTH = sums_of(RECORDS), bags_of(RECORDS), TablesAndSample(TABLES, RECORDS)
 FLOWS = FlowCounts(
     node_counts=np.array([[10.0, 20], [20, 10], [5, 25]]), noise="gaussian", scale=2.0, population_size=30,
     context={"log_potentials": np.zeros((2, 2, 2))},

@@ -39,6 +39,7 @@ SAMPLES = {  # what a class observes → samples of it; a learner takes one of t
     observations.Records: [RECORDS],
     observations.LabelSums: [SUMS],
     observations.CountedBags: [COUNTED],
+    observations.TablesAndSample: [observations.TablesAndSample(TABLES, RECORDS)],
     observations.Bags: [
         BAGS,
         observations.Bags(X, ENDS, target=X[::4, 0]),
@@ -141,6 +142,7 @@ SLOW = (
     "DeepSetsRegressor",
     "NetworkOnClusters",
     "PointNetClassifier",
+    "TablesAndSampleClassifier",
 )
 
 

@@ -10,7 +10,7 @@ import random
 
 import numpy as np
 import pytest
-from observed import COUNTED, FLOWS, FRAME, MOVE, MOVES, NESTS, RECORDS, SUMS
+from observed import BOTH, COUNTED, FLOWS, FRAME, MOVE, MOVES, NESTS, RECORDS, SUMS
 from test_estimator_conventions import learners
 
 from agglearn import collective, distribution, labelsums, maxent, proportions, vocabulary
@@ -125,6 +125,9 @@ SEEDED = {  # learner → what it draws under a seed
     labelsums.RecordSearch: lambda s: labelsums.RecordSearch(
         labelsums.WALRClassifier(), "l2", (1.0, 64.0), random_state=s
     ).fit(RECORDS).scores_,
+    labelsums.TablesAndSampleClassifier: lambda s: labelsums.TablesAndSampleClassifier(
+        maxent.NaiveBayesClassifier(), trees=False, random_state=s
+    ).fit(BOTH).scores_,
     labelsums.WALRClassifier: lambda s: labelsums.WALRClassifier("hybrid", max_iter=3, batch_size=8, random_state=s)
         .fit(SUMS).coef_,
     maxent.FeatureSubsets: lambda s: next(iter(maxent.FeatureSubsets(

@@ -61,6 +61,7 @@ REASONS = {  # why there is no row for a class that speaks of a choice
     proportions.InverseCalibrationClassifier: "takes its settings as they are",
     proportions.IndividualClassifier: "takes λ as it is",
     proportions.BagLearnerOnRecords: "its learner chooses",
+    labelsums.TablesAndSampleClassifier: "takes the mean of all candidates",
     proportions.FeatureMapClassifier: "tested beside the class, with a learner that records its bags",
 }
 SPEAKS = re.compile(r"\b(chosen?|chooses?|choosing|best|held[- ]out|tuned?|early stopping)\b")

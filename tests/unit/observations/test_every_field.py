@@ -55,6 +55,7 @@ ROWS = [
     BAGS, FLOWS, TABLES, SUMS, COUNTED, observations.FlowInstances((FLOWS, dataclasses.replace(FLOWS, rate=0.75))),
     observations.LabelledBags(BAGS, np.array([1, 0, 0, 1, 1, 0])), observations.Records(ENCODER, X, Y, "bought", 5),
     observations.Halves(TABLES, dataclasses.replace(TABLES, total=99.0)), MARGINS,
+    observations.TablesAndSample(TABLES, observations.Records(TABLES.encoder, FRAME[list(TABLES.encoder.names)], Y)),
 ]  # fmt: skip
 
 

@@ -25,6 +25,7 @@ from agglearn.observations import (
     Margins,
     Observation,
     Records,
+    TablesAndSample,
 )
 from agglearn.tasks import (
     BagClassification,
@@ -154,9 +155,9 @@ class WithAll(Thief):
 
 
 def learners_see() -> list[type[Observation]]:
-    """Every observation type but those that hold labels, for oracles."""
+    """Every observation type but those that hold labels: for oracles, and samples in the clear."""
     found = [kind for kind in Observation.__subclasses__() if kind.__module__.startswith("agglearn")]
-    return [kind for kind in found if kind not in (Records, LabelledBags)]
+    return [kind for kind in found if kind not in (Records, LabelledBags, TablesAndSample)]
 
 
 def made_of(kind, frame, y, folder) -> list[Observation]:

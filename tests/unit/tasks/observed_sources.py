@@ -20,6 +20,7 @@ from agglearn.observations import (
     LabelledBags,
     LabelSums,
     Records,
+    TablesAndSample,
 )
 from agglearn.tasks import TaskInput, census_design, classification
 from agglearn.tasks.base import Task
@@ -130,6 +131,9 @@ ROWS = [
     Row(C, Records, fixed_rows, seeded=False),
     Row(C, Records, split_by_seed, tested=True),
     *(Row(S, kind, split_by_seed, tested=True) for kind in (ContingencyTables, CountedBags, Halves, LabelSums, Records)),
+    Row(C, TablesAndSample, fixed_rows, {"sample": 40}),
+    Row(C, Records, fixed_rows, {"sample": 40}),
+    Row(S, TablesAndSample, split_by_seed, {"sample": 40}, tested=True),
     Row(B, Bags, functools.partial(stored_in_order, bags=10)),
     Row(B, Bags, functools.partial(stored_in_order, bags="age")),
     Row(B, LabelledBags, functools.partial(split_by_seed, bags=10), tested=True),

@@ -28,6 +28,7 @@ from observed_sources import (
 from agglearn import tasks
 from agglearn.datasets import Population, RecordStore
 from agglearn.encoding import FrameEncoder
+from agglearn.errors import ConfigError
 from agglearn.observations import (
     Bags,
     ContingencyTables,
@@ -37,6 +38,7 @@ from agglearn.observations import (
     LabelSums,
     Margins,
     Records,
+    TablesAndSample,
 )
 from agglearn.tasks import TaskInput, classification
 from agglearn.tasks.base import Task
@@ -204,6 +206,31 @@ def test_splits_go_by_the_name_that_data_sets_share(folders):
     other = replace(source, name="other")
     assert split(other) != split(source)
     assert split(replace(other, entry={**other.entry, "split_like": "people"})) == split(source)
+
+
+# -- a sample beside tables --------------------------------------------------------------------------------------------
+
+
+def test_a_sample_is_in_no_table(folders):
+    observe = lambda kind, n: tasks.Classification().observe(fixed_rows(folders), kind, {"sample": n}, 0)[0]  # noqa: E731
+    whole = tasks.Classification().observe(fixed_rows(folders), ContingencyTables, {}, 0)[0]
+    both = observe(TablesAndSample, 40)
+    assert len(both.sample.y) == 40
+    assert both.tables.digest == observe(ContingencyTables, 40).digest
+    assert both.sample.digest == observe(Records, 40).digest
+    counted = ContingencyTables.from_codes(both.sample.encoder, both.sample.codes, both.sample.y)
+    for key, table in whole.tables.items():
+        parts = [t.tables[key].dense() for t in (both.tables, counted)]
+        np.testing.assert_array_equal(table.dense(), np.add(*parts))
+    rows = [set(observe(Records, n).frame.astype(str).itertuples(index=False)) for n in (10, 40)]
+    assert rows[0] <= rows[1]  # a larger sample has the smaller one
+    for n in (1, 300):
+        with pytest.raises(
+            ConfigError, match=rf"^observe: sample must be between 2 and 299 of the training rows, got {n}$"
+        ):
+            observe(Records, n)
+    with pytest.raises(ConfigError, match=r"^observe: tables and a sample need the sample's size; write sample: 1000$"):
+        tasks.Classification().observe(fixed_rows(folders), TablesAndSample, {}, 0)
 
 
 # -- bags and halves --------------------------------------------------------------------------------------------------
