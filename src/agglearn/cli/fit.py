@@ -142,15 +142,13 @@ def with_sample(
 def describe_sample(model: "Estimator", observation: "TablesAndSample") -> str:
     n, weights = len(observation.sample.y), dict(zip(model.candidates_, model.weights_, strict=True))
     alone, trees, on_tables = (weights.get(name, 0.0) for name in ("tables", "trees", "trees on tables"))
-    shares = {
+    counted = {
         "alone": alone,
         "corrected by regressions": 1 - alone - trees - on_tables,
         "as a feature of trees": on_tables,
     }
-    listed = ", ".join(f"{share:.0%} {what}" for what, share in shares.items())
-    return (
-        f"with the sample of {count_text(n, 'record')} it counts {listed}; trees on the sample alone count {trees:.0%}"
-    )
+    listed = ", ".join(f"{100 * weight:.0f} % {name}" for name, weight in counted.items())
+    return f"with the sample of {count_text(n, 'record')} the tables count {listed}; trees on the sample alone count {100 * trees:.0f} %"
 
 
 def parameters(kind: type, method: str, texts: list[str], seed: int) -> dict:

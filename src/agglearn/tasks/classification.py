@@ -250,7 +250,7 @@ class TrainingRows:
         owners = None if self.owners is None else self.owners.iloc[rows].reset_index(drop=True)
         return replace(self, frame=self.frame.iloc[rows].reset_index(drop=True), y=self.y[rows], owners=owners)
 
-    def part(self, sample: int | None, seed: int | str, inside: bool) -> Self:
+    def sampled(self, sample: int | None, seed: int | str, inside: bool) -> Self:
         """A random sample of the rows, or those outside it. All rows where there is no sample."""
         if sample is None:
             return self
@@ -269,12 +269,12 @@ def _tables_and_sample(rows: TrainingRows, params: dict, seed: int | str) -> Tab
 
 
 def _records(rows: TrainingRows, params: dict, seed: int | str) -> Records:
-    rows = rows.part(params.get("sample"), seed, inside=True)
+    rows = rows.sampled(params.get("sample"), seed, inside=True)
     return Records(rows.encoder, rows.frame, rows.y, rows.label, params.get("cross_buckets"))
 
 
 def _tables(rows: TrainingRows, params: dict, seed: int | str) -> ContingencyTables:
-    rows = rows.part(params.get("sample"), seed, inside=False)
+    rows = rows.sampled(params.get("sample"), seed, inside=False)
     encoder, y, name = rows.encoder, rows.y, rows.inputs.name
     codes, pairs = encoder.encode(rows.frame), params.get("pairs", "all")
     sigma = params.get("gaussian_noise") or params.get("noise_share", 0) * len(y)

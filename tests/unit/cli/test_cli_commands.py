@@ -17,10 +17,10 @@ from agglearn.cli import aggregate
 from agglearn.cli.fit import FACTORS, parameters
 from agglearn.estimator import Estimator
 from agglearn.evaluation import normalized_log_likelihood
-from agglearn.labelsums import AggregateSearch
+from agglearn.labelsums import AggregateSearch, TablesAndSampleClassifier
 from agglearn.maxent import MaxEntClassifier
 from agglearn.maxent.penalty import moment_penalty
-from agglearn.observations import ContingencyTables
+from agglearn.observations import ContingencyTables, TablesAndSample
 
 QUICK = ["--set", "n_chains=200", "--set", "max_iter=20"]
 
@@ -85,6 +85,41 @@ def test_held_out_tables_choose_the_penalty(at, capsys):
     ):
         assert run("fit", "tables", "--tune", *more, "--out", "n") == 2
         assert said in capsys.readouterr().err
+
+
+def test_a_sample_corrects_the_model_of_the_tables(at, capsys):
+    pd.read_csv("data.csv", dtype=str)[:120].to_csv("few.csv", index=False)
+    assert run("fit", "tables", "--sample", "few.csv", "--seed", "3", "--out", "m", *QUICK) == 0
+    assert "with the sample of 120 records the tables count" in capsys.readouterr().out
+    tables, model = ContingencyTables.load("tables"), Estimator.load("m")
+    few = TablesAndSample.from_records(tables, pd.read_csv("few.csv", dtype=str, na_values="?"), positive="yes")
+    again = TablesAndSampleClassifier(model.base, random_state=3).fit(few)
+    np.testing.assert_allclose(model.weights_, again.weights_)
+    assert run("predict", "m", "data.csv", "--out", "p.csv") == 0
+    raw = pd.read_csv("data.csv", dtype=str, na_values="?")
+    np.testing.assert_allclose(pd.read_csv("p.csv")["probability"], again.predict_proba(raw)[:, 1], rtol=1e-8)
+
+
+def test_samples_that_cannot_be_used_are_refused_in_one_line(at, capsys):
+    frame = pd.read_csv("data.csv", dtype=str)
+    frame.drop(columns="y").to_csv("unlabelled.csv", index=False)
+    frame.drop(columns="age").to_csv("no_age.csv", index=False)
+    frame[frame["y"] == "yes"].to_csv("alike.csv", index=False)
+    frame.assign(age="old").to_csv("old.csv", index=False)
+    for options, status, said in (
+        (["--sample", "absent.csv"], 1, "absent.csv"),
+        (["--sample", "unlabelled.csv"], 1, "'y'"),
+        (["--sample", "no_age.csv"], 1, "'age'"),
+        (["--sample", "alike.csv"], 1, "must have two values, it has 1"),
+        (["--sample", "old.csv"], 1, "'old'"),
+        (["--sample", "data.csv", "--positive", "perhaps"], 1, "has no value perhaps"),
+        (["--sample", "data.csv", "--tune"], 2, "leave one of them out"),
+        (["--positive", "yes"], 2, "--positive: is of the label of --sample"),
+    ):
+        assert run("fit", "tables", *options, "--out", "n", *QUICK) == status
+        (line,) = capsys.readouterr().err.strip().splitlines()
+        assert said in line
+        assert not Path("n").exists()
 
 
 def test_aggregate_is_what_the_library_does(at, capsys):
