@@ -106,7 +106,9 @@ def dots(chart: Chart) -> Figure | None:
     order, levels = list(dict.fromkeys(labels)), list(dict.fromkeys(colours))
     shift = (colours.map(levels.index) - (len(levels) - 1) / 2) * 0.7 / len(levels)
     chosen = chosen.assign(y=labels.map(order.index) + shift, half=(chosen["high"] - chosen["low"]) / 2)
-    height = 0.6 + (0.32 + 0.12 * (len(levels) - 1)) * max(len(order), 2)
+    texts = [textwrap.fill(label, ROW_LABEL) for label in order]
+    row = max(0.32, 0.1 + 0.17 * max(1 + text.count("\n") for text in texts)) + 0.12 * (len(levels) - 1)
+    height = 0.6 + row * max(len(order), 2)
     figure, axes = grid([chart.titles.get(d, d) for d in names], height, wrap=28)
     for name, ax in zip(names, axes, strict=True):
         panel = chosen[chosen["dataset"] == name]
@@ -124,11 +126,12 @@ def dots(chart: Chart) -> Figure | None:
                 label=level or None,
             )
         ax.plot(printed["reported"], printed["y"], "D", mfc="none", mec="black", ms=5)
-        ax.set_yticks(range(len(order)), order)
+        ax.set_yticks(range(len(order)), texts)
         cell = ax.get_subplotspec()
         ax.tick_params(labelleft=cell is None or cell.is_first_col())
         if spec.get("y_log"):
             ax.set_xscale("log")
+            _readable(ax.xaxis)
         else:
             ax.xaxis.set_major_locator(MaxNLocator(4))
         ax.set(xlabel=chart.label("y", chosen), ylim=(len(order) - 0.5, -0.5))
@@ -167,10 +170,11 @@ def scatter(chart: Chart) -> Figure | None:
         ax.plot([x.min(), x.max()], [x.min(), x.max()], color="0.6", lw=0.8, zorder=0)
         ax.set_xlabel(chart.label("x"))
     axes[0].set_ylabel(chart.label("y"))
-    axes[0].legend(fontsize=7, frameon=False)
+    figure.legend(*axes[0].get_legend_handles_labels(), fontsize=7, frameon=False, loc="outside lower left", ncols=2)
     return figure
 
 
+ROW_LABEL = 34  # letters in a line of a row's name
 MAX_NAMED = len(COLORS)  # lines with a colour and a name at their ends, more have a legend
 LABEL = 24  # letters in a line of a name
 LABEL_WIDTH = 1.2  # inches beside a panel for the names of its lines
@@ -268,7 +272,7 @@ def _panel(
         line, marks = rows[rows["series"] == label], printed[printed["series"] == label]
         if line.empty:
             continue
-        points = _line(ax, line, end, bool(spec.get("y_log")), label in names, label=label, **look)
+        points = _line(ax, line, end, spec, label in names, label=label, **look)
         if label in names:
             ends[names[label]] = (points[-1, 1], look["color"])
         if len(printed):
@@ -344,14 +348,18 @@ def _readable(axis: Axis) -> None:
     axis.set_minor_formatter(NullFormatter())
 
 
-def _line(ax: Axes, rows: pd.DataFrame, end: float | None, log: bool, band: bool, **look: Any) -> np.ndarray:
-    """Draw means and intervals, on a log axis not below the smallest value, and return x, mean, low, high, smallest."""
+def _line(ax: Axes, rows: pd.DataFrame, end: float | None, spec: dict, band: bool, **look: Any) -> np.ndarray:
+    """Draw means and intervals, on a log axis not below the smallest value, and return x, mean, low, high, smallest.
+
+    A mean that leaves the axis has no interval, which may be a hundred times as high as the axis.
+    """
     points = np.array([[x, *mean_interval(g["value"], overlap_of(g)), g["value"].min()] for x, g in rows.groupby("x")])
-    if log:
+    if spec.get("y_log"):
         points[:, 2] = np.maximum(points[:, 2], points[:, 4])
         points[points[:, 1] <= 0] = np.nan
     x, mean, low, high = points[:, :4].T
-    band = band and np.isfinite(low).any()
+    inside = mean >= spec.get("y_from", -np.inf)
+    band = band and bool((np.isfinite(low) & inside).any())
     if end is not None and len(points) == 1 and x[0] == end:
         ax.axhline(mean[0], alpha=0.8, **look | {"lw": 0.7 * look["lw"], "marker": ""})
         if band:
@@ -359,7 +367,7 @@ def _line(ax: Axes, rows: pd.DataFrame, end: float | None, log: bool, band: bool
         return points
     ax.plot(x, mean, ms=4, markevery=-(-len(points) // MARKED), **look)
     if band:
-        ax.fill_between(x, low, high, color=look["color"], alpha=0.15, lw=0)
+        ax.fill_between(x, low, high, inside, color=look["color"], alpha=0.15, lw=0)
     return points
 
 

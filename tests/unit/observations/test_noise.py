@@ -138,5 +138,5 @@ def test_noise_and_hashing_of_an_experiment():
     assert blurred.noise.scale == 5.0
     assert blurred.digest == again.digest != other.digest
     assert Classification().observe(source, Records, how, 0)[0].encoder == clear.encoder
-    with pytest.raises(ConfigError, match="takes no 'laplace'.*; it takes adjacency, binning"):
+    with pytest.raises(ConfigError, match=r"takes no 'laplace'.*; it takes adjacency, binning"):
         Classification().observe(source, ContingencyTables, {"laplace": 1}, 0)

@@ -1,9 +1,11 @@
 """Figures with a panel per value of a parameter, and scatters of one measure against another."""
 
+import io
 import itertools
 import json
 from xml.etree import ElementTree
 
+import matplotlib
 import numpy as np
 import pandas as pd
 import pytest
@@ -30,6 +32,14 @@ def cells(*found) -> pd.DataFrame:
 
 def texts(figure) -> list[str]:
     return [axes.get_title(loc="left") for axes in figure.axes if axes.axison]
+
+
+def drawn(draw, found: list, spec: dict, experiment=EXPERIMENT):
+    """A figure in the style of the pages, laid out."""
+    with matplotlib.rc_context(charts.STYLE):
+        figure = draw(Chart(cells(*found), cells(*found), experiment, spec, {}))
+        figure.savefig(io.BytesIO(), format="svg")
+    return figure
 
 
 def test_a_panel_per_parameter_in_the_order_of_numbers():
@@ -226,6 +236,45 @@ def test_a_line_that_leaves_the_axis_is_marked_with_its_lowest_value():
     [arrow] = [line for line in ax.lines if line.get_marker() == "v" and len(line.get_xdata()) == 1]
     assert arrow.get_ydata() == [-0.2]
     assert [text.get_text() for text in ax.texts if text.get_text().startswith("−")] == ["−3"]
+
+
+def test_a_mean_that_leaves_the_axis_has_no_interval():
+    """It would be a hundred times as high as the axis."""
+    found = [("ours", {"n": n}, "share", None, v) for n in (1, 2) for v in (0.4, 0.5)]
+    found += [("base", {"n": n}, "share", None, v) for n in (1, 2) for v in (0.3, -30.0 if n == 2 else 0.35)]
+    spec = {"kind": "line", "y": "share", "x": "dataset_params.n", "y_from": -0.2}
+    [ax] = charts.lines(Chart(cells(*found), cells(*found), EXPERIMENT, spec, {})).axes
+    assert ax.get_ylim()[1] < 2
+    assert len(ax.collections) == 2  # the bands of both
+
+
+def test_names_of_rows_lie_inside_the_figure_and_do_not_overlap():
+    experiment = EXPERIMENT | {"methods": {m: {"name": f"{m} of a long name, " * 5} for m in ("ours", "base")}}
+    found = [(m, {"size": n}, "share", None, 0.1) for m in ("ours", "base") for n in (1, 2)]
+    spec = {"kind": "dots", "y": "share", "series": ["method", "dataset_params.size"]}
+    figure = drawn(charts.dots, found, spec, experiment)
+    boxes = [label.get_window_extent() for label in figure.axes[0].get_yticklabels()]
+    assert min(box.x0 for box in boxes) >= 0
+    assert all(above.y0 >= below.y1 for above, below in itertools.pairwise(boxes))
+
+
+@pytest.mark.parametrize("values", [(0.002, 0.012), (0.02, 0.05)])
+def test_numbers_of_a_logarithmic_axis_of_dots_do_not_overlap(values):
+    found = [(m, {}, "share", None, v) for m, v in zip(("ours", "base"), values, strict=True)]
+    spec = {"kind": "dots", "y": "share", "y_log": True}
+    figure = drawn(charts.dots, found, spec)
+    shown = [label for label in figure.axes[0].get_xticklabels(which="both") if label.get_text()]
+    boxes = sorted((label.get_window_extent() for label in shown), key=lambda box: box.x0)
+    assert len(boxes) >= 2
+    assert all(left.x1 <= right.x0 for left, right in itertools.pairwise(boxes))
+
+
+def test_the_legend_of_points_stands_outside_the_panels():
+    found = [("ours", {}, k, {"group": i}, v) for k, v in (("share", 0.1), ("poll", 0.2)) for i in ("x", "y")]
+    spec = {"kind": "scatter", "y": "share", "x": "poll"}
+    figure = drawn(charts.scatter, found, spec)
+    [legend] = figure.legends
+    assert legend.get_window_extent().y1 <= figure.axes[0].get_tightbbox().y0
 
 
 def test_colours_are_told_apart_under_all_deficiencies_of_colour_vision():
