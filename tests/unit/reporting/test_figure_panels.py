@@ -262,7 +262,8 @@ def test_names_of_rows_lie_inside_the_figure_and_do_not_overlap():
 def test_numbers_of_a_logarithmic_axis_of_dots_do_not_overlap(values):
     found = [(m, {}, "share", None, v) for m, v in zip(("ours", "base"), values, strict=True)]
     spec = {"kind": "dots", "y": "share", "y_log": True}
-    figure = drawn(charts.dots, found, spec)
+    narrow = EXPERIMENT | {"methods": {m: {"name": f"{m}, of a name of some thirty letters"} for m in ("ours", "base")}}
+    figure = drawn(charts.dots, found, spec, narrow)
     shown = [label for label in figure.axes[0].get_xticklabels(which="both") if label.get_text()]
     boxes = sorted((label.get_window_extent() for label in shown), key=lambda box: box.x0)
     assert len(boxes) >= 2
