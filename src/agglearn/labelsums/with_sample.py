@@ -23,6 +23,7 @@ from agglearn.settings import Count, Part
 STRENGTHS = tuple(2.0**k for k in range(10, -5, -2))  # λ, from strong to weak
 CERTAIN = 1e-9  # least distance of a probability from 0 and 1
 BINS = 64  # of the tables' log-odds, for trees
+RARE = 2  # records of each label per fold, below which trees have too few to stop early
 DRAWS = 500  # of the Bayesian bootstrap
 TEMPER = 0.5  # power of the likelihood of held-out records: folds share their records, and few records decide too much
 LEAST = 1e-3  # weight of a candidate, below which it is left out
@@ -39,7 +40,7 @@ class TablesAndSampleClassifier(MetaEstimator, RecordClassifier):
     Parameters
     ----------
     base, trees : Estimator, bool
-        Learner from tables, and whether trees are candidates.
+        Learner from tables, and whether trees are candidates. They need a sample with two records of each label per fold.
     prior, folds : float, int
         Weight of the tables alone before the sample is seen, and folds of the cross-validation.
     random_state : int, RandomState, Generator or None
@@ -69,22 +70,25 @@ class TablesAndSampleClassifier(MetaEstimator, RecordClassifier):
         self.location_, self.spread_ = float(m.mean()), float(max(m.std(), CERTAIN))
         sample = Sample(codes, m, self._coordinates(codes, m), y)
         self.candidates_ = ["tables", *(f"logistic, λ {l2:g}" for l2 in STRENGTHS)]
-        self.candidates_ += ["trees on tables", "trees"] if self.trees else []
+        trees = self.trees and min(y.sum(), (1 - y).sum()) >= RARE * self.folds
+        self.candidates_ += ["trees on tables", "trees"] if trees else []
         losses = self._held_out(sample, seed)
         self.scores_, self.weights_ = -losses.mean(axis=0), candidate_weights(losses, self.prior, draw_generator(seed))
         self.coef_ = sample.corrections()
-        on_tables, alone = self.weights_[-2:] > 0 if self.trees else (False, False)
+        on_tables, alone = self.weights_[-2:] > 0 if trees else (False, False)
         self.trees_on_tables_ = self._fit_trees(sample, seed, True) if on_tables else None
         self.trees_alone_ = self._fit_trees(sample, seed, False) if alone else None
 
     def _held_out(self, sample: "Sample", seed: int) -> np.ndarray:
         """(n, candidates) losses of records outside the fit."""
-        n = len(sample.y)
-        fold, losses = draw_generator(seed).permutation(n) % min(self.folds, n), np.empty((n, len(self.candidates_)))
+        n, losses = len(sample.y), np.empty((len(sample.y), len(self.candidates_)))
+        order = draw_generator(seed).permutation(n)
+        fold = np.empty(n, int)
+        fold[order[np.argsort(sample.y[order], kind="stable")]] = np.arange(n) % min(self.folds, n)  # of equal rates
         for k in track(range(fold.max() + 1), "folds"):
             inside, outside = sample.take(fold != k), sample.take(fold == k)
             z = [outside.m[:, None] + outside.x @ inside.corrections().T]
-            for on_tables in (True, False) if self.trees else ():
+            for on_tables in (True, False) if "trees" in self.candidates_ else ():
                 z.append(log_odds(outside.predict(self._fit_trees(inside, seed, on_tables), on_tables))[:, None])
             held_out = np.hstack(z)
             losses[fold == k] = np.logaddexp(0, held_out) - outside.y[:, None] * held_out
