@@ -48,7 +48,7 @@ def compress_label_means(counts: ArrayLike, sums: ArrayLike, budget: Budget) -> 
     budget = budget_of(budget, int(occupied.sum()), 1)
     mean = s.sum() / n.sum()
     weights, centred = n[occupied], s[occupied] - mean * n[occupied]
-    means, ranks = np.unique(centred / weights, return_inverse=True)
+    means, ranks = np.unique(s[occupied] / weights, return_inverse=True)  # equal ones are equal to the bit
     totals, deviations = (np.append(0.0, np.cumsum(np.bincount(ranks, v))) for v in (weights, centred))
     ranking = _Means("", np.arange(len(weights)), weights, centred, ranks, totals, deviations, False)
     [cuts], _ = solve_budget([ranking], min(budget, len(means)))

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from vocabulary_samples import all_partitions
 
@@ -29,6 +29,7 @@ def label_sums(draw):
 
 
 @given(label_sums(), st.integers(1, 7))
+@example((np.array([1, 3, 1]), np.array([0.0, 0.0, 1.0])), 3)  # equal means, of other numbers of records
 @settings(max_examples=60, deadline=None)
 def test_no_partition_explains_more(observed, budget):
     n, s = observed
