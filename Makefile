@@ -1,5 +1,5 @@
 # Each target sets up what it needs. On a machine with Python ≥ 3.11 and make nothing else has to be installed.
-#   make quick       Table 4 and an example of each source in two to four minutes, printed and as pages
+#   make quick       Table 4 and an example of each source in 90 seconds to three minutes, printed and as pages
 #   make reproduce   data → methods → tables, figures, site       (ARGS="…" goes to snakemake; PYTHON=… picks the Python)
 #   make reproduce FROM=archive   the same from the results in archive/: nothing is computed, no data are needed
 #   make archive      runs at scale paper that archive/ lacks, computed and added to it  (ARGS=maxent_table4 names experiments)
