@@ -18,7 +18,7 @@ stronger). --tune tries five strengths around it and chooses by held-out parts o
 
 --sample rows.csv gives some records with their label, which the tables do not count. The prediction is then a mean over the model of
 the tables, its corrections by logistic regressions on the sample, and boosted trees. Cross-validation on the sample weights them. The
-model shows facts on the records of the sample, whatever the tables protect.
+model shows facts on the records of the sample, whatever the tables protect. It needs the extra `workflow`, which saves trees.
 
 reads   the folder TABLES, and the records of --sample, like the aggregated ones (separator, missing marks).
 writes  the folder OUT: model.json and model.npz (parameters and weights, no code in them). It appears when complete,
