@@ -15,6 +15,7 @@ from agglearn.text import bytes_text
 
 CELL = ["dataset", "dataset_params", "observation", "observation_params", "method", "params"]  # key of a cell
 STARTED = time.time()
+WIDTH = 100  # letters of a line on the terminal
 
 
 def summary_lines(results: str | Path, folder: str | Path, experiments: Container[str] | None = None) -> list[str]:
@@ -140,15 +141,26 @@ def conclude(results: str | Path, folder: str | Path, names: list[str], out: str
 
 
 def as_text(markdown: str) -> str:
+    """A table for the terminal. Columns that do not fit its width stand below, beside the same labels of rows."""
     title, *lines = markdown.splitlines()
     rows = [[cell.strip().replace("**", "") for cell in row[1:-1].split(" | ")] for row in lines if row.startswith("|")]
     head, *body = [row for row in rows if not row[0].startswith("---")]
-    above, below = zip(*map(_two_lines, head), strict=True)
+    labels, *columns = [[*_two_lines(text), *cells] for text, *cells in zip(head, *body, strict=True)]
+    blocks = [[labels]]
+    for column in columns:
+        if len(blocks[-1]) > 1 and max(map(len, _block([*blocks[-1], column]).splitlines())) > WIDTH:
+            blocks.append([labels])
+        blocks[-1].append(column)
+    return "\n".join([title.strip("*"), "\n\n".join(map(_block, blocks))])
+
+
+def _block(columns: list[list[str]]) -> str:
+    above = [column[0] for column in columns]
     repeated = [text if i == 0 or text != above[i - 1] else "" for i, text in enumerate(above)]
-    table = [row for row in (repeated, list(below), *body) if any(row)]
+    table = [row for row in (repeated, *zip(*(column[1:] for column in columns), strict=True)) if any(row)]
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
     aligned = ["  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]).rstrip() for row in table]
-    return "\n".join([title.strip("*"), *aligned])
+    return "\n".join(aligned)
 
 
 def _two_lines(head: str) -> tuple[str, str]:

@@ -307,6 +307,20 @@ def test_a_table_is_printed_as_text(tmp_path, capsys):
     assert said.splitlines()[6:] == [""]
 
 
+def test_a_printed_table_fits_the_terminal():
+    heads = [f"Setting {i // 2}, {measure}" for i, measure in enumerate(["NLLH", "AUC"] * 6)]
+    cells = [[f"{row}.{i:03}" for i in range(12)] for row in range(2)]
+    lines = ["**T**", "", f"|  | {' | '.join(heads)} |", "| --- |" + " --- |" * 12]
+    lines += [f"| Row {row} | {' | '.join(cells[row])} |" for row in range(2)]
+    title, *blocks = (text.splitlines() for text in run_summary.as_text("\n".join(lines)).split("\n\n"))
+    blocks = [title[1:], *blocks]
+    assert title[0] == "T" and len(blocks) > 1
+    assert max(len(line) for block in blocks for line in block) <= run_summary.WIDTH
+    printed = [sum((block[2 + row].split()[2:] for block in blocks), []) for row in range(2)]
+    assert printed == cells  # each cell once, in its order
+    assert all(block[2].startswith("Row 0") and block[0].split()[0] == "Setting" for block in blocks)
+
+
 def test_errors_of_a_scale_with_its_own_folder_are_named(tmp_path):
     folder = tmp_path / "quick"
     for place, text in ((tmp_path, "error: prepare adult: gone"), (folder, "error: fit e: boom")):
