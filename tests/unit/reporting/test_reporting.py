@@ -312,11 +312,12 @@ def test_a_printed_table_fits_the_terminal():
     cells = [[f"{row}.{i:03}" for i in range(12)] for row in range(2)]
     lines = ["**T**", "", f"|  | {' | '.join(heads)} |", "| --- |" + " --- |" * 12]
     lines += [f"| Row {row} | {' | '.join(cells[row])} |" for row in range(2)]
-    title, *blocks = (text.splitlines() for text in run_summary.as_text("\n".join(lines)).split("\n\n"))
-    blocks = [title[1:], *blocks]
-    assert title[0] == "T" and len(blocks) > 1
+    title, text = run_summary.as_text("\n".join(lines)).split("\n", 1)
+    blocks = [block.splitlines() for block in text.split("\n\n")]
+    assert title == "T"
+    assert len(blocks) > 1
     assert max(len(line) for block in blocks for line in block) <= run_summary.WIDTH
-    printed = [sum((block[2 + row].split()[2:] for block in blocks), []) for row in range(2)]
+    printed = [[cell for block in blocks for cell in block[2 + row].split()[2:]] for row in range(2)]
     assert printed == cells  # each cell once, in its order
     assert all(block[2].startswith("Row 0") and block[0].split()[0] == "Setting" for block in blocks)
 
