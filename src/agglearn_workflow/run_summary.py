@@ -141,16 +141,18 @@ def conclude(results: str | Path, folder: str | Path, names: list[str], out: str
 
 
 def as_text(markdown: str) -> str:
-    """A table for the terminal. Columns that do not fit its width stand below, beside the same labels of rows."""
+    """A table for the terminal. Columns that do not fit its width stand below, each block beside all labels of rows."""
     title, *lines = markdown.splitlines()
     rows = [[cell.strip().replace("**", "") for cell in row[1:-1].split(" | ")] for row in lines if row.startswith("|")]
     head, *body = [row for row in rows if not row[0].startswith("---")]
-    labels, *columns = [[*_two_lines(text), *cells] for text, *cells in zip(head, *body, strict=True)]
-    blocks = [[labels]]
-    for column in columns:
-        if len(blocks[-1]) > 1 and max(map(len, _block([*blocks[-1], column]).splitlines())) > WIDTH:
-            blocks.append([labels])
-        blocks[-1].append(column)
+    columns = [[*_two_lines(text), *cells] for text, *cells in zip(head, *body, strict=True)]
+    n_labels = rows[1].count("---")  # columns of numbers are aligned at the right, `---:`
+    labels = columns[:n_labels]
+    blocks = [labels]
+    for column in columns[n_labels:]:
+        if blocks[-1] != labels and max(map(len, _block([*blocks[-1], column]).splitlines())) > WIDTH:
+            blocks.append(labels)
+        blocks[-1] = [*blocks[-1], column]
     return "\n".join([title.strip("*"), "\n\n".join(map(_block, blocks))])
 
 

@@ -293,7 +293,7 @@ def test_a_table_is_printed_as_text(tmp_path, capsys):
     head = "|  | Bank marketing (term deposits), NLLH | Bank marketing (term deposits), AUC | Fair's survey of extramarital affairs, NLLH |"
     rows = "| Logistic | **0.433** (0.427, +0.006) | 0.9 | not available [1] |\n| Best pair | 0.380 |  | −0.1 |"
     (tmp_path / "tables/e.md").write_text(
-        f"**Table 4: NLLH**\n\n{head}\n| --- | --- | --- | --- |\n{rows}\n\nCaption.\n"
+        f"**Table 4: NLLH**\n\n{head}\n| --- | ---: | ---: | ---: |\n{rows}\n\nCaption.\n"
     )
     run_summary.print_summary(tmp_path, tmp_path, ["e", "not_rendered"])
     said = capsys.readouterr().err
@@ -310,16 +310,16 @@ def test_a_table_is_printed_as_text(tmp_path, capsys):
 def test_a_printed_table_fits_the_terminal():
     heads = [f"Setting {i // 2}, {measure}" for i, measure in enumerate(["NLLH", "AUC"] * 6)]
     cells = [[f"{row}.{i:03}" for i in range(12)] for row in range(2)]
-    lines = ["**T**", "", f"|  | {' | '.join(heads)} |", "| --- |" + " --- |" * 12]
-    lines += [f"| Row {row} | {' | '.join(cells[row])} |" for row in range(2)]
+    lines = ["**T**", "", f"|  | bags | {' | '.join(heads)} |", "| --- | --- |" + " ---: |" * 12]
+    lines += [f"| Row {row} | {2**row} | {' | '.join(cells[row])} |" for row in range(2)]
     title, text = run_summary.as_text("\n".join(lines)).split("\n", 1)
     blocks = [block.splitlines() for block in text.split("\n\n")]
     assert title == "T"
     assert len(blocks) > 1
     assert max(len(line) for block in blocks for line in block) <= run_summary.WIDTH
-    printed = [[cell for block in blocks for cell in block[2 + row].split()[2:]] for row in range(2)]
+    printed = [[cell for block in blocks for cell in block[2 + row].split()[3:]] for row in range(2)]
     assert printed == cells  # each cell once, in its order
-    assert all(block[2].startswith("Row 0") and block[0].split()[0] == "Setting" for block in blocks)
+    assert all(block[3].split()[:3] == ["Row", "1", "2"] for block in blocks)  # all labels of a row
 
 
 def test_errors_of_a_scale_with_its_own_folder_are_named(tmp_path):

@@ -226,7 +226,7 @@ def test_every_line_of_a_run(results):
     assert (folder / "tables/e.md").read_text().splitlines() == [
         "**T**", "",
         "|  | A, NLLH | A, memory (MB) | B & b, NLLH |",
-        "| --- | --- | --- | --- |",
+        "| --- | ---: | ---: | ---: |",
         "| Ours | 0.430 ± 0.047 (0.42, +0.01) | 400 ± 294 (200, 2× as much) | 0.2 ± 1.3 [1] |",
         "| base | 0.40 ± 0.12 (0.1, +0.30) |  | 0.25 [2] |",
         "| Third | failed [3] |  | not available (-0.20) [4] |",
