@@ -1,5 +1,6 @@
 """The last lines of a run: where the tables are, what was not available, what failed."""
 
+import itertools
 import json
 import sys
 import textwrap
@@ -145,7 +146,7 @@ def as_text(markdown: str) -> str:
     title, *lines = markdown.splitlines()
     rows = [[cell.strip().replace("**", "") for cell in row[1:-1].split(" | ")] for row in lines if row.startswith("|")]
     head, *body = [row for row in rows if not row[0].startswith("---")]
-    columns = [[*_two_lines(text), *cells] for text, *cells in zip(head, *body, strict=True)]
+    columns = [[*_setting_and_measure(text), *cells] for text, *cells in zip(head, *body, strict=True)]
     n_labels = rows[1].count("---")  # columns of numbers are aligned at the right, `---:`
     labels = columns[:n_labels]
     blocks = [labels]
@@ -156,20 +157,23 @@ def as_text(markdown: str) -> str:
     return "\n".join([title.strip("*"), "\n\n".join(map(_block, blocks))])
 
 
+def _setting_and_measure(head: str) -> tuple[str, str]:
+    setting, comma, measure = head.rpartition(", ")
+    return (setting, measure) if comma else (head, "")
+
+
 def _block(columns: list[list[str]]) -> str:
     above = [column[0] for column in columns]
-    repeated = [text if i == 0 or text != above[i - 1] else "" for i, text in enumerate(above)]
-    table = [row for row in (repeated, *zip(*(column[1:] for column in columns), strict=True)) if any(row)]
+    settings = [_wrapped(text) if i == 0 or text != above[i - 1] else [] for i, text in enumerate(above)]
+    table = [*itertools.zip_longest(*settings, fillvalue=""), *zip(*(column[1:] for column in columns), strict=True)]
+    table = [row for row in table if any(row)]
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
     aligned = ["  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]).rstrip() for row in table]
     return "\n".join(aligned)
 
 
-def _two_lines(head: str) -> tuple[str, str]:
-    """(setting, shortened, and measure) of the heading of a column."""
-    setting, comma, measure = head.rpartition(", ")
-    setting = setting if comma else head
-    return textwrap.shorten(setting.partition(" (")[0], 20, placeholder=" …"), measure if comma else ""
+def _wrapped(setting: str) -> list[str]:
+    return [line for part in setting.split(", ") for line in textwrap.wrap(part, 20)]
 
 
 def retry_targets(results: str | Path) -> list[str]:

@@ -290,21 +290,24 @@ def test_last_lines_name_what_failed_stopped_and_cannot_be_had(tmp_path):
 
 def test_a_table_is_printed_as_text(tmp_path, capsys):
     (tmp_path / "tables").mkdir()
-    head = "|  | Bank marketing (term deposits), NLLH | Bank marketing (term deposits), AUC | Fair's survey of extramarital affairs, NLLH |"
+    settings = "Bank marketing (term deposits), bags = 10", "Bank marketing (term deposits), bags = 100"
+    head = f"|  | {settings[0]}, NLLH | {settings[0]}, AUC | {settings[1]}, NLLH |"
     rows = "| Logistic | **0.433** (0.427, +0.006) | 0.9 | not available [1] |\n| Best pair | 0.380 |  | −0.1 |"
     (tmp_path / "tables/e.md").write_text(
         f"**Table 4: NLLH**\n\n{head}\n| --- | ---: | ---: | ---: |\n{rows}\n\nCaption.\n"
     )
     run_summary.print_summary(tmp_path, tmp_path, ["e", "not_rendered"])
     said = capsys.readouterr().err
-    assert said.splitlines()[1:6] == [
+    assert said.splitlines()[1:8] == [
         "Table 4: NLLH",
-        "                  Bank marketing       Fair's survey of …",
-        "                            NLLH  AUC                NLLH",
-        "Logistic   0.433 (0.427, +0.006)  0.9   not available [1]",
-        "Best pair                  0.380                     −0.1",
+        "            Bank marketing (term       Bank marketing (term",
+        "                       deposits)                  deposits)",
+        "                       bags = 10                 bags = 100",
+        "                            NLLH  AUC                  NLLH",
+        "Logistic   0.433 (0.427, +0.006)  0.9     not available [1]",
+        "Best pair                  0.380                       −0.1",
     ]
-    assert said.splitlines()[6:] == [""]
+    assert said.splitlines()[8:] == [""]
 
 
 def test_a_printed_table_fits_the_terminal():
