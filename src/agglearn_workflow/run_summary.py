@@ -173,7 +173,7 @@ def _block(columns: list[list[str]]) -> str:
 
 
 def _wrapped(setting: str) -> list[str]:
-    return [line for part in setting.split(", ") for line in textwrap.wrap(part, 20)]
+    return [line for phrase in setting.split(", ") for line in textwrap.wrap(phrase, 20)]
 
 
 def retry_targets(results: str | Path) -> list[str]:
