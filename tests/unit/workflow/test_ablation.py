@@ -214,13 +214,14 @@ def test_an_ablation_runs_beside_its_base(project):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("scale", ["default", "paper"])
 @pytest.mark.parametrize("path", FILES, ids=lambda p: p.stem)
-def test_the_files_that_come_with_the_project_can_be_planned(path):
+def test_the_files_that_come_with_the_project_can_be_planned(path, scale):
     given = yaml.safe_load(path.read_text())
-    loaded = configuration.load(ROOT, given)
     [name] = given["experiments"]
     assert name == path.stem
-    methods = loaded["experiments"][name]["methods"]
-    if ablate := given["experiments"][name].get("ablate"):
-        assert len(methods) == 1 + sum(map(len, ablate["changes"].values()))
     assert f"snakemake --cores 4 {name} --configfile config/ablations/{name}.yaml" in path.read_text()
+    plan = Plan(configuration.load(ROOT, given | {"scale": scale, "run": [name]}))
+    n_methods = 1 + sum(map(len, given["experiments"][name]["ablate"]["changes"].values()))
+    different = {(run.settings["class"], run.params, run.observation_params) for run in plan.runs(name)}
+    assert len(plan.experiments[name]["methods"]) == len(different) == n_methods
