@@ -22,7 +22,18 @@ from agglearn_workflow.memory import UNIT, cpu_seconds
 def job_log(job: Any, threads: int = 1) -> Iterator[TextIO]:
     """Write what a job prints into its log, and yield the terminal. An error is one line there, and ends the process.
     In the block import numerical libraries, which then have `threads` threads."""
-    atexit.register(gc.freeze)  # else the interpreter, as it ends, searches all modules for garbage: most of a second
+    succeeded = False
+
+    def end() -> None:
+        """Runs after all handlers that are registered later. The interpreter would search all modules for garbage, most of
+        a second, and now and then a thread of Arrow aborts a process that ends (apache/arrow issue 34314)."""
+        if succeeded and vars(sys.modules["__main__"]).get("snakemake") is job:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(0)
+        gc.freeze()
+
+    atexit.register(end)
     os.environ |= {f"{name}_NUM_THREADS": str(threads) for name in ("OMP", "OPENBLAS", "MKL", "NUMBA")}
     for folder in job.config["code"]:
         digests.add_root(folder)
@@ -35,6 +46,7 @@ def job_log(job: Any, threads: int = 1) -> Iterator[TextIO]:
             with contextlib.redirect_stdout(log), contextlib.redirect_stderr(log):
                 yield terminal
             log.write(_cost(time.perf_counter() - start) + "\n")
+            succeeded = True
         except Exception as error:
             sys.exit(f"agglearn: {error_line(job, error, log)}")
         finally:

@@ -1,6 +1,8 @@
 """What a job writes into its log, and how it ends at an error."""
 
 import logging
+import signal
+import subprocess
 import sys
 from types import SimpleNamespace
 
@@ -50,3 +52,28 @@ def test_an_error_is_one_line_and_the_end_of_the_process(job):
     assert end.value.code == f"agglearn: error: fit trial all: ValueError: planted (log: {job.log[0]})"
     assert "Traceback" in log_of(job)
     assert log_of(job).endswith(end.value.code.removeprefix("agglearn: ") + "\n")
+
+
+SCRIPT = """
+import atexit, ctypes
+from types import SimpleNamespace
+from agglearn_workflow.jobs import job_log
+
+snakemake = SimpleNamespace(rule="fit", config={"code": []}, log=[%r], wildcards=[])
+with job_log(snakemake) as terminal:
+    libc = ctypes.CDLL(None)
+    libc.__cxa_atexit(ctypes.cast(libc.abort, ctypes.c_void_p), None, None)
+    atexit.register(print, "handlers ran")
+    if %r:
+        raise ValueError("planted")
+print("unflushed", end=" ")
+"""
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_job_that_is_done_is_not_ended_by_what_a_library_does_at_the_end(tmp_path, fails):
+    script = SCRIPT % (str(tmp_path / "fit.log"), fails)
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    expected = (-signal.SIGABRT, "handlers ran\n") if fails else (0, "unflushed handlers ran\n")
+    assert (done.returncode, done.stdout) == expected
+    assert "planted" in done.stderr or not fails
