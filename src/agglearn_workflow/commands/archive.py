@@ -60,19 +60,22 @@ def run(args: argparse.Namespace) -> None:
 
 
 def listing(facts: dict[str, dict], folder: Path) -> list[str]:
-    """A line for each experiment, and one for the archive."""
+    """A table with a line for each experiment, and a line for the archive."""
+    import pandas as pd
+
     from agglearn.text import bytes_text
 
     *of_experiments, (_, total) = facts.items()
-    width = max(len(name) for name, _ in of_experiments)
-    lines = []
-    for name, f in of_experiments:
-        text = f"{f['archived']} of {f['planned']} runs"
-        if f["archived"]:
-            text += f", {' to '.join(f['days'])}, {f['cpu_seconds'] / 60:.1f} CPU minutes"
-        if f["outdated"]:
-            text += f", {f['outdated']} with other code or settings than today's"
-        lines.append(f"{name:{width}}  {text}")
+    head = ["kept", "runs", "first day", "last day", "CPU min", "outdated"]
+    rows = [
+        [f["archived"], f["planned"], f["days"][0], f["days"][-1], f"{f['cpu_seconds'] / 60:.1f}", f["outdated"]]
+        if f["archived"]
+        else [0, f["planned"], "", "", "", ""]
+        for _, f in of_experiments
+    ]
     sizes = [path.stat().st_size for path in folder.glob("*/*.parquet")]
-    files = f"{len(sizes)} files, {bytes_text(sum(sizes))}"
-    return [*lines, f"{total['complete']} of {len(of_experiments)} experiments are whole; {files}"]
+    return [
+        *pd.DataFrame(rows, [name for name, _ in of_experiments], head).to_string().splitlines(),
+        f"{total['complete']} of {len(of_experiments)} experiments are whole; {len(sizes)} files, {bytes_text(sum(sizes))}",
+        "outdated: computed with other code or settings than today's",
+    ]

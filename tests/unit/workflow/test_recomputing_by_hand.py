@@ -160,9 +160,11 @@ def test_the_list_has_each_experiment_and_all(world, time_zone):
                 "days": ["2023-11-13", "2023-11-19"], "cpu_seconds": 187.0, "complete": 1},
     }  # fmt: skip
     assert command.listing(facts, folder) == [
-        "small         3 of 3 runs, 2023-11-14 to 2023-11-19, 2.0 CPU minutes",
-        "rather_large  2 of 4 runs, 2023-11-13 to 2023-11-15, 1.1 CPU minutes, 1 with other code or settings than today's",
+        "              kept  runs   first day    last day CPU min  outdated",
+        "small            3     3  2023-11-14  2023-11-19     2.0         0",
+        "rather_large     2     4  2023-11-13  2023-11-15     1.1         1",
         "1 of 2 experiments are whole; 3 files, 2.83 kB",
+        "outdated: computed with other code or settings than today's",
     ]
 
 
