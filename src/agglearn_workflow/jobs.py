@@ -25,8 +25,8 @@ def job_log(job: Any, threads: int = 1) -> Iterator[TextIO]:
     succeeded = False
 
     def end() -> None:
-        """Runs after all handlers that are registered later. The interpreter would search all modules for garbage, most of
-        a second, and now and then a thread of Arrow aborts a process that ends (apache/arrow issue 34314)."""
+        """Runs after all handlers that are registered later. A thread of a library can abort a process that ends: one job died
+        so, as in apache/arrow issue 34314. Else the interpreter searches all modules for garbage, most of a second."""
         if succeeded and vars(sys.modules["__main__"]).get("snakemake") is job:
             sys.stdout.flush()
             sys.stderr.flush()
