@@ -15,9 +15,10 @@ writes  YAML to OUT, or to standard output. It lists a value only if at least 20
         what looks like an identifier, and has `reviewed: false`. The draft itself is made from records: a person has to remove
         what must not be public.
 
-query   reads a schema and writes SQL: all features and pairs in one pass (GROUPING SETS). Tests of this package run it in DuckDB.
-        For spark, bigquery and snowflake SQLGlot (extra `sql`) translates it, which is parsed in tests, not run. Hashed columns
-        are refused: SQL has not the same hash. With --threshold, cells of fewer records are left out.
+query   reads a schema and writes SQL: all features and pairs in one pass (GROUPING SETS). For spark, bigquery and snowflake
+        SQLGlot (extra `sql`) translates it. Tests of this package run it in DuckDB and Spark, and only parse the other two.
+        Hashed columns are refused: SQL has not the same hash. So is a unit: the query would count all of its rows.
+        With --threshold, cells of fewer records are left out.
 
 A schema has four parts:
   reviewed: true

@@ -20,8 +20,8 @@ SPELLINGS = {"True": ["True", "true", "TRUE"], "False": ["False", "false", "FALS
 def write_query(schema: Schema, dialect: str = "duckdb", threshold: int = 0, table: str = "records") -> str:
     """SQL that counts every feature and pair of features in one pass (GROUPING SETS), and all records.
 
-    ConfigError for another dialect, hashed features, and levels of the same name. Other dialects than DuckDB's need the
-    extra `sql` (SQLGlot).
+    ConfigError for another dialect, hashed features, levels of the same name, and a unit of which it would count all
+    rows. Other dialects than DuckDB's need the extra `sql` (SQLGlot).
 
     Parameters
     ----------
@@ -29,6 +29,8 @@ def write_query(schema: Schema, dialect: str = "duckdb", threshold: int = 0, tab
         `duckdb`, `spark`, `bigquery` or `snowflake`, the least number of records that a cell shows, and the records.
     """
     check_choice("dialect", dialect, DIALECTS)
+    if schema.unit is not None:
+        raise ConfigError(f"unit: a query counts all rows of each {schema.unit}; write a schema without unit, or run `agglearn aggregate`")
     if taken := {"count", "label_sum"} & set(schema.encoder.names):
         raise ConfigError(f"features: {sorted(taken)[0]!r} is the name of a column of the result; rename it")
     names = [_name(name) for name in schema.encoder.names]

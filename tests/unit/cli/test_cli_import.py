@@ -153,6 +153,7 @@ def test_wrong_input_gets_one_line(folder, capsys, options, status, line):
 QUERIES = [
     (["schema.yaml", "--dialect", "oracle"], "dialect: 'oracle' is not known; use duckdb, spark, bigquery, snowflake"),
     (["hashed.yaml"], "features.email: is hashed, which SQL does not do alike; list values or edges"),
+    (["owned.yaml"], "unit: a query counts all rows of each owner; write a schema without unit, or run `agglearn aggregate`"),
     (["schema.yaml", "--label", "y"], "--label: is no option of `schema query`; leave it out"),
 ]
 
@@ -160,6 +161,7 @@ QUERIES = [
 @pytest.mark.parametrize(("options", "line"), QUERIES)
 def test_wrong_queries_get_one_line(folder, capsys, options, line):
     (folder / "hashed.yaml").write_text(SCHEMA + "  email: {buckets: 10}\n")
+    (folder / "owned.yaml").write_text("unit: owner\nmax_rows: 2" + SCHEMA)
     assert run("schema", "query", *options) == 2
     assert capsys.readouterr().err == f"agglearn: {line}\n"
 

@@ -20,6 +20,7 @@ from samples import PEOPLE_SCHEMA, people
 from agglearn.encoding import CategoricalEncoder, EqualWidth, FrameEncoder, Quantiles, Schema
 from agglearn.encoding.binned import quantiles
 from agglearn.encoding.frame import fit_column
+from agglearn.encoding.sql import write_query
 from agglearn.errors import ConfigError, DataError, LooksLikeCodes, NotAvailable, RecordsLeftOut
 from agglearn.maxent import MaxEntClassifier
 from agglearn.maxent.engines.numba_chains import Chains
@@ -224,6 +225,22 @@ def test_tables_by_a_declared_schema(spark):
     assert few.digest == ContingencyTables.from_records(frame, features=["job", "zone"], schema=schema).digest
     with pytest.raises(ConfigError, match="binning: the schema declares it"):
         aggregate(spark.createDataFrame(frame), schema=schema, binning="width")
+
+
+@needs_spark
+@pytest.mark.parametrize("threshold", [0, 40])
+def test_the_query_of_a_schema_gives_the_tables_of_one_machine(spark, threshold):
+    pytest.importorskip("sqlglot")
+    schema, frame = Schema.parse(PEOPLE_SCHEMA), people(500)
+    frame.loc[[3, 9], "job"] = "astronaut"
+    spark.createDataFrame(frame).repartition(3).createOrReplaceTempView("people")
+    cells = spark.sql(write_query(schema, "spark", threshold, "people")).toPandas()
+    read = ContingencyTables.from_frame(cells, schema=schema, threshold=threshold)
+    if not threshold:
+        counted = ContingencyTables.from_records(frame, schema=schema)
+        assert read.digest == replace(counted, unit=None).digest  # a query does not tell whose rows they are
+    shown = read.tables[read.pairs[0]].counts
+    assert shown.min() >= max(threshold, 1)
 
 
 @needs_spark
