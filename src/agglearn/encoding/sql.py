@@ -30,7 +30,9 @@ def write_query(schema: Schema, dialect: str = "duckdb", threshold: int = 0, tab
     """
     check_choice("dialect", dialect, DIALECTS)
     if schema.unit is not None:
-        raise ConfigError(f"unit: a query counts all rows of each {schema.unit}; write a schema without unit, or run `agglearn aggregate`")
+        raise ConfigError(
+            f"unit: a query counts all rows of each {schema.unit}; write a schema without unit, or run `agglearn aggregate`"
+        )
     if taken := {"count", "label_sum"} & set(schema.encoder.names):
         raise ConfigError(f"features: {sorted(taken)[0]!r} is the name of a column of the result; rename it")
     names = [_name(name) for name in schema.encoder.names]

@@ -6,11 +6,11 @@ from typing import ClassVar
 import numpy as np
 import pandas as pd
 
-from agglearn.datasets import CrossTabulatedElection
+from agglearn.datasets import CrossTabulatedElection, Dataset
 from agglearn.estimator import Estimator
 from agglearn.observations import Margins, Observation
 from agglearn.tasks.base import Kind, Task, TaskInput, Truth
-from agglearn.tasks.keys import NoKeys
+from agglearn.tasks.keys import MarginKeys, NoKeys
 from agglearn.tasks.measures import Measurement, Measurements, lower, neither, select
 
 LARGE = 50  # votes of a cell that is counted as a large one
@@ -27,6 +27,9 @@ class CrossTables(Truth):
 class EcologicalTables(Task[CrossTables]):
     """Observe the margins of all units of an election, and judge the tables of its districts.
 
+    Records are an election of one district, whose options are the label's values. Parameters of a data set are the
+    columns that tell the group and the unit of a record: `group`, `unit`.
+
     * `index`: 50 Σ|T̂ − T| / ΣT, the percentage of people in a wrong cell, mean over districts.
       `index_of_part`, `coverage_of_part`: of each district.
     * `coverage`, `large_coverage`: share of true cells inside their intervals, and of those with at least 50 votes.
@@ -34,7 +37,10 @@ class EcologicalTables(Task[CrossTables]):
     * `inside_bounds`: share of true cells within the Duncan–Davis bounds. `estimated`, `true`: votes of an election.
     """
 
-    OBSERVATIONS: ClassVar = ((CrossTabulatedElection, Margins, NoKeys, NoKeys),)
+    OBSERVATIONS: ClassVar = (
+        (CrossTabulatedElection, Margins, NoKeys, NoKeys),
+        (Dataset, Margins, MarginKeys, NoKeys),
+    )
     MEASURES: ClassVar = lower("index", "index_of_part", "width") | neither(
         "coverage", "coverage_of_part", "large_coverage", "inside_bounds", "estimated", "true"
     )
@@ -43,6 +49,8 @@ class EcologicalTables(Task[CrossTables]):
 
     def observe(self, inputs: TaskInput, kind: Kind, params: dict, seed: int) -> tuple[Observation, CrossTables]:
         self.check_observation(inputs, kind, params)
+        if inputs.params:
+            return self._observe_records(inputs)
         long = inputs.data.features()
         sides = []
         for margin in ("group", "option"):
@@ -54,6 +62,12 @@ class EcologicalTables(Task[CrossTables]):
         axes = margins.district_names, margins.group_names, margins.vote_names
         table = cells["votes"].reindex(pd.MultiIndex.from_product(axes)).to_numpy()
         return margins, CrossTables(table.reshape([len(names) for names in axes]))
+
+    def _observe_records(self, inputs: TaskInput) -> tuple[Observation, CrossTables]:
+        by_group, by_unit = (inputs.data.column(inputs.params[key]) for key in ("group", "unit"))
+        labels = inputs.data.labels()
+        margins = Margins.from_frames(pd.crosstab(by_unit, by_group), pd.crosstab(by_unit, labels))
+        return margins, CrossTables(pd.crosstab(by_group, labels).to_numpy(float)[None])
 
     def measure(self, estimator: Estimator, truth: CrossTables, measures: list[str]) -> Measurements:
         rows = [_judge(estimator, number, table) for number, table in enumerate(truth.tables)]

@@ -98,6 +98,11 @@ class BagKeys(RowKeys, total=False):
     bags: Count | str
 
 
+class MarginKeys(TypedDict):
+    group: str
+    unit: str
+
+
 class PersonKeys(TypedDict, total=False):
     columns: Columns
     components: Count

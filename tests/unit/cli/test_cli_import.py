@@ -153,7 +153,10 @@ def test_wrong_input_gets_one_line(folder, capsys, options, status, line):
 QUERIES = [
     (["schema.yaml", "--dialect", "oracle"], "dialect: 'oracle' is not known; use duckdb, spark, bigquery, snowflake"),
     (["hashed.yaml"], "features.email: is hashed, which SQL does not do alike; list values or edges"),
-    (["owned.yaml"], "unit: a query counts all rows of each owner; write a schema without unit, or run `agglearn aggregate`"),
+    (
+        ["owned.yaml"],
+        "unit: a query counts all rows of each owner; write a schema without unit, or run `agglearn aggregate`",
+    ),
     (["schema.yaml", "--label", "y"], "--label: is no option of `schema query`; leave it out"),
 ]
 

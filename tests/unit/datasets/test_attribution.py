@@ -5,11 +5,12 @@ from collections import Counter
 
 import numpy as np
 import pandas as pd
+import pytest
 import yaml
 from samples import ROOT
 
 from agglearn.datasets import RecordStore, Tabular
-from agglearn.observations import Records
+from agglearn.observations import ContingencyTables, Records
 from agglearn.tasks import Classification, TaskInput
 
 ENTRY = yaml.safe_load((ROOT / "config/datasets/criteo_attribution.yaml").read_text())
@@ -51,6 +52,27 @@ def test_features_split_and_rare_values_are_the_loaders(tmp_path):
         counts = Counter(records.frame[name])
         assert set(by_name[name].labels) == {str(v) for v, n in counts.items() if n > 20} | {"other"}
     assert "other" not in by_name["cat9"].labels
+
+
+@pytest.mark.filterwarnings("ignore::agglearn.errors.RecordsLeftOut")
+def test_a_user_is_on_one_side_of_the_split_and_counts_once_in_ten(tmp_path):
+    """`criteo_attribution_users`: noise protects whole users, of whom `max_rows` impressions are counted."""
+    users = yaml.safe_load((ROOT / "config/datasets/criteo_attribution_users.yaml").read_text())
+    entry = ENTRY | {"unit": users["unit"], "features": ENTRY["features"] | users["features"]}
+    frame, out = upstream().assign(uid=np.arange(N) % 600), tmp_path / "out"
+    out.mkdir()
+    path = tmp_path / "criteo_attribution_dataset.tsv.gz"
+    frame.to_csv(path, sep="\t", index=False)
+    Tabular.from_entry(entry).parse({path.name: path}, out)
+    source = TaskInput("criteo_attribution_users", entry, {}, RecordStore.open(out))
+    tables, test = Classification().observe(source, ContingencyTables, {"epsilon": 1.0, "max_rows": 2}, 0)
+    assert "uid" not in tables.encoder.names
+    assert (tables.noise.adjacency, tables.unit.column, tables.unit.max_rows) == ("unit", "uid", 2)
+    assert len(test.y) % 10 == 0  # each user has ten impressions
+    records, _ = Classification().observe(source, Records, {}, 0)
+    assert len(records.y) + len(test.y) == N
+    exact, _ = Classification().observe(source, ContingencyTables, {"max_rows": 2}, 0)
+    assert exact.total == len(records.y) / 5
 
 
 def test_what_has_no_logarithm_is_missing(tmp_path):

@@ -11,6 +11,7 @@ from agglearn.estimator import Estimator
 from agglearn.observations import Margins
 from agglearn.proportions import EcologicalInference, IndependentTables, LeastSquaresTables, LinearProgrammeTables
 from agglearn.proportions.ecological import MarginFit, balance, duncan_davis, exact_mean, softmax
+from agglearn.proportions.margin_rivals import homogeneous, nearest_tables
 
 P = np.array([[0.7, 0.2, 0.1], [0.25, 0.6, 0.15]])
 RNG_UNITS = 40
@@ -159,10 +160,40 @@ def test_districts_are_learned_apart_and_may_lack_options():
     assert model.table().to_numpy().sum() == pytest.approx(groups.sum())
 
 
-@pytest.mark.parametrize("rival", [LeastSquaresTables(), LinearProgrammeTables()])
+@pytest.mark.parametrize("rival", [LeastSquaresTables(), LinearProgrammeTables(n_rounds=0), LinearProgrammeTables()])
 def test_rivals_recover_probabilities_that_are_the_same_in_all_units(rival):
     groups = draw(20)[0]
     assert rival.fit(groups, groups @ P).tables_[0] == pytest.approx(groups.sum(axis=0)[:, None] * P, rel=1e-3)
+
+
+def test_nearest_tables_are_as_near_as_their_margins_allow():
+    groups, votes, _ = draw(12, 40)
+    tables = nearest_tables(groups, votes, P[::-1])
+    assert (tables > -1e-6).all()
+    assert tables.sum(axis=2) == pytest.approx(groups)
+    assert tables.sum(axis=1) == pytest.approx(votes, abs=1e-6)
+    # people of a group only change options, so no table is nearer than the votes of its unit
+    least = abs(votes - groups @ P[::-1]).sum()
+    assert abs(tables - groups[:, :, None] * P[::-1]).sum() == pytest.approx(least)
+
+
+def test_the_round_of_the_programme_with_the_least_heterogeneity_is_kept():
+    groups, votes, _ = draw(12, 40, seed=3)
+    tables = [LinearProgrammeTables(n_rounds=k).fit(groups, votes).tables_[0] for k in range(1, 6)]
+
+    def heterogeneity(table):
+        """Of the round that gave the table: its units are nearest to the probabilities of the round before."""
+        return distances[np.argmin([abs(t - table).sum() for t in rounds])]
+
+    p, rounds, distances = homogeneous(groups, votes, np.ones(12)), [], []
+    for _ in range(5):
+        units = nearest_tables(groups, votes, p)
+        rounds.append(units.sum(axis=0))
+        p = rounds[-1] / rounds[-1].sum(axis=1, keepdims=True)
+        distances.append(abs(units - groups[:, :, None] * p).sum())
+    kept = [heterogeneity(table) for table in tables]
+    assert kept == [min(distances[:k]) for k in range(1, 6)]
+    assert len(set(kept)) > 1
 
 
 def test_independent_tables_are_products_of_margins():
