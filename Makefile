@@ -12,7 +12,7 @@
 #   make clean       deletes everything generated; downloads stay
 #   make bench       speed beside named peers; the site shows the last one
 #   make spark       PySpark into .venv, for agglearn.spark and its tests (needs Java 17 or newer)
-#   make peers       what the benchmarks compare with: Private-PGM, OptBinning, DuckDB, Polars
+#   make peers       what the benchmarks compare with: Private-PGM, OptBinning, DuckDB, Polars, PyEI
 #   make docs        guide, sources, examples, API and configuration as pages: results/docs/index.html
 #   make public      docs and the site of archive/ in one folder to publish: results/public
 #   make web         the site and MLflow's pages in a browser, with screenshots (installs Chromium where it may)

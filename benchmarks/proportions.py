@@ -2,10 +2,14 @@
 
     python benchmarks/proportions.py
 
-Compilation is not timed.
+Cross tables from margins stand beside PyEI (`make peers`). Compilation is not timed, but for PyEI's.
 """
 
+import contextlib
+import importlib.util
+import io
 import time
+import warnings
 
 import numba
 import numpy as np
@@ -13,7 +17,14 @@ from _common import fastest, show
 from scipy.stats import poisson_binom
 
 from agglearn.observations import Bags
-from agglearn.proportions import AlternatingMeanMapClassifier, CardinalityClassifier, cardinality_posterior
+from agglearn.proportions import (
+    AlternatingMeanMapClassifier,
+    CardinalityClassifier,
+    EcologicalInference,
+    LeastSquaresTables,
+    LinearProgrammeTables,
+    cardinality_posterior,
+)
 from agglearn.proportions.posterior import binary_posteriors, class_posteriors
 
 
@@ -128,6 +139,53 @@ def fits() -> None:
     show("Fit to 800 bags of 100, 50 covariates", rows)
 
 
+def drawn_district(
+    n_units: int = 60, n_groups: int = 6, n_options: int = 5
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(U, R) and (U, C) margins of units whose groups mostly vote for an option of their own, and the (R, C) truth."""
+    rng = np.random.default_rng(0)
+    shares = rng.dirichlet(3 / np.arange(1, n_groups + 1), n_units)
+    groups = np.array([rng.multinomial(n, s) for n, s in zip(rng.integers(200, 900, n_units), shares, strict=True)])
+    loyal = rng.normal(0, 0.7, (n_groups, n_options)) + 2 * np.eye(n_groups, n_options)
+    odds = np.exp(loyal + rng.normal(0, 0.15, (n_units, n_groups, n_options)))
+    p = odds / odds.sum(axis=2, keepdims=True)
+    tables = np.array(
+        [[rng.multinomial(n, q) for n, q in zip(*unit, strict=True)] for unit in zip(groups, p, strict=True)]
+    )
+    return groups, tables.sum(axis=1), tables.sum(axis=0)
+
+
+def pyei_table(groups: np.ndarray, votes: np.ndarray) -> np.ndarray:
+    """(R, C) posterior mean of PyEI's multinomial-Dirichlet model."""
+    from pyei import RowByColumnEI
+
+    model, people = RowByColumnEI(model_name="multinomial-dirichlet"), groups.sum(axis=1)
+    names = [[str(k) for k in range(side.shape[1])] for side in (groups, votes)]
+    with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        shares = [(side / people[:, None]).T for side in (groups, votes)]
+        model.fit(*shares, people, *names, draws=500, tune=500, chains=2, random_seed=0, progressbar=False)
+    return groups.sum(axis=0)[:, None] * model.posterior_mean_voting_prefs
+
+
+def margins() -> None:
+    groups, votes, true = drawn_district()
+    rivals = {
+        "ecological inference": lambda: EcologicalInference(random_state=0).fit(groups, votes).tables_[0],
+        "linear programmes (nslphom)": lambda: LinearProgrammeTables().fit(groups, votes).tables_[0],
+        "least squares": lambda: LeastSquaresTables().fit(groups, votes).tables_[0],
+    }
+    if importlib.util.find_spec("pyei"):
+        rivals["PyEI, 2 chains of 500 draws"] = lambda: pyei_table(groups, votes)
+    rows = []
+    for name, infer in rivals.items():
+        begin = time.perf_counter()
+        table = infer()
+        rows.append({"": name, "s": time.perf_counter() - begin})
+        rows[-1] |= {"ratio": rows[-1]["s"] / rows[0]["s"], "index of error": 50 * abs(table - true).sum() / true.sum()}
+    show(f"Cross table of {len(groups)} places, {true.shape[0]} groups by {true.shape[1]} options", rows)
+
+
 def main() -> None:
     begin = time.perf_counter()
     cardinality_posterior([0.5, 0.5, 0.5], 1)
@@ -139,6 +197,7 @@ def main() -> None:
     beside_peers()
     classes()
     fits()
+    margins()
 
 
 if __name__ == "__main__":

@@ -165,6 +165,13 @@ def test_parameters_that_differ_become_headers():
     assert printed_table.grid(table, wide, {}).heads == [("λ = 1",), ("λ = 4",)]
 
 
+def test_a_parameter_that_no_row_has_gets_no_column():
+    table = {"rows": ["method", "params.head"], "columns": ["dataset"], "measure": "nllh"}
+    rows = [{"params": json.dumps(p)} for p in ({}, {"head": "trees"})]
+    heads = [printed_table.grid(summary(r), EXPERIMENT | {"table": table}, {}).stubs for r in (rows, rows[:1])]
+    assert heads == [["", "head"], [""]]
+
+
 def test_headers_say_what_there_is_and_mappings_are_spelt_out():
     table = summary(
         [
