@@ -100,7 +100,8 @@ def run(args: argparse.Namespace) -> None:
             from agglearn.labelsums import AggregateSearch
             from agglearn.maxent.penalty import moment_penalty
 
-            strengths = [float(moment_penalty(tables) * factor) for factor in FACTORS]
+            single, pair = moment_penalty(tables)
+            strengths = [(single * factor, pair * factor) for factor in FACTORS]
             model = AggregateSearch(model, values=strengths, random_state=args.seed).fit(tables).model_
         else:
             model.fit(observation)
@@ -112,7 +113,7 @@ def run(args: argparse.Namespace) -> None:
     method = f"{args.method}, noise-aware," if tables.noise and model.accounts_for_noise else args.method
     if hasattr(model, "l2_theta_"):
         chosen = "by held-out tables" if args.tune else "from the tables" if model.l2_theta == "moments" else "as given"
-        took += f"; l2_theta {model.l2_theta_:.3g}, {chosen}"
+        took += f"; l2_theta {' and '.join(f'{v:.3g}' for v in dict.fromkeys(model.l2_theta_))}, {chosen}"
     print(f"{args.out}: {method} on {size} of {tables.total:,.0f} records, {took}")
     print(reproduction(model, tables))
     if args.sample:

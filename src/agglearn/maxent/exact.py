@@ -5,7 +5,6 @@ Training by sampling approximates it.
 
 import itertools
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 from scipy.optimize import minimize
@@ -14,7 +13,7 @@ from scipy.special import expit, logsumexp
 from agglearn.errors import DataError
 from agglearn.linear.sparse_logistic import log_odds
 from agglearn.maxent.model import Pair, PairwiseClassifier
-from agglearn.maxent.penalty import theta_penalty
+from agglearn.maxent.penalty import Penalty, theta_penalty
 from agglearn.maxent.weight_index import WeightIndex
 from agglearn.observations import ContingencyTables
 from agglearn.progress import steps
@@ -64,15 +63,15 @@ class Enumeration:
         return self.total * joint.sum(axis=1) @ self.cells, self.total * joint[:, 1] @ self.cells
 
     def objective(
-        self, mu: np.ndarray, theta: np.ndarray, l2_mu: float, l2_theta: float
+        self, mu: np.ndarray, theta: np.ndarray, l2_mu: float, l2_theta: float | np.ndarray
     ) -> tuple[float, np.ndarray, np.ndarray]:
         """Return the penalised negative log-likelihood, up to a constant, and its gradients (lemma 2)."""
         loss = self.total * logsumexp(self._scores(mu, theta)) - self.d @ mu - self.c @ theta
         d_hat, c_hat = self.compute_expectations(mu, theta)
-        penalty = l2_mu * (mu @ mu) + l2_theta * (theta @ theta)
+        penalty = l2_mu * (mu @ mu) + l2_theta * theta @ theta
         return loss + penalty, d_hat - self.d + 2 * l2_mu * mu, c_hat - self.c + 2 * l2_theta * theta
 
-    def optimum(self, l2_mu: float = 1.0, l2_theta: float = 16.0, start: Pair | None = None) -> Pair:
+    def optimum(self, l2_mu: float = 1.0, l2_theta: float | np.ndarray = 16.0, start: Pair | None = None) -> Pair:
         """Return (m,) μ* and θ* by L-BFGS, from (μ, θ) or from 0."""
         m = len(self.d)
         first = np.zeros(2 * m) if start is None else np.concatenate(start)
@@ -100,11 +99,12 @@ class ExactMaxEntClassifier(PairwiseClassifier):
 
     observes = ContingencyTables
     l2_mu: NonNegative = 1.0
-    l2_theta: Literal["moments"] | NonNegative = "moments"
+    l2_theta: Penalty = "moments"
 
     def _fit(self, observation: ContingencyTables) -> None:
         self.l2_theta_, model = theta_penalty(self.l2_theta, observation), Enumeration.from_tables(observation)
-        self._set_model(model, observation, *model.optimum(self.l2_mu, self.l2_theta_))
+        optimum = model.optimum(self.l2_mu, model.index.spread(*self.l2_theta_))
+        self._set_model(model, observation, *optimum)
 
     def _set_model(self, model: Enumeration, observation: ContingencyTables, mu: np.ndarray, theta: np.ndarray) -> None:
         self._set_encoder(observation.encoder)

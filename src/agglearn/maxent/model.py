@@ -19,7 +19,7 @@ from agglearn.estimator import RecordClassifier, StagedClassifier
 from agglearn.linear.sparse_logistic import log_odds
 from agglearn.maxent import kernels, pcd_step
 from agglearn.maxent.engines.numba_chains import Chains
-from agglearn.maxent.penalty import theta_penalty
+from agglearn.maxent.penalty import Penalty, theta_penalty
 from agglearn.maxent.warming import TINY
 from agglearn.maxent.weight_index import WeightIndex, positions
 from agglearn.observations import ContingencyTables
@@ -67,8 +67,9 @@ class MaxEntClassifier(PairwiseClassifier, StagedClassifier):
     ----------
     n_chains : int
         Gibbs chains (n′). About a tenth of the records is enough.
-    l2_mu, l2_theta : float, float or str
-        λ in λ‖μ‖² and λ‖θ‖², added to the records' negative log-likelihood (eq. 5). `moments` estimates that of θ.
+    l2_mu, l2_theta : float, float or (float, float) or str
+        λ in λ‖μ‖² and λ‖θ‖², added to the records' negative log-likelihood (eq. 5). That of θ may be two: of weights of
+        single features, and of pairs. `moments` estimates both.
     max_iter : int
         Iterations of Algorithm 1 at most. `tol` usually ends it far sooner.
     step_mu, step_theta : float or str, optional
@@ -102,7 +103,7 @@ class MaxEntClassifier(PairwiseClassifier, StagedClassifier):
     ----------
     mu_, theta_ : ndarray of shape (K, K)
         Symmetric weights: blocks (i, j) of pairs, diagonal of single features, 0 without a table.
-    intercept_, l2_theta_, n_iter_, settled_ : float, float, int, bool
+    intercept_, l2_theta_, n_iter_, settled_ : float, (float, float), int, bool
     missing_, misfit_ : list, ndarray of shape (n_iter_, 2)
         Pairs of names without a table. Σ|d̂ − d| / Σd and Σ|ĉ − c| / Σc of each iteration.
     trace_ : list
@@ -112,7 +113,7 @@ class MaxEntClassifier(PairwiseClassifier, StagedClassifier):
     observes = ContingencyTables
     n_chains: Count = 10_000
     l2_mu: NonNegative = 1.0
-    l2_theta: Literal["moments"] | NonNegative = "moments"
+    l2_theta: Penalty = "moments"
     max_iter: Count = 1000
     step_mu: Literal["1/T"] | Positive | None = None
     step_theta: Literal["1/T"] | Positive | None = None
@@ -144,6 +145,7 @@ class MaxEntClassifier(PairwiseClassifier, StagedClassifier):
         index, self.l2_theta_ = WeightIndex.from_tables(observation), theta_penalty(self.l2_theta, observation)
         seed = np.random.SeedSequence(draw_seed(self.random_state)).generate_state(1, np.uint64)[0]
         self._set_encoder(observation.encoder)
+        self._l2_theta = index.spread(*self.l2_theta_)
         self.intercept_ = log_odds(observation.positives, observation.total)
         mu, theta = self._train(index, self._chains(index, int(seed)), observation.total)
         self.mu_, self.theta_, self._index = index.matrix(mu), index.matrix(theta), index
@@ -170,7 +172,7 @@ class MaxEntClassifier(PairwiseClassifier, StagedClassifier):
         mu, theta, scale = initial_mu(index), np.zeros(len(index.d)), total / chains.n
         rule = StoppingRule(self.max_iter, self.average, self.tol, math.ceil(ROUNDS * scale))
         information = index.c * (1 - index.c / np.maximum(index.d, 1.0))
-        effective = effective_weights(index.d, self.l2_mu), effective_weights(information, self.l2_theta_)
+        effective = effective_weights(index.d, self.l2_mu), effective_weights(information, self._l2_theta)
         monitor, (steps, momenta) = DirectionMonitor(effective, len(mu)), self._steps(index.n_tables)
         velocity, work = np.zeros((2, len(mu))), np.empty((2, 2, len(mu)))
         clip, size_d, size_c = float(self.clip), np.abs(index.d).sum(), np.abs(index.c).sum()
@@ -212,7 +214,7 @@ class MaxEntClassifier(PairwiseClassifier, StagedClassifier):
     def _gradients(self, index: WeightIndex, weights: Pair, expected: Pair, out: np.ndarray) -> np.ndarray:
         """`out` (2, 2, w) with gradients on μ and θ, and their preconditioners, for expected d̂ and ĉ."""
         choices = self.gradient == "rescaled", bool(self.clip_ratio), self.preconditioner == "both"
-        statistics, penalties = (index.d, index.c, *expected, *weights), (float(self.l2_mu), self.l2_theta_)
+        statistics, penalties = (index.d, index.c, *expected, *weights), (float(self.l2_mu), self._l2_theta)
         pcd_step.gradients(*statistics, *penalties, *choices, *out)
         return out
 
@@ -347,7 +349,7 @@ class StoppingRule:
             self.last = step
 
 
-def effective_weights(counts: np.ndarray, l2: float) -> float:
+def effective_weights(counts: np.ndarray, l2: float | np.ndarray) -> float:
     """Return the number of weights that the data determine, Σ h/(h + 2λ) over cells with information h, at least 1."""
     h = np.maximum(counts, 0.0)
     return max(float(np.sum(h / (h + 2 * l2 + 1e-9))), 1.0)

@@ -147,7 +147,8 @@ class NoiseAwareMaxEntClassifier(MaxEntClassifier):
             c[cells] = d[cells] * (c_hat / np.maximum(d_hat, LEAST))
             gain.dd[cells], gain.cc[cells] = 1 - slope, 0.0
         super()._gradients(replace(index, d=d, c=c), weights, expected, out)
-        for h, follows, l2 in zip(out[1], (gain.dd, gain.cc), (self.l2_mu, self.l2_theta_), strict=True):
+        penalties: tuple[float | np.ndarray, ...] = (self.l2_mu, self._l2_theta)
+        for h, follows, l2 in zip(out[1], (gain.dd, gain.cc), penalties, strict=True):
             information = (h - 2 * l2) * np.maximum(follows, SHARE)  # the data's information that noise leaves
             h[:] = np.maximum(information + 2 * l2, SMALLEST_CURVATURE)
         return out
@@ -172,7 +173,7 @@ class ExactNoiseAwareMaxEntClassifier(ExactMaxEntClassifier):
         noise, hidden, observation = variances(observation), find_hidden(observation), fill_hidden(observation)
         self.l2_theta_, model = theta_penalty(self.l2_theta, observation), Enumeration.from_tables(observation)
         d, c = model.d, model.c
-        mu, theta = np.zeros_like(model.d), np.zeros_like(model.c)
+        mu, theta, penalties = np.zeros_like(model.d), np.zeros_like(model.c), model.index.spread(*self.l2_theta_)
         expected = np.stack(model.compute_expectations(mu, theta))
         for step in track(range(1, self.max_iter + 1), "alternations"):
             self.n_iter_ = step
@@ -183,7 +184,7 @@ class ExactNoiseAwareMaxEntClassifier(ExactMaxEntClassifier):
                 mean = hidden_mean(d_hat[cells], threshold, hidden_noise)[0]
                 self.counts_[:, cells] = mean, mean * c_hat[cells] / np.maximum(d_hat[cells], LEAST)
             model.d, model.c = self.counts_
-            mu, theta = model.optimum(self.l2_mu, self.l2_theta_, (mu, theta))
+            mu, theta = model.optimum(self.l2_mu, penalties, (mu, theta))
             before, expected = expected, np.stack(model.compute_expectations(mu, theta))
             if np.abs(expected - before).max() < self.tol:
                 break

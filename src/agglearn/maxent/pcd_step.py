@@ -8,7 +8,7 @@ SMALLEST_CURVATURE = 1e-3  # records (noise can make half of an observed count n
 
 @njit(cache=True, fastmath=FAST)
 def gradients(d, c, d_hat, c_hat, mu, theta, l2_mu, l2_theta, rescaled, clip_ratio, both, gradient, curvature):
-    """Write gradients on μ and θ and their preconditioners (Algorithm 1, lines 8–11), (2, w) each."""
+    """Write gradients on μ and θ and their preconditioners (Algorithm 1, lines 8–11), (2, w) each. λθ is of each weight."""
     for k in range(mu.size):
         gradient[0, k] = d_hat[k] - d[k] + 2 * l2_mu * mu[k]
         expected, observed = c_hat[k], c[k]
@@ -18,12 +18,12 @@ def gradients(d, c, d_hat, c_hat, mu, theta, l2_mu, l2_theta, rescaled, clip_rat
                 observed *= min(1 / ratio, 1.0)
                 ratio = min(ratio, 1.0)
             expected *= ratio
-        gradient[1, k] = expected - observed + 2 * l2_theta * theta[k]
+        gradient[1, k] = expected - observed + 2 * l2_theta[k] * theta[k]
         of_mu, of_theta = d_hat[k], c_hat[k]
         if both:
             of_mu, of_theta = (of_mu + d[k]) / 2, (of_theta + c[k]) / 2
         curvature[0, k] = max(of_mu + 2 * l2_mu, SMALLEST_CURVATURE)
-        curvature[1, k] = max(of_theta + 2 * l2_theta, SMALLEST_CURVATURE)
+        curvature[1, k] = max(of_theta + 2 * l2_theta[k], SMALLEST_CURVATURE)
 
 
 @njit(cache=True, fastmath=FAST)

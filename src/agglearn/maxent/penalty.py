@@ -1,23 +1,46 @@
-"""The L2 penalty on θ that the tables themselves suggest, by moments."""
+"""The L2 penalties on θ that the tables themselves suggest, by moments."""
 
 import itertools
-from typing import Literal
+from typing import Literal, TypeAlias
 
 import numpy as np
 
 from agglearn.observations import ContingencyTables
 from agglearn.observations.consistency import noise_variances
+from agglearn.settings import NonNegative
+
+Penalty: TypeAlias = Literal["moments"] | NonNegative | tuple[NonNegative, NonNegative]
 
 LEAST_VARIANCE = 0.1  # of the log-odds: below it, a model of the base rate is nearly as good
-LEAST = 8.0  # λ: pairs of many records are less informative than the single features whose moments are taken
+OF_PAIRS = 0.3  # share of that variance which weights of pairs have: chosen on training records, see docs/maxent.md
 
 
-def theta_penalty(l2_theta: Literal["moments"] | float, tables: ContingencyTables) -> float:
-    return moment_penalty(tables) if isinstance(l2_theta, str) else float(l2_theta)
+def theta_penalty(
+    l2_theta: Literal["moments"] | float | tuple[float, float], tables: ContingencyTables
+) -> tuple[float, float]:
+    """λ of the weights of single features, and of those of pairs."""
+    if isinstance(l2_theta, str):
+        return moment_penalty(tables)
+    first, second = np.broadcast_to(l2_theta, 2)
+    return float(first), float(second)
 
 
-def moment_penalty(tables: ContingencyTables) -> float:
-    """Return λ = T / 2s². The log-odds, sums of T weights each, then have the variance s² that the tables show.
+def moment_penalty(tables: ContingencyTables) -> tuple[float, float]:
+    """Return λ = T / 2s² for weights of the T single features, and of the T pairs, that the tables are of.
+
+    The log-odds are sums of one weight each. They then have the variance s², of which pairs have `OF_PAIRS`, and all
+    where no other table is.
+    """
+    n_pairs, variance = len(tables.pairs), max(log_odds_variance(tables), LEAST_VARIANCE)
+    n_single = len(tables.tables) - n_pairs
+    of_pairs = OF_PAIRS if n_single and n_pairs else float(n_pairs > 0)
+    shares = ((n_single, 1 - of_pairs), (n_pairs, of_pairs))
+    first, second = (n / (2 * variance * share) if n else 0.0 for n, share in shares)
+    return first, second
+
+
+def log_odds_variance(tables: ContingencyTables) -> float:
+    """Return s², by the label sums of single features. It can be negative.
 
     For g = c − r·d of single cells, base rate r, v = r(1 − r) and K = Σ (φ − φ̄)(φ − φ̄)ᵀ: E‖g‖² = v tr K + v²s²‖K‖²/D.
     The stated noise and one standard error of s² are subtracted. Pairs without a table are taken for independent.
@@ -30,10 +53,9 @@ def moment_penalty(tables: ContingencyTables) -> float:
     trace = sum(np.sum(d - d**2 / tables.total) for d, _, _ in single)
     spread = max(_squared_norm(tables, noise, single), trace**2 / tables.encoder.offsets[-1])
     if spread == 0:  # hashed pairs alone: no table of a single feature, nor of a pair that could be summed up
-        return max(len(tables.tables) / (2 * LEAST_VARIANCE), LEAST)
+        return 0.0
     error = np.sqrt(2 * (v**2 * spread + sum(len(d) * n**2 for (d, *_), n in zip(single, of_residual, strict=True))))
-    variance = len(single) * (energy - v * trace - error) / (v**2 * spread)
-    return max(float(len(tables.tables) / (2 * max(variance, LEAST_VARIANCE))), LEAST)
+    return float(len(single) * (energy - v * trace - error) / (v**2 * spread))
 
 
 def _marginals(tables: ContingencyTables, noise: dict, i: int) -> tuple[np.ndarray, np.ndarray, float]:

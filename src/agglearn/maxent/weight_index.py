@@ -70,6 +70,12 @@ class WeightIndex:
     def single(self) -> np.ndarray:
         return self.rows == self.columns
 
+    def spread(self, single: float, pair: float) -> np.ndarray:
+        """Return (w,) numbers of the weights: one for those of single features, another for those of pairs."""
+        out, cells = np.full(len(self.d), float(pair)), np.flatnonzero(self.single)
+        out[cells if self.weight_of is None else self.weight_of[cells]] = single
+        return out
+
     def expand(self, weights: np.ndarray) -> np.ndarray:
         """Return (m,) weights of the cells, 𝓗ᵀ applied, for (w,) weights."""
         return weights if self.weight_of is None else weights[self.weight_of]

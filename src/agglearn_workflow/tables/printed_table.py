@@ -120,7 +120,7 @@ def grid(table: pd.DataFrame, experiment: dict, titles: dict[str, str]) -> Grid:
     if table.empty:
         return sentence(NO_RESULT)
     # a parameter that no row has, such as one of a rival whose package is absent, has no column
-    rows = [f for f in rows if "." not in f or summary.column_or_param(table, f).notna().any()]
+    rows = [f for f in rows if "." not in f or summary.column_or_param(table, f).notna().any()] or rows[:1]
     groups = table.groupby("measure")
     units = {m: numbers.fitting_unit(next(iter(group["unit"].dropna()), ""), group["mean"]) for m, group in groups}
     names = {m: numbers.measure_name(m) + (f" ({units[m][0]})" if units.get(m, ("",))[0] else "") for m in measures}

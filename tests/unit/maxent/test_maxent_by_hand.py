@@ -12,9 +12,10 @@ from agglearn.observations import (
 )
 
 
-def gradients(d, c, d_hat, c_hat, mu, theta, l2=(3.0, 5.0), rescaled=True, clip=True, both=True):
+def gradients(d, c, d_hat, c_hat, mu, theta, l2=(3.0, (5.0, 7.0)), rescaled=True, clip=True, both=True):
     out = np.zeros((2, 2, len(mu)))
-    pcd_step.gradients(*(np.array(v, float) for v in (d, c, d_hat, c_hat, mu, theta)), *l2, rescaled, clip, both, *out)
+    arrays = (np.array(v, float) for v in (d, c, d_hat, c_hat, mu, theta))
+    pcd_step.gradients(*arrays, l2[0], np.array(l2[1]), rescaled, clip, both, *out)
     return out
 
 
@@ -24,14 +25,14 @@ def test_gradients_of_weights():
     g, h = gradients(*of)
     # 20 − 10 + 2·3·½ and 30 − 40 − 2·3; label sums at equal counts, the larger of d + 1 and d̂ + 1 brought down
     np.testing.assert_allclose(g[0], [20 - 10 + 3.0, 30 - 40 - 6.0])
-    np.testing.assert_allclose(g[1], [9 * 11 / 21 - 4 + 2.5, 6 - 10 * 31 / 41 + 20.0])
+    np.testing.assert_allclose(g[1], [9 * 11 / 21 - 4 + 2.5, 6 - 10 * 31 / 41 + 28.0])
     np.testing.assert_allclose(h[0], [15 + 6, 35 + 6])
-    np.testing.assert_allclose(h[1], [6.5 + 10, 8 + 10])
+    np.testing.assert_allclose(h[1], [6.5 + 10, 8 + 14])
     g, h = gradients(*of, clip=False, both=False)
-    np.testing.assert_allclose(g[1], [9 * 11 / 21 - 4 + 2.5, 6 * 41 / 31 - 10 + 20.0])
-    np.testing.assert_allclose(h, [[26, 36], [19, 16]])
+    np.testing.assert_allclose(g[1], [9 * 11 / 21 - 4 + 2.5, 6 * 41 / 31 - 10 + 28.0])
+    np.testing.assert_allclose(h, [[26, 36], [19, 20]])
     g, _ = gradients(*of, rescaled=False)
-    np.testing.assert_allclose(g[1], [9 - 4 + 2.5, 6 - 10 + 20.0])
+    np.testing.assert_allclose(g[1], [9 - 4 + 2.5, 6 - 10 + 28.0])
 
 
 def test_steps_of_weights():

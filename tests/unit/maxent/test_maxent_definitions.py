@@ -19,6 +19,9 @@ from agglearn.maxent.noise_aware import SHARE, SMOOTH, Gains, find_hidden, gains
 from agglearn.maxent.weight_index import WeightIndex, marginal_counts
 from agglearn.observations import ContingencyTables, NoiseSpec, Table, with_gaussian_noise
 
+# λ of every weight of the fixture's tables, of 2, 3 and 4 values: weights of single features, then those of pairs
+LAMBDAS = np.repeat([11.0, 17.0], [9, 26])
+
 
 def test_posterior_means_stay_possible():
     """Label sums within the posterior count, not within the expected one; counts from 0 on."""
@@ -42,8 +45,8 @@ def test_variances_of_cells_are_those_of_their_tables(tables):
 def test_steps_of_noise_aware_training(tables):
     """Expectations are averaged; targets are posterior means; each kind's curvature has its own λ and its own gain."""
     noisy = with_gaussian_noise(tables, 9.0, 0)
-    model = NoiseAwareMaxEntClassifier(l2_mu=3.0, l2_theta=11.0)
-    model.l2_theta_, model._noise, model._hidden, model._expected = 11.0, variances(noisy), find_hidden(noisy), None
+    model = NoiseAwareMaxEntClassifier(l2_mu=3.0)
+    model._l2_theta, model._noise, model._hidden, model._expected = LAMBDAS, variances(noisy), find_hidden(noisy), None
     index, rng = WeightIndex.from_tables(noisy), np.random.default_rng(0)
     m = len(index.d)
     mu, theta = rng.normal(size=(2, m))
@@ -54,24 +57,24 @@ def test_steps_of_noise_aware_training(tables):
     mean = first + SMOOTH * (now - first)
     gain = gains(mean, mean * share, *model._noise)
     d, c = posterior_means(index.d, index.c, now, now * share, gain)
-    plain = MaxEntClassifier(l2_mu=3.0, l2_theta=11.0)
-    plain.l2_theta_ = 11.0
+    plain = MaxEntClassifier(l2_mu=3.0)
+    plain._l2_theta = LAMBDAS
     right = plain._gradients(
         index.__class__(**{**vars(index), "d": d, "c": c}), (mu, theta), (now, now * share), np.zeros((2, 2, m))
     )
     np.testing.assert_allclose(found[0], right[0])
-    for h, before, of, l2 in zip(found[1], right[1], (gain.dd, gain.cc), (3.0, 11.0), strict=True):
+    for h, before, of, l2 in zip(found[1], right[1], (gain.dd, gain.cc), (3.0, LAMBDAS), strict=True):
         np.testing.assert_allclose(h, (before - 2 * l2) * np.maximum(of, SHARE) + 2 * l2)
 
 
 def test_the_exact_optimum_has_the_gradient_of_its_two_penalties(tables):
-    """d̂ − d + 2λ_μ μ = 0 and ĉ − c + 2λ_θ θ = 0, for λs of 3 and 11."""
-    world, model = Enumeration.from_tables(tables), ExactMaxEntClassifier(3.0, 11.0).fit(tables)
+    """d̂ − d + 2λ_μ μ = 0 and ĉ − c + 2λ_θ θ = 0, for λs of 3, and of 11 (single features) and 17 (pairs)."""
+    world, model = Enumeration.from_tables(tables), ExactMaxEntClassifier(3.0, (11.0, 17.0)).fit(tables)
     index = WeightIndex.from_tables(tables)
     mu, theta = (w[index.rows, index.columns] for w in (model.mu_, model.theta_))
     d_hat, c_hat = world.compute_expectations(mu, theta)
     np.testing.assert_allclose(d_hat + 6 * mu, world.d, atol=0.05)
-    np.testing.assert_allclose(c_hat + 22 * theta, world.c, atol=0.05)
+    np.testing.assert_allclose(c_hat + 2 * LAMBDAS * theta, world.c, atol=0.05)
     assert abs(c_hat + 6 * theta - world.c).max() > 1
 
 

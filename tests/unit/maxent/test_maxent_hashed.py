@@ -166,4 +166,4 @@ def test_only_hashed_pairs_and_no_singles(hashed, records):
     pairs = {k: t for k, t in hashed.tables.items() if len(k) == 2}
     model = MaxEntClassifier(n_chains=500, max_iter=40, random_state=0).fit(replace(hashed, tables=pairs))
     assert np.isfinite(model.predict_proba(records)).all()
-    assert model.l2_theta_ == max(len(pairs) / 0.2, 8)  # nothing tells of single features: the most cautious λ
+    assert model.l2_theta_ == (0, len(pairs) / 0.2)  # nothing tells of single features: the most cautious λ

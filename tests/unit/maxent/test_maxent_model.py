@@ -31,7 +31,7 @@ def state_probabilities(model, exact):
 def distance(model, tables, l2_theta=4.0) -> float:
     """Mean |P(Y=1|X) − optimum's| under the law of X at the exact optimum."""
     exact = Enumeration.from_tables(tables)
-    mu, theta = exact.optimum(model.l2_mu, l2_theta)
+    mu, theta = exact.optimum(model.l2_mu, exact.index.spread(*np.broadcast_to(l2_theta, 2)))
     law = np.exp(exact.log_joint(mu, theta)).sum(axis=1)
     return float(law @ np.abs(state_probabilities(model, exact) - exact.label_probability(theta)))
 

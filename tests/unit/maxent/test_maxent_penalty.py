@@ -8,7 +8,7 @@ import pytest
 
 from agglearn.evaluation import normalized_log_likelihood
 from agglearn.maxent import ExactMaxEntClassifier, MaxEntClassifier
-from agglearn.maxent.penalty import moment_penalty
+from agglearn.maxent.penalty import log_odds_variance, moment_penalty
 from agglearn.observations import ContingencyTables, with_gaussian_noise
 
 
@@ -32,20 +32,19 @@ def test_the_variance_of_the_log_odds_is_found(std):
     tables = tables_of(records(20_000, 12, std))
     effects = np.random.default_rng(99).normal(0, std / np.sqrt(12), (12, 6))
     variance = effects.var(axis=1).sum()
-    assert moment_penalty(tables) == pytest.approx(len(tables.tables) / (2 * variance), rel=0.25)
+    assert log_odds_variance(tables) == pytest.approx(variance, rel=0.25)
 
 
 def test_records_in_pairs_tables_alone_give_the_same():
     tables = tables_of(records(5000, 8, 0.6))
     pairs = replace(tables, tables={k: t for k, t in tables.tables.items() if len(k) == 2})
-    scaled = moment_penalty(pairs) * len(tables.tables) / len(pairs.tables)
-    assert scaled == pytest.approx(moment_penalty(tables), rel=1e-9)
+    assert log_odds_variance(pairs) == pytest.approx(log_odds_variance(tables), rel=1e-9)
 
 
 def test_known_noise_is_taken_out():
     tables = tables_of(records(20_000, 10, 0.8))
-    noisy = [moment_penalty(with_gaussian_noise(tables, 20.0, seed)) for seed in range(5)]
-    assert np.mean(noisy) == pytest.approx(moment_penalty(tables), rel=0.1)
+    noisy = [log_odds_variance(with_gaussian_noise(tables, 20.0, seed)) for seed in range(5)]
+    assert np.mean(noisy) == pytest.approx(log_odds_variance(tables), rel=0.1)
 
 
 @pytest.mark.slow
@@ -69,7 +68,7 @@ def uneven(n: int, rate: float, seed=0) -> pd.DataFrame:
 
 
 def by_hand(tables: ContingencyTables, variance: float) -> float:
-    """λ of the docstring's formula cell by cell, from the tables' counts and the variance of the noise on one cell.
+    """s² of the docstring's formula cell by cell, from the tables' counts and the variance of the noise on one cell.
 
     A feature without a table has the margin of its first pair, whose cells each add their noise.
     """
@@ -98,32 +97,39 @@ def by_hand(tables: ContingencyTables, variance: float) -> float:
     modalities = sum(len(d) for d, _ in counts.values())
     spread = max(squares, trace**2 / modalities)
     error = (2 * (v**2 * spread + error)) ** 0.5
-    return len(tables.tables) / (2 * (len(counts) * (energy - v * trace - error) / (v**2 * spread)))
+    return len(counts) * (energy - v * trace - error) / (v**2 * spread)
 
 
 @pytest.mark.parametrize("sigma", [0.0, 25.0])
 @pytest.mark.parametrize("singles", [True, False])
-def test_the_formula_cell_by_cell(sigma, singles, monkeypatch):
+def test_the_formula_cell_by_cell(sigma, singles):
     tables = ContingencyTables.from_records(uneven(20_000, 0.6), "label")
     if not singles:
         tables = replace(tables, tables={k: t for k, t in tables.tables.items() if len(k) == 2})
     if sigma:
         tables = with_gaussian_noise(tables, sigma, 0)
-    expected = by_hand(tables, sigma**2)
-    assert expected < len(tables.tables) / 0.2  # the upper bound does not hold, and the lower one is taken away
-    monkeypatch.setattr("agglearn.maxent.penalty.LEAST", 0.0)
-    assert moment_penalty(tables) == pytest.approx(expected, rel=1e-9)
+    assert log_odds_variance(tables) == pytest.approx(by_hand(tables, sigma**2), rel=1e-9)
 
 
-def test_bounds_of_the_penalty():
-    """Without effects the variance is at least 0.1, hence λ at most tables/0.2; and 8 is the least."""
-    few, many = tables_of(records(500, 1, 0.0)), tables_of(records(500, 4, 0.0))
-    assert moment_penalty(few) == 8.0
-    assert moment_penalty(many) == len(many.tables) / 0.2 == 50.0
+@pytest.mark.parametrize(("kept", "of_pairs"), [((1, 2), 0.3), ((1,), 0.0), ((2,), 1.0)])
+def test_the_prior_has_the_variance_that_the_tables_show(kept, of_pairs):
+    """Log-odds of one weight of each of 8 features and 28 pairs, drawn with variance 1/2λ: a share is that of pairs."""
+    tables = tables_of(records(20_000, 8, 0.8))
+    tables = replace(tables, tables={k: t for k, t in tables.tables.items() if len(k) in kept})
+    n = {1: 8, 2: 28}
+    drawn = {k: n[k] / (2 * moment_penalty(tables)[k - 1]) for k in kept}
+    assert sum(drawn.values()) == pytest.approx(log_odds_variance(tables))
+    assert drawn.get(2, 0.0) == pytest.approx(of_pairs * log_odds_variance(tables))
+
+
+def test_least_variance_of_the_log_odds():
+    """Without effects the variance is at least 0.1."""
+    assert moment_penalty(tables_of(records(500, 1, 0.0))) == (1 / 0.2, 0.0)
+    assert moment_penalty(tables_of(records(500, 4, 0.0))) == pytest.approx((4 / 0.14, 6 / 0.06))
 
 
 def test_it_is_used_and_kept():
     tables = tables_of(records(500, 3, 1.0))
     model, exact = MaxEntClassifier(200, max_iter=5).fit(tables), ExactMaxEntClassifier().fit(tables)
     assert model.l2_theta_ == exact.l2_theta_ == moment_penalty(tables)
-    assert MaxEntClassifier(200, l2_theta=3, max_iter=5).fit(tables).l2_theta_ == 3.0
+    assert MaxEntClassifier(200, l2_theta=3, max_iter=5).fit(tables).l2_theta_ == (3.0, 3.0)

@@ -170,6 +170,8 @@ def test_a_parameter_that_no_row_has_gets_no_column():
     rows = [{"params": json.dumps(p)} for p in ({}, {"head": "trees"})]
     heads = [printed_table.grid(summary(r), EXPERIMENT | {"table": table}, {}).stubs for r in (rows, rows[:1])]
     assert heads == [["", "head"], [""]]
+    alone = EXPERIMENT | {"table": table | {"rows": ["params.head"]}}
+    assert printed_table.grid(summary(rows[:1]), alone, {}).rows == [("",)]
 
 
 def test_headers_say_what_there_is_and_mappings_are_spelt_out():
