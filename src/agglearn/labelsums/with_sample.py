@@ -17,7 +17,7 @@ from agglearn.linear.sum_logistic import Objective
 from agglearn.observations import Records, TablesAndSample
 from agglearn.progress import track
 from agglearn.saving import expect
-from agglearn.seeds import draw_generator, draw_seed
+from agglearn.seeds import derive_generator, draw_seed
 from agglearn.settings import Count, Part
 
 STRENGTHS = tuple(2.0**k for k in range(10, -5, -2))  # λ, from strong to weak
@@ -73,7 +73,8 @@ class TablesAndSampleClassifier(MetaEstimator, RecordClassifier):
         trees = self.trees and min(y.sum(), (1 - y).sum()) >= RARE * self.folds
         self.candidates_ += ["trees on tables", "trees"] if trees else []
         losses = self._held_out(sample, seed)
-        self.scores_, self.weights_ = -losses.mean(axis=0), candidate_weights(losses, self.prior, draw_generator(seed))
+        bootstrap = derive_generator("bootstrap", seed)
+        self.scores_, self.weights_ = -losses.mean(axis=0), candidate_weights(losses, self.prior, bootstrap)
         self.coef_ = sample.corrections()
         on_tables, alone = self.weights_[-2:] > 0 if trees else (False, False)
         self.trees_on_tables_ = self._fit_trees(sample, seed, True) if on_tables else None
@@ -82,7 +83,7 @@ class TablesAndSampleClassifier(MetaEstimator, RecordClassifier):
     def _held_out(self, sample: "Sample", seed: int) -> np.ndarray:
         """(n, candidates) losses of records outside the fit."""
         n, losses = len(sample.y), np.empty((len(sample.y), len(self.candidates_)))
-        order = draw_generator(seed).permutation(n)
+        order = derive_generator("folds", seed).permutation(n)
         fold = np.empty(n, int)
         fold[order[np.argsort(sample.y[order], kind="stable")]] = np.arange(n) % min(self.folds, n)  # of equal rates
         for k in track(range(fold.max() + 1), "folds"):

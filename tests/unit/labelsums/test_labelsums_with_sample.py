@@ -8,10 +8,11 @@ from scipy.special import expit, logit
 
 from agglearn.errors import DataError
 from agglearn.evaluation.metrics import log_likelihood
-from agglearn.labelsums import BoostedTreesSkyline, TablesAndSampleClassifier
+from agglearn.labelsums import BoostedTreesSkyline, TablesAndSampleClassifier, with_sample
 from agglearn.labelsums.with_sample import DRAWS, STRENGTHS, candidate_weights
 from agglearn.maxent import LogisticSkyline, NaiveBayesClassifier
 from agglearn.observations import ContingencyTables, Records, TablesAndSample
+from agglearn.seeds import derive_generator
 
 
 def world(n: int, seed: int, shift: float = 0.0, xor: float = 0.0) -> pd.DataFrame:
@@ -135,6 +136,18 @@ def test_weights_are_posterior_ones_by_halved_losses():
     np.testing.assert_allclose(candidate_weights(losses, 0.8, rng), posterior / posterior.sum())
     far = candidate_weights(np.column_stack([least + 1, least, least + 0.5]), 0.8, rng)
     assert far.tolist() == [0, 1, 0]
+
+
+def test_the_bootstrap_does_not_repeat_the_draws_of_the_folds(monkeypatch):
+    started = {}
+
+    def derive(name, seed):
+        started[name] = derive_generator(name, seed)
+        return derive_generator(name, seed)
+
+    monkeypatch.setattr(with_sample, "derive_generator", derive)
+    classifier(trees=False).fit(observe(world(400, 0), world(60, 1)))
+    assert len({generator.integers(2**63) for generator in started.values()}) == 2
 
 
 def test_losses_that_few_records_decide_move_weights_less():
