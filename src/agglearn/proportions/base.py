@@ -1,5 +1,6 @@
 """Base of the classifiers of instances that learn from bags: linear scores, prediction, the choice of λ."""
 
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import field
 from functools import partial
@@ -7,9 +8,9 @@ from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import expit
+from scipy.special import expit, logit
 
-from agglearn.errors import ConfigError, DataError
+from agglearn.errors import ConfigError, DataError, PoorFit
 from agglearn.estimator import Classifier, choose_best
 from agglearn.linear.path import fit_path
 from agglearn.linear.softmax import LogisticProblem, as_single, bag_sums, scores, softmax
@@ -23,6 +24,8 @@ from agglearn.settings import Count, Positive
 
 FOLDS = 5  # groups of bags, each held out once to choose λ
 PATH = tuple(0.5 * 10.0**k for k in (2, 1, 0, -1, -2))  # values of λ, from strong to weak
+LEAST_RATE = 1e-9  # of P(y = 1): counts of certain instances have no probability
+ALLOWED = 1e-3  # nats of a bag, by which a fit is not below the base rate
 BEHIND = 20.0  # of held-out log-likelihood, in nats, from which a λ is given up
 Penalty = Literal["held_out"] | Positive
 Solver = Callable[[float, np.ndarray | None], np.ndarray]  # (λ, start) → θ
@@ -46,6 +49,8 @@ class BagClassifier(Classifier):
             raise DataError("the bags have counts of one class only; two classes are needed")
         self.feature_names_in_ = list(bags.names)
         self._set(self._learn(bags))
+        if bags.counts is not None and len(self.classes_) == 2 and bags.weights is None and bags.noise is None:
+            warn_of_poor_fit(bags, self.predict_proba(bags.X)[:, 1], type(self).__name__)
 
     def _set(self, theta: np.ndarray) -> None:
         self.coef_, self.intercept_ = theta[:, :-1].copy(), theta[:, -1].copy()
@@ -123,6 +128,24 @@ class BagClassifier(Classifier):
         p = self.predict_proba(bags.columns(self.feature_names_in_))
         p = p if bags.weights is None else p * bags.weights[:, None]
         return np.add.reduceat(p, bags.offsets[:-1], axis=0)
+
+
+def warn_of_poor_fit(bags: Bags, p: np.ndarray, name: str) -> None:
+    """Warn where the counts of two classes are less probable by P(y = 1) of the instances (n,) than by one for all."""
+    share = bags.counts[:, 1].sum() / len(p)  # type: ignore[index]  # there are counts
+    rates = np.clip([p, np.full(len(p), share)], LEAST_RATE, 1 - LEAST_RATE)
+    found, of_base_rate = (
+        binary_posteriors(logit(rate), bags.offsets, bags.counts[:, 1])[1].mean()  # type: ignore[index]
+        for rate in rates
+    )
+    if found < of_base_rate - ALLOWED:
+        warnings.warn(
+            f"{name}: the counts of the bags are less probable by the fitted model than by the base rate (log P of a bag: "
+            f"{found:.4g} and {of_base_rate:.4g}), so its probabilities are worse than none; use CardinalityClassifier, "
+            "a larger l2, or smaller bags",
+            PoorFit,
+            stacklevel=4,
+        )
 
 
 def probabilities(score: np.ndarray, classes: int) -> np.ndarray:

@@ -1,5 +1,8 @@
 """The learners: likelihoods that never fall, gradients, equalities between methods, truth recovered."""
 
+import warnings
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.special import logsumexp
@@ -7,10 +10,10 @@ from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
-from agglearn.errors import AgglearnError, ConfigError, DataError, NotAvailable
+from agglearn.errors import AgglearnError, ConfigError, DataError, NoiseIgnored, NotAvailable, PoorFit
 from agglearn.estimator import Estimator
 from agglearn.linear.softmax import LogisticProblem, softmax
-from agglearn.observations import Bags, LabelledBags
+from agglearn.observations import Bags, LabelledBags, NoiseSpec
 from agglearn.proportions import (
     AlternatingMeanMapClassifier,
     CardinalityClassifier,
@@ -21,7 +24,7 @@ from agglearn.proportions import (
     NormalApproximationClassifier,
 )
 from agglearn.proportions.alternating import label_highest
-from agglearn.proportions.base import PATH
+from agglearn.proportions.base import PATH, warn_of_poor_fit
 from agglearn.proportions.count_likelihood import CountLikelihood, exact_posteriors, normal_posteriors
 
 LEARNERS = [
@@ -326,3 +329,39 @@ def test_what_they_refuse():
         CardinalityClassifier().fit(seen)
     with pytest.raises(DataError, match=r"must be .instances, 3."):
         MeanEmbeddingClassifier(l2=1.0).fit(seen.bags).predict_proba(np.zeros((2, 5)))
+
+
+TWO_BAGS = Bags(np.zeros((5, 1)), np.array([0, 2, 5]), np.array([1, 1]))  # one of two, one of three
+
+
+def test_counts_less_probable_than_by_the_base_rate_warn():
+    """By hand: P(1 of 2) and P(1 of 3) by rates of the instances, and by 2/5 for all."""
+    p = np.array([0.9, 0.8, 0.7, 0.1, 0.2])
+    one_of_two = 0.9 * 0.2 + 0.1 * 0.8
+    one_of_three = 0.7 * 0.9 * 0.8 + 0.3 * 0.1 * 0.8 + 0.3 * 0.9 * 0.2
+    of_base_rate = (2 * 0.4 * 0.6, 3 * 0.4 * 0.6**2)
+    means = [np.log([one_of_two, one_of_three]).mean(), np.log(of_base_rate).mean()]
+    with pytest.warns(PoorFit, match=f"log P of a bag: {means[0]:.4g} and {means[1]:.4g}"):
+        warn_of_poor_fit(TWO_BAGS, p, "T")
+
+
+@pytest.mark.filterwarnings("error::agglearn.errors.PoorFit")
+def test_counts_more_probable_than_by_the_base_rate_do_not_warn():
+    warn_of_poor_fit(TWO_BAGS, np.array([0.9, 0.1, 1.0, 0.0, 0.0]), "T")  # certain instances, all right
+    warn_of_poor_fit(TWO_BAGS, np.full(5, 0.4), "T")
+
+
+def test_a_fit_warns_where_counts_have_no_noise():
+    class Wrong(MeanMapClassifier):
+        def _learn(self, bags):
+            return -super()._learn(bags)
+
+    bags = persons(size=30)[0].bags
+    with pytest.warns(PoorFit, match="^Wrong: the counts of the bags are less probable"):
+        Wrong(l2=1.0).fit(bags)
+    noisy = replace(bags, noise=NoiseSpec("discrete_laplace", 1.0, 1.0, 0.0))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", PoorFit)
+        warnings.simplefilter("ignore", NoiseIgnored)
+        Wrong(l2=1.0).fit(noisy)
+        CardinalityClassifier(l2=1.0).fit(bags)
