@@ -34,8 +34,8 @@ def moment_penalty(tables: ContingencyTables) -> tuple[float, float]:
     n_pairs, variance = len(tables.pairs), max(log_odds_variance(tables), LEAST_VARIANCE)
     n_single = len(tables.tables) - n_pairs
     of_pairs = OF_PAIRS if n_single and n_pairs else float(n_pairs > 0)
-    shares = ((n_single, 1 - of_pairs), (n_pairs, of_pairs))
-    first, second = (n / (2 * variance * share) if n else 0.0 for n, share in shares)
+    terms = ((n_single, 1 - of_pairs), (n_pairs, of_pairs))
+    first, second = (n / (2 * variance * part_of) if n else 0.0 for n, part_of in terms)
     return first, second
 
 

@@ -132,16 +132,16 @@ class BagClassifier(Classifier):
 
 def warn_of_poor_fit(bags: Bags, p: np.ndarray, name: str) -> None:
     """Warn where the counts of two classes are less probable by P(y = 1) of the instances (n,) than by one for all."""
-    share = bags.counts[:, 1].sum() / len(p)  # type: ignore[index]  # there are counts
-    rates = np.clip([p, np.full(len(p), share)], LEAST_RATE, 1 - LEAST_RATE)
-    found, of_base_rate = (
+    base_rate = bags.counts[:, 1].sum() / len(p)  # type: ignore[index]  # there are counts
+    rates = np.clip([p, np.full(len(p), base_rate)], LEAST_RATE, 1 - LEAST_RATE)
+    of_model, of_base_rate = (
         binary_posteriors(logit(rate), bags.offsets, bags.counts[:, 1])[1].mean()  # type: ignore[index]
         for rate in rates
     )
-    if found < of_base_rate - ALLOWED:
+    if of_model < of_base_rate - ALLOWED:
         warnings.warn(
             f"{name}: the counts of the bags are less probable by the fitted model than by the base rate (log P of a bag: "
-            f"{found:.4g} and {of_base_rate:.4g}), so its probabilities are worse than none; use CardinalityClassifier, "
+            f"{of_model:.4g} and {of_base_rate:.4g}), so its probabilities are worse than none; use CardinalityClassifier, "
             "a larger l2, or smaller bags",
             PoorFit,
             stacklevel=4,

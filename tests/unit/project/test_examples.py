@@ -69,7 +69,7 @@ def ladder(left):
 
 def learn_from_tables(left):
     """The AUC that the README states."""
-    assert left["auc_tables"] == pytest.approx(0.992, abs=5e-4)
+    assert left["auc_tables"] == pytest.approx(0.990, abs=5e-4)
     assert left["auc_records"] == pytest.approx(0.986, abs=5e-4)
 
 
