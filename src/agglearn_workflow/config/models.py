@@ -405,7 +405,7 @@ class Highlight(Model):
 class Figure(Model):
     KIND = "kind"
     USES: ClassVar = {
-        "dots": ("", "title highlight x panel x_label x_log x_none x_from extent"),
+        "dots": ("", "title highlight x panel x_label x_log x_none x_from y_from extent"),
         "curve": ("", "dodge x_none extent"),
         "line": ("x", "dodge extent"),
         "scatter": ("x", "dodge title highlight x_log x_none y_log y_from x_from extent"),
@@ -423,7 +423,7 @@ class Figure(Model):
     x_log: bool = key()
     x_none: str = key("tick for what lacks the parameter x, to the right of the others (line)")
     y_log: bool = key()
-    y_from: float = key("lower end of the y axis")
+    y_from: float = key("lower end of the y axis: 0, or where means leave it (curve, line)")
     x_from: float = key("left end of the x axis")
     title: str = key("what the figure shows, as a sentence above it")
     extent: Annotated[list[float], Len(4, 4)] = key("west, east, south and north end in degrees (flows, map)")
@@ -482,6 +482,7 @@ class Experiment(Model):
     keep_model: Literal["none", "first_seed", "all"] = key(default="none")
     table: Table = key()
     figure: Figure | Some[Figure] = key("several in a list stand below each other")
+    words: dict[str, str] = key("value of a parameter or key → what tables and figures call it", {})
     reported: list[Reported] = key(default=[])
     agreement: Agreement = key("when a measured mean agrees with a printed number")
 

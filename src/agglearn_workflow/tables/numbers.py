@@ -42,9 +42,13 @@ def parameter_name(key: str) -> str:
     return SYMBOLS.get(key, key.replace("_", " "))
 
 
-def setting(field: str, value: object, sign: str = " ") -> str:
-    """A value of the field `params.l2` as text: its symbol or name, the sign, the value. Empty without a value."""
-    return "" if value is None or value != value else f"{parameter_name(field.rpartition('.')[2])}{sign}{plain(value)}"
+def setting(field: str, value: object, words: dict[str, str]) -> str:
+    """A value of the field `params.l2` as text: its word, or the name and the value, or the symbol = the value. Empty
+    without a value."""
+    if value is None or value != value:
+        return ""
+    name = parameter_name(field.rpartition(".")[2])
+    return words.get(str(value)) or f"{name}{' = ' if len(name) < 3 else ' '}{plain(value)}"
 
 
 def method_name(experiment: dict, key: str) -> str:

@@ -116,7 +116,7 @@ def grid(table: pd.DataFrame, experiment: dict, titles: dict[str, str]) -> Grid:
         columns.append("beside")
     if len(measures) > 1 and "measure" not in rows + columns:
         columns.append("measure")
-    rows += _undistinguished(table, rows + columns)
+    rows += undistinguished(table, rows + columns)
     if table.empty:
         return sentence(NO_RESULT)
     # a parameter that no row has, such as one of a rival whose package is absent, has no column
@@ -129,7 +129,7 @@ def grid(table: pd.DataFrame, experiment: dict, titles: dict[str, str]) -> Grid:
     def stub(name: str, value: Any) -> str:  # below its heading, which has the name of a parameter
         if "." not in name:
             return label(name, value)
-        return "" if value is None else numbers.plain(value)
+        return "" if value is None else experiment.get("words", {}).get(str(value)) or numbers.plain(value)
 
     row_keys, in_rows = _positions(table, rows, experiment)
     column_keys, in_columns = _positions(table, columns, experiment)
@@ -160,7 +160,7 @@ def _is_setting(name: str, columns: list[str]) -> bool:
     return kind in ("dataset", "dataset_params", "keys") or (kind == "observation_params" and name in columns)
 
 
-def _undistinguished(table: pd.DataFrame, used: list[str]) -> list[str]:
+def undistinguished(table: pd.DataFrame, used: list[str]) -> list[str]:
     """Parameters and keys that distinguish rows which `used` does not distinguish. They join the row headers."""
     fields = dict.fromkeys([*used, "measure"])
     texts = pd.DataFrame({f: summary.column_or_param(table, f).map(str) for f in fields})
@@ -246,7 +246,7 @@ def _label(experiment: dict, titles: dict[str, str], measures: dict[str, str], n
         return titles.get(value, value)
     if name == "measure":
         return measures.get(value) or numbers.measure_name(value)
-    return (value or "") if name == "beside" else numbers.setting(name, value, " = ")
+    return (value or "") if name == "beside" else numbers.setting(name, value, experiment.get("words", {}))
 
 
 def _cell(row: pd.Series, unit: float, notes: dict[str, int]) -> Cell:

@@ -189,5 +189,5 @@ def test_a_scatter_plot_takes_a_measure_as_abscissa():
     experiment = {"datasets": {"birds": {}}, "methods": {"a": {}, "b": {}}}
     spec = {"kind": "scatter", "x": "true_count", "y": "count"}
     axes = charts.scatter(Chart(pd.DataFrame(), pd.DataFrame(rows), experiment, spec, {})).axes[0]
-    np.testing.assert_allclose(axes.collections[0].get_offsets(), [[k, k + 1] for k in range(4)])
-    np.testing.assert_allclose(axes.collections[1].get_offsets(), [[k, k + 2] for k in range(4)])
+    np.testing.assert_allclose(axes.lines[0].get_xydata(), [[k, k + 1] for k in range(4)])
+    np.testing.assert_allclose(axes.lines[1].get_xydata(), [[k, k + 2] for k in range(4)])

@@ -79,7 +79,7 @@ def test_one_measure_against_another_by_key():
     spec = {"kind": "scatter", "y": "share", "x": "poll", "panel": ["keys.covariate"]}
     figure = charts.scatter(Chart(cells(*found), cells(*found), EXPERIMENT, spec, {}))
     assert texts(figure) == ["covariate race", "covariate sex"]
-    points = figure.axes[1].collections[0].get_offsets()
+    points = figure.axes[1].lines[0].get_xydata()
     assert np.allclose(points, [[0.4, 0.5], [0.6, 0.7]])
 
 
@@ -88,7 +88,7 @@ def test_a_method_against_another():
     spec = {"kind": "scatter", "y": "share", "x": "base"}
     figure = charts.scatter(Chart(cells(*found), cells(*found), EXPERIMENT, spec, {"a": "Data"}))
     assert texts(figure) == ["Data"]
-    assert np.allclose(figure.axes[0].collections[0].get_offsets(), [[0.2, 0.1], [0.2, 0.1]])
+    assert np.allclose(figure.axes[0].lines[0].get_xydata(), [[0.2, 0.1], [0.2, 0.1]])
     alone = cells(("ours", {}, "share", {"group": "x"}, 1))
     assert charts.scatter(Chart(alone, alone, EXPERIMENT, spec, {})) is None
 
@@ -174,7 +174,6 @@ def test_a_legend_of_many_series_stands_below_the_first_panel():
     names = [f"Divisive, uniform budgets, {i}" for i in range(10)]
     experiment = EXPERIMENT | {"methods": {f"m{i}": {"name": name} for i, name in enumerate(names)}}
     found = [(f"m{i}", {"size": s, "n": n}, "share", None, i * n) for i in range(10) for s in (1, 2, 3) for n in (1, 2)]
-    table = cells(*found)
     spec = {
         "kind": "line",
         "y": "share",
@@ -182,8 +181,7 @@ def test_a_legend_of_many_series_stands_below_the_first_panel():
         "series": ["method"],
         "panel": ["dataset_params.size"],
     }
-    figure = charts.lines(Chart(table, table, experiment, spec, {}))
-    figure.canvas.draw()
+    figure = drawn(charts.lines, found, spec, experiment)
     [legend] = figure.legends
     box = legend.get_window_extent()
     assert box.x0 >= 0
@@ -234,8 +232,88 @@ def test_a_line_that_leaves_the_axis_is_marked_with_its_lowest_value():
     spec = {"kind": "line", "y": "share", "x": "dataset_params.n", "y_from": -0.2}
     [ax] = charts.lines(Chart(cells(*found), cells(*found), EXPERIMENT, spec, {})).axes
     [arrow] = [line for line in ax.lines if line.get_marker() == "v" and len(line.get_xdata()) == 1]
-    assert arrow.get_ydata() == [-0.2]
-    assert [text.get_text() for text in ax.texts if text.get_text().startswith("−")] == ["−3"]
+    assert arrow.get_ydata() == ax.get_ylim()[:1]
+    assert sorted(text.get_text() for text in ax.texts) == ["base\n(lowest −3)", "ours"]
+
+
+def test_values_of_unnamed_lines_that_leave_at_one_place_stand_above_each_other():
+    found = [(f"m{k}", {"n": n}, "share", None, 0.5 if k < 6 else -k) for k in range(9) for n in (1, 2)]
+    experiment = EXPERIMENT | {"methods": {f"m{k}": {} for k in range(9)}}
+    spec = {"kind": "line", "y": "share", "x": "dataset_params.n", "y_from": -0.2}
+    figure = drawn(charts.lines, found, spec, experiment)
+    boxes = sorted((text.get_window_extent() for text in figure.axes[0].texts), key=lambda box: box.y0)
+    assert len(boxes) == 3
+    assert all(below.y1 <= above.y0 + 2 for below, above in itertools.pairwise(boxes))
+
+
+@pytest.mark.parametrize(("y_from", "values", "low", "high"), [
+    (0, (0.4, 0.5), 0.0, 0.0),  # stated as the base
+    (-0.2, (0.4, 0.5), 0.3, 0.4),  # nothing leaves: no empty half
+    (-0.2, (0.4, -3.0), 0.3, 0.4),  # one mean leaves
+])  # fmt: skip
+def test_the_lower_end_of_an_axis_is_0_or_near_the_lowest_mean_that_stays(y_from, values, low, high):
+    found = [(m, {"n": n}, "share", None, v) for m, v in zip(("ours", "base"), values, strict=True) for n in (1, 2)]
+    spec = {"kind": "line", "y": "share", "x": "dataset_params.n", "y_from": y_from}
+    [ax] = charts.lines(Chart(cells(*found), cells(*found), EXPERIMENT, spec, {})).axes
+    assert low <= ax.get_ylim()[0] <= high
+
+
+def test_a_time_that_does_not_grow_looks_flat():
+    """A mean from 0.19 to 0.2 s takes at most a tenth of the height of a logarithmic axis."""
+    table = cells(*[("ours", {"n": n}, "share", None, v) for n, v in ((1, 0.19), (2, 0.2))]).assign(unit="s")
+    spec = {"kind": "line", "y": "share", "x": "dataset_params.n", "y_log": True}
+    [ax] = charts.lines(Chart(table, table, EXPERIMENT, spec, {})).axes
+    low, high = ax.get_ylim()
+    assert high / low == pytest.approx(10)
+
+
+def test_lines_over_one_value_are_dots_that_name_it():
+    found = [(m, {"n": 5, "e": e}, "share", None, 0.1 + e) for m in ("ours", "base") for e in (1, 2)]
+    spec = {"kind": "line", "y": "share", "x": "dataset_params.n", "x_label": "bags", "panel": ["dataset_params.e"]}
+    figure = drawn(charts.lines, found, spec)
+    [axes] = figure.axes
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["ours", "base"]
+    assert axes.get_xlabel() == "share\nbags: 5"
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["e = 1", "e = 2"]
+
+
+def test_one_method_on_many_data_sets_has_a_row_for_each_of_them():
+    table = cells(*[("ours", {}, "share", None, v) for v in (0.1, 0.2, 0.3)]).assign(dataset=list("abc"))
+    experiment = EXPERIMENT | {"datasets": {"a": {}, "b": {}, "c": {}}}
+    [axes] = charts.dots(Chart(table, table, experiment, {"kind": "dots", "y": "share"}, {"c": "Data C"})).axes
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["a", "b", "Data C"]
+
+
+def test_dots_of_one_name_have_colours_by_what_tells_them_apart():
+    found = [(m, {"size": s}, "share", None, s / 100) for m in ("ours", "base") for s in (10, 20)]
+    figure = drawn(charts.dots, found, {"kind": "dots", "y": "share"})
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["size 10", "size 20"]
+
+
+def test_names_leave_out_what_all_results_share_and_use_the_words_of_the_experiment():
+    table = cells(*[("ours", {"hidden": h, "columns": "full", "n": 10000}, "share", None, 0.1) for h in ("SEX", "DIS")])
+    chart = Chart(table, table, EXPERIMENT | {"words": {"SEX": "sex hidden"}}, {}, {})
+    names = chart.names(table, [f"dataset_params.{key}" for key in ("hidden", "columns", "n")])
+    assert names.tolist() == ["sex hidden", "hidden DIS"]
+    assert chart.names(table, ["dataset_params.columns"]).tolist() == ["", ""]
+
+
+def test_a_line_joins_few_points_and_a_panel_has_each_series_of_many():
+    spec = {"kind": "scatter", "y": "share", "x": "poll"}
+    for n, strokes, titles in ((10, {"-"}, ["a"]), (300, {"None"}, ["ours", "base"])):
+        found = [(m, {}, k, {"i": i}, i / n) for m in ("ours", "base") for k in ("share", "poll") for i in range(n)]
+        figure = charts.scatter(Chart(cells(*found), cells(*found), EXPERIMENT, spec, {}))
+        assert texts(figure) == titles
+        assert {line.get_linestyle() for axes in figure.axes for line in axes.lines[:-1]} == strokes
+
+
+def test_discs_of_near_states_do_not_overlap():
+    places = [("VT", -72.7, 44.0), ("NH", -71.6, 43.7), ("MA", -71.8, 42.3), ("RI", -71.5, 41.7), ("CA", -120, 37)]
+    keys = [dict(zip(("state", "longitude", "latitude"), place, strict=True)) for place in places]
+    found = [("ours", {}, "share", one, 0.5) for one in keys]
+    figure = drawn(charts.areas, found, {"kind": "map", "y": "share", "extent": [-125, -66, 24, 50]})
+    boxes = [text.get_window_extent() for text in figure.axes[0].texts]
+    assert not any(one.overlaps(two) for one, two in itertools.combinations(boxes, 2))
 
 
 def test_a_mean_that_leaves_the_axis_has_no_interval():
@@ -272,6 +350,7 @@ def test_numbers_of_a_logarithmic_axis_of_dots_do_not_overlap(values):
 
 def test_the_legend_of_points_stands_outside_the_panels():
     found = [("ours", {}, k, {"group": i}, v) for k, v in (("share", 0.1), ("poll", 0.2)) for i in ("x", "y")]
+    found += [("base", *rest) for _, *rest in found]
     spec = {"kind": "scatter", "y": "share", "x": "poll"}
     figure = drawn(charts.scatter, found, spec)
     [legend] = figure.legends

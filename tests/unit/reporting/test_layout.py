@@ -10,7 +10,7 @@ from reported_trial import EXPERIMENT, written
 
 from agglearn import tasks
 from agglearn_workflow.archive.store import MEASURED
-from agglearn_workflow.figures import charts
+from agglearn_workflow.figures.charts import Chart
 from agglearn_workflow.tables import printed_table
 from agglearn_workflow.tables.numbers import direction, duration_text, fitting_unit, measure_name, number, plain
 from agglearn_workflow.tables.summary import COLUMNS, summarise
@@ -182,7 +182,7 @@ def test_headers_say_what_there_is_and_mappings_are_spelt_out():
     rows = [f"observation_params.{p}" for p in ("buckets", "hashed")]
     e = EXPERIMENT | {"table": {"rows": rows, "columns": ["method"], "measure": "nllh"}}
     assert printed_table.grid(table, e, {}).rows == [("2", ""), ("", "x 3, y 4")]
-    series = charts.series(table, ["method", "observation_params.buckets", "observation_params.hashed"], e)
+    series = Chart(table, table, e, {}, {}).names(table, ["method", *rows])
     assert series.tolist() == ["Ours, hashed x 3, y 4", "base, buckets 2"]
 
 
