@@ -63,7 +63,7 @@ def natural(label: str) -> list:
 
 def darker(colour: str) -> tuple[float, ...]:
     """For text, which needs more contrast with white than a line."""
-    return tuple(0.7 * part for part in to_rgb(colour))
+    return tuple(0.7 * c for c in to_rgb(colour))
 
 
 def tick(x: float, _: int | None = None) -> str:
@@ -242,11 +242,10 @@ def lines(chart: Chart) -> Figure | None:
     printed = printed.assign(series=chart.series(printed), x=_numbers(printed, chart))
     label = spec.get("x_label", spec["x"].rpartition(".")[2].replace("_", " "))
     if chosen["x"].nunique() == 1:  # which makes no line
-        at = {
-            "y_label": f"{chart.label('y', chosen)}\n{label}{' = ' if len(label) < 3 else ': '}{tick(chosen['x'].max())}"
-        }
-        spec = {k: spec[k] for k in ("y", "y_log", "series") if k in spec} | at
-        return dots(replace(chart, spec=spec | {"dodge": chart.spec.get("panel")}))
+        sign = " = " if len(label) < 3 else ": "
+        y_label = f"{chart.label('y', chosen)}\n{label}{sign}{tick(chosen['x'].max())}"
+        spec = spec | {"y_label": y_label, "dodge": spec.get("panel")}
+        return dots(replace(chart, spec=spec))
     return _draw_lines(chart, chosen[chosen["x"].notna()], printed, label)
 
 
@@ -331,7 +330,7 @@ def _panel(
             text = names[label] + f"\n(lowest {number(lowest)})" * leaves
             ends[text] = (points[-1, 1], looks[label]["color"])
         elif leaves:
-            above = 4 + 9 * sum(x == place for place in beside)
+            above = 4 + 9 * sum(x == mark for mark in beside)
             ax.annotate(
                 number(lowest), (x, bottom), (4, above), textcoords="offset points", color="0.4", fontsize=SMALL
             )
@@ -344,7 +343,7 @@ def _bottom(ax: Axes, drawn: list[np.ndarray], spec: dict) -> float | None:
     at most double the axis."""
     if (stated := spec.get("y_from")) is None:
         return None
-    top, inside = ax.get_ylim()[1], np.concatenate([part[part[:, 0] >= stated].ravel() for part in drawn])
+    top, inside = ax.get_ylim()[1], np.concatenate([line[line[:, 0] >= stated].ravel() for line in drawn])
     lowest = np.nanmin(inside, initial=top)
     margin = 0 if spec.get("y_log") else 0.05 * (top - lowest)
     bottom = stated if stated == 0 or lowest == top else max(lowest - margin, 2 * stated - top)
@@ -372,13 +371,13 @@ def _scales(ax: Axes, spec: dict, x_label: str, rows: pd.DataFrame, end: float |
         _readable(ax.yaxis)
     values = np.unique(rows["x"][rows["x"] > 0] if spec.get("x_log") else rows["x"])
     if spec["kind"] == "line" and len(values) <= TICKS:
-        places = (ax.transScale + ax.transLimits).transform(np.column_stack([values, np.ones(len(values))]))[:, 0]
+        ends = (ax.transScale + ax.transLimits).transform(np.column_stack([values, np.ones(len(values))]))[:, 0]
         ticks: list[int] = []
         for k in reversed(range(len(values))):
-            if not ticks or places[ticks[-1]] - places[k] > 0.11:
+            if not ticks or ends[ticks[-1]] - ends[k] > 0.11:
                 ticks.append(k)
-        kept = values[ticks[::-1]]
-        ax.set_xticks(kept, [spec["x_none"] if x == end else tick(x) for x in kept])
+        values = values[ticks[::-1]]
+        ax.set_xticks(values, [spec["x_none"] if x == end else tick(x) for x in values])
         ax.xaxis.minorticks_off()
     elif spec.get("x_log"):
         _readable(ax.xaxis)

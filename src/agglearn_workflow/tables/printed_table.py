@@ -37,12 +37,16 @@ class Cell:
 
 @dataclass
 class Grid:
+    """A table, or a sentence in its place."""
+
     stubs: list[str]
     rows: list[tuple[str, ...]]
     heads: list[tuple[str, ...]]
     cells: dict[tuple[int, int], Cell]
     corner: str = ""
     notes: list[str] = field(default_factory=list)
+    without: list[str] = field(default_factory=list)  # why rows and columns are not there
+    sentence: str = ""
 
     def explain(self, caption: str) -> str:
         return " ".join(filter(None, [caption, BEST if any(c.best for c in self.cells.values()) else ""]))
@@ -55,7 +59,7 @@ class Grid:
     @property
     def lines(self) -> list[tuple[tuple[str, ...], list[Cell]]]:
         columns = range(len(self.heads))
-        return [(labels, [self.cells.get((i, j), Cell()) for j in columns]) for i, labels in enumerate(self.rows)]
+        return [(labels, [self.cells.get((i, j), Cell("–")) for j in columns]) for i, labels in enumerate(self.rows)]
 
     @property
     def spanned_lines(self) -> list[tuple[list[tuple[str, int]], list[Cell]]]:
@@ -99,8 +103,8 @@ def measures_of(experiment: dict) -> list[str]:
     return measure if isinstance(measure, list) else [measure]
 
 
-def sentence(text: str) -> Grid:
-    return Grid([""], [("all",)], [("result",)], {(0, 0): Cell(text, stated=True)})
+def sentence(text: str, without: list[str] | None = None) -> Grid:
+    return Grid([], [], [], {}, without=without or [], sentence=text)
 
 
 def grid(table: pd.DataFrame, experiment: dict, titles: dict[str, str]) -> Grid:
@@ -117,12 +121,13 @@ def grid(table: pd.DataFrame, experiment: dict, titles: dict[str, str]) -> Grid:
     if len(measures) > 1 and "measure" not in rows + columns:
         columns.append("measure")
     rows += undistinguished(table, rows + columns)
+    table, without = _with_results(table, rows, columns)
     if table.empty:
-        return sentence(NO_RESULT)
+        return sentence(NO_RESULT, without)
     # a parameter that no row has, such as one of a rival whose package is absent, has no column
     rows = [f for f in rows if "." not in f or summary.column_or_param(table, f).notna().any()]
     groups = table.groupby("measure")
-    units = {m: numbers.fitting_unit(next(iter(group["unit"].dropna()), ""), group["mean"]) for m, group in groups}
+    units = {m: _unit(group) for m, group in groups}
     names = {m: numbers.measure_name(m) + (f" ({units[m][0]})" if units.get(m, ("",))[0] else "") for m in measures}
     label = partial(_label, experiment, titles, names)
 
@@ -143,7 +148,23 @@ def grid(table: pd.DataFrame, experiment: dict, titles: dict[str, str]) -> Grid:
         cells,
         names[measures[0]] if len(measures) == 1 else "",
         notes,
+        without,
     )
+
+
+def _with_results(table: pd.DataFrame, rows: list[str], columns: list[str]) -> tuple[pd.DataFrame, list[str]]:
+    """A summary without the rows and columns in which nothing is there, and sentences on them."""
+    present, kept = ~table["status"].isin(["unavailable", "not archived"]), table
+    for fields in (rows, columns):
+        kept = kept[present[kept.index].groupby(pd.Series(_values(kept, fields), kept.index)).transform("any")]
+    reasons = table.loc[table.index.difference(kept.index), "reason"].value_counts(sort=False)
+    return kept, [f"{reason} ({n} cell{'s' * (n > 1)})" for reason, n in reasons.items()]
+
+
+def _unit(rows: pd.DataFrame) -> tuple[str, float]:
+    name, size = numbers.fitting_unit(next(iter(rows["unit"].dropna()), ""), rows["mean"])
+    power = 0 if name else numbers.common_power(rows["mean"])
+    return (f"× 10{numbers.superscript(power)}", 10.0**power) if power else (name, size)
 
 
 def _of_measures(table: pd.DataFrame, measures: list[str]) -> pd.DataFrame:
@@ -151,7 +172,7 @@ def _of_measures(table: pd.DataFrame, measures: list[str]) -> pd.DataFrame:
     printed = {"reported": np.nan, "printed": None, "place": None, "outcome": None}
     without = table[table["status"] != "ok"].assign(measure=measures[0], **printed)
     rows = pd.concat([table[table["measure"].isin(measures)], without])
-    return rows.drop_duplicates([*CELL, "measure", "keys"])
+    return rows.drop_duplicates([*CELL, "measure", "keys"], ignore_index=True)
 
 
 def _is_setting(name: str, columns: list[str]) -> bool:
@@ -205,7 +226,16 @@ def _cells(table: pd.DataFrame, units: dict[str, float]) -> tuple[dict[tuple[int
     """(cells by row and column, notes). The best of each setting are marked."""
     notes: dict[str, int] = {}
     table = table.drop_duplicates(["row", "column"]).sort_values(["row", "column"], ignore_index=True)
-    cells = [_cell(row, units[row["measure"]], notes) for _, row in table.iterrows()]
+    size = table["measure"].map(units)
+    mean, half = table["mean"] / size, (table["high"] - table["low"]) / 2 / size
+    groups = table.groupby(["column", "measure"])
+    decimals = {
+        key: numbers.common_decimals(mean[k].to_numpy(), half[k].to_numpy()) for key, k in groups.groups.items()
+    }
+    keys = zip(table["column"], table["measure"], strict=True)
+    cells = [
+        _cell(row, units[key[1]], decimals[key], notes) for key, (_, row) in zip(keys, table.iterrows(), strict=True)
+    ]
     compared = table[[not cell.stated for cell in cells]]
     for (measure, _), group in compared.groupby(["measure", "setting"]):
         for k in _best(group, numbers.direction(measure)):
@@ -214,7 +244,8 @@ def _cells(table: pd.DataFrame, units: dict[str, float]) -> tuple[dict[tuple[int
 
 
 def _best(group: pd.DataFrame, better: str | None) -> list[int]:
-    """Index of the best mean, and of means that both half intervals (`hypot`) do not separate from it, or empty.
+    """Index of the best mean, and of means that both half intervals (`hypot`) do not separate from it. Empty where those
+    are more than half: the intervals decide nothing.
     Equal seeds have no interval and are exact. A single seed has the widest interval of the group."""
     if better is None:
         return []
@@ -222,7 +253,7 @@ def _best(group: pd.DataFrame, better: str | None) -> list[int]:
     halves = halves.fillna(halves.max() * (group["n"] == 1))
     top = means.idxmax() if better == "higher" else means.idxmin()
     near = ~((means - means[top]).abs() > np.hypot(halves, halves[top]))
-    return [] if near.all() else group.index[near].tolist()
+    return [] if near.all() or near.sum() > len(near) / 2 else group.index[near].tolist()
 
 
 def _heads(columns: list[str], labels: list[list[str]], none: str) -> list[tuple]:
@@ -249,7 +280,7 @@ def _label(experiment: dict, titles: dict[str, str], measures: dict[str, str], n
     return (value or "") if name == "beside" else numbers.setting(name, value, experiment.get("words", {}))
 
 
-def _cell(row: pd.Series, unit: float, notes: dict[str, int]) -> Cell:
+def _cell(row: pd.Series, unit: float, decimals: int | None, notes: dict[str, int]) -> Cell:
     """A row of the summary as a cell. `unit` is the size of the unit. New reasons get numbers in `notes`."""
     reported = ""
     if pd.notna(row["reported"]):
@@ -259,18 +290,18 @@ def _cell(row: pd.Series, unit: float, notes: dict[str, int]) -> Cell:
         note = notes.setdefault(row["reason"], len(notes) + 1)
     if row["status"] != "ok" or not np.isfinite(row["mean"]):
         return Cell(statement(row), reported, note=note, stated=True)
-    difference = _difference(row, reported) if reported else ""
-    value = numbers.number(row["mean"] / unit, row["low"] / unit, row["high"] / unit)
+    difference = _difference(row, reported, unit) if reported else ""
+    value = numbers.number(row["mean"] / unit, row["low"] / unit, row["high"] / unit, decimals)
     return Cell(value, reported, difference, row["outcome"] if isinstance(row["outcome"], str) else "", note)
 
 
-def _difference(row: pd.Series, reported: str) -> str:
+def _difference(row: pd.Series, reported: str, unit: float) -> str:
     """Our number less the printed one. For times and sizes, which depend on the machine, the ratio."""
     if row["unit"] in numbers.UNITS and row["mean"] > 0 < row["reported"]:
         ratio = row["mean"] / row["reported"]
         return f"{numbers.number(ratio)}× as much" if ratio > 1 else f"{numbers.number(1 / ratio)}× less"
     digits = max(len(reported.partition(".")[2]), 2)
-    return f"{row['difference']:+,.{digits}f}".replace("-", "−")
+    return f"{row['difference'] / unit:+,.{digits}f}".replace("-", "−")
 
 
 def statement(row: Mapping[str, Any] | pd.Series) -> str:
