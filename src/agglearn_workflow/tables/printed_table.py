@@ -16,6 +16,7 @@ from agglearn_workflow.tables import numbers, summary
 
 NO_RESULT = "No run of this table has a result."
 LONG_LABEL = 14  # letters
+WIDTH, LABEL, GAP = 128, 32, 3  # letters of a page, of a line of a row's label, and between columns
 BEST = "Bold: the best of its setting, and what the intervals do not separate from it."
 
 
@@ -57,6 +58,18 @@ class Grid:
         return max((len(labels[0]) for labels in self.rows if labels), default=0) > LONG_LABEL
 
     @property
+    def width(self) -> int:
+        """In letters, of the words that a line of a head cannot break."""
+        stubs = [max(len(labels[k]) for labels in [self.stubs, *self.rows]) for k in range(len(self.stubs))]
+        cells: list[int] = [
+            max((len(word) for text in head for word in text.split()), default=1) for head in self.heads
+        ]
+        for (_, column), cell in self.cells.items():
+            printed = 0.8 * len(f"paper {cell.reported}, {cell.difference} ") if cell.reported else 0
+            cells[column] = max(cells[column], len(cell.value), int(printed))
+        return sum(min(stub, LABEL) for stub in stubs) + sum(cells) + GAP * len([*stubs, *cells])
+
+    @property
     def lines(self) -> list[tuple[tuple[str, ...], list[Cell]]]:
         columns = range(len(self.heads))
         return [(labels, [self.cells.get((i, j), Cell("–")) for j in columns]) for i, labels in enumerate(self.rows)]
@@ -85,16 +98,29 @@ def _spans(labels: list[tuple[str, ...]], k: int) -> list[tuple[int, int]]:
 
 
 def grids(table: pd.DataFrame, experiment: dict, titles: dict[str, str]) -> list[tuple[str, Grid]]:
-    """(title, grid) of every table of an experiment: one, or one for each value of the field `each`."""
+    """(title, grid) of every table of an experiment: one, or one for each value of the field `each`. A table that does
+    not fit a page is turned, or has one table per measure."""
     title, each = experiment["title"], (experiment.get("table") or {}).get("each")
     if each is None:
-        return [(title, grid(table, experiment, titles))]
+        return _fitting(title, table, experiment, titles)
     keys, position = _positions(table, [each], experiment)
     tables = []
     for k, (value,) in enumerate(keys):
-        rows = table[np.equal(position, k)]
-        tables.append((f"{title}: {_label(experiment, titles, {}, each, value)}", grid(rows, experiment, titles)))
+        name = f"{title}: {_label(experiment, titles, {}, each, value)}"
+        tables += _fitting(name, table[np.equal(position, k)], experiment, titles)
     return tables or [(title, sentence(NO_RESULT))]
+
+
+def _fitting(title: str, table: pd.DataFrame, experiment: dict, titles: dict[str, str]) -> list[tuple[str, Grid]]:
+    as_stated, measures = grid(table, experiment, titles), measures_of(experiment)
+    if as_stated.width <= WIDTH:
+        return [(title, as_stated)]
+    turned = grid(table, experiment, titles, turned=True)
+    if min(turned.width, as_stated.width) <= WIDTH or len(measures) == 1:
+        return [(title, min(as_stated, turned, key=lambda g: g.width))]
+    of_each = [experiment | {"table": experiment["table"] | {"measure": measure}} for measure in measures]
+    names = [f"{title}: {numbers.measure_name(measure)}" for measure in measures]
+    return [one for name, e in zip(names, of_each, strict=True) for one in _fitting(name, table, e, titles)]
 
 
 def measures_of(experiment: dict) -> list[str]:
@@ -107,8 +133,9 @@ def sentence(text: str, without: list[str] | None = None) -> Grid:
     return Grid([], [], [], {}, without=without or [], sentence=text)
 
 
-def grid(table: pd.DataFrame, experiment: dict, titles: dict[str, str]) -> Grid:
-    """Lay a summary out by the experiment's `table:` (default: methods × data sets, first measure)."""
+def grid(table: pd.DataFrame, experiment: dict, titles: dict[str, str], turned: bool = False) -> Grid:
+    """Lay a summary out by the experiment's `table:` (default: methods × data sets, first measure), rows as columns where
+    it is turned."""
     spec = experiment.get("table") or {"rows": ["method"], "columns": ["dataset"]}
     measures = measures_of(experiment)
     rows, columns = list(spec["rows"]), list(spec["columns"])
@@ -121,6 +148,7 @@ def grid(table: pd.DataFrame, experiment: dict, titles: dict[str, str]) -> Grid:
     if len(measures) > 1 and "measure" not in rows + columns:
         columns.append("measure")
     rows += undistinguished(table, rows + columns)
+    rows, columns = (columns, rows) if turned else (rows, columns)
     table, without = _with_results(table, rows, columns)
     if table.empty:
         return sentence(NO_RESULT, without)
@@ -140,10 +168,11 @@ def grid(table: pd.DataFrame, experiment: dict, titles: dict[str, str]) -> Grid:
     column_keys, in_columns = _positions(table, columns, experiment)
     settings = list(map(str, _values(table, [f for f in rows + columns if _is_setting(f, columns)])))
     placed = table.assign(row=in_rows, column=in_columns, setting=settings)
+    none = (spec.get("none", ""), *[""] * (len(rows) - 1))
     cells, notes = _cells(placed, {m: size for m, (_, size) in units.items()})
     return Grid(
         [numbers.parameter_name(f.rpartition(".")[2]) if "." in f else "" for f in rows],
-        [tuple(map(stub, rows, key)) for key in row_keys],
+        [tuple(map(stub, rows, key)) if any(k is not None for k in key) else none for key in row_keys],
         _heads(columns, [list(map(label, columns, key)) for key in column_keys], spec.get("none", "")),
         cells,
         names[measures[0]] if len(measures) == 1 else "",
@@ -244,8 +273,7 @@ def _cells(table: pd.DataFrame, units: dict[str, float]) -> tuple[dict[tuple[int
 
 
 def _best(group: pd.DataFrame, better: str | None) -> list[int]:
-    """Index of the best mean, and of means that both half intervals (`hypot`) do not separate from it. Empty where those
-    are more than half: the intervals decide nothing.
+    """Index of the best mean, and of means that both half intervals (`hypot`) do not separate from it, or empty.
     Equal seeds have no interval and are exact. A single seed has the widest interval of the group."""
     if better is None:
         return []
@@ -253,7 +281,7 @@ def _best(group: pd.DataFrame, better: str | None) -> list[int]:
     halves = halves.fillna(halves.max() * (group["n"] == 1))
     top = means.idxmax() if better == "higher" else means.idxmin()
     near = ~((means - means[top]).abs() > np.hypot(halves, halves[top]))
-    return [] if near.all() or near.sum() > len(near) / 2 else group.index[near].tolist()
+    return [] if near.all() else group.index[near].tolist()
 
 
 def _heads(columns: list[str], labels: list[list[str]], none: str) -> list[tuple]:
@@ -322,7 +350,7 @@ TEMPLATES = Environment(
 KINDS = ("md", "tex", "html")
 TEX = str.maketrans({
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
-    "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "±": r"$\pm$", "−": "$-$", "×": r"$\times$", "λ": r"$\lambda$",
+    "~": r"\textasciitilde{}", "–": "--", "^": r"\textasciicircum{}", "±": r"$\pm$", "−": "$-$", "×": r"$\times$", "λ": r"$\lambda$",
     "μ": r"$_\mu$", "µ": r"$\mu$", "θ": r"$\theta$", "ε": r"$\varepsilon$", "δ": r"$\delta$", "σ": r"$\sigma$",
     "<": "$<$", ">": "$>$", "|": "$|$", "≥": r"$\ge$", "≤": r"$\le$", "→": r"$\to$", "…": r"\ldots{}", "⁻": r"$^{-}$",
     **{c: f"$^{i}$" for i, c in enumerate("⁰¹²³⁴⁵⁶⁷⁸⁹")}, "\0": r"$\lambda_\theta$",

@@ -142,10 +142,10 @@ def test_methods_are_rows_and_measures_stand_side_by_side():
     assert grid.rows == [("Ours",), ("base",)]
     assert grid.heads == [("A", "NLLH"), ("A", "time (ms)"), ("B", "NLLH")]
     assert {place: cell.value for place, cell in grid.cells.items()} == {
-        (0, 0): "0.5",
+        (0, 0): "0.500",
         (0, 1): "4",
-        (0, 2): "0.5",
-        (1, 0): "0.4",
+        (0, 2): "0.500",
+        (1, 0): "0.400",
     }
     [header, line, *_] = re.findall(r"<tr>.*?</tr>", written("html", grid))
     assert re.findall(r"colspan=(\d)>(.*?)<", header) == [("2", "A"), ("1", "B")]
@@ -303,8 +303,8 @@ def test_a_table_for_each_data_set():
     spec = {"each": "dataset", "rows": ["method"], "columns": ["params.l2"], "none": "plain", "measure": "nllh"}
     tables = printed_table.grids(table, EXPERIMENT | {"title": "T", "table": spec}, {"a": "A", "b": "B"})
     assert [(title, grid.heads, [c.value for c in grid.cells.values()]) for title, grid in tables] == [
-        ("T: A", [("plain",)], ["0.5"]),
-        ("T: B", [("plain",)], ["0.6"]),
+        ("T: A", [("plain",)], ["0.500"]),
+        ("T: B", [("plain",)], ["0.600"]),
     ]
     [(title, _)] = printed_table.grids(table, EXPERIMENT | {"title": "T"}, {})
     assert title == "T"
@@ -347,7 +347,7 @@ def test_expected_measures_stand_beside_the_others():
     found = printed_table.grid(summary(cells), experiment, {})
     assert found.rows == [("share",), ("majority",)]
     assert found.heads == [("Ours", ""), ("Ours", "expected")]
-    assert {place: cell.value for place, cell in found.cells.items()} == {(0, 0): "0.1", (0, 1): "0.2", (1, 0): "0.3"}
+    assert {place: cell.value for place, cell in found.cells.items()} == {(0, 0): "0.100", (0, 1): "0.200", (1, 0): "0.300"}
 
 
 def test_each_budget_has_its_own_best():
