@@ -16,7 +16,7 @@ from agglearn_workflow.tables import numbers, summary
 
 NO_RESULT = "No run of this table has a result."
 LONG_LABEL = 14  # letters
-WIDTH, LABEL, GAP = 128, 32, 3  # letters of a page, of a line of a row's label, and between columns
+WIDTH, LABEL, GAP = 112, 32, 3  # letters of a page, of a line of a row's label, and between columns
 BEST = "Bold: the best of its setting, and what the intervals do not separate from it."
 
 

@@ -336,7 +336,7 @@ def test_highlighted_lines_are_named_at_their_ends():
     rows = pd.DataFrame(
         [
             {"dataset": "a", "dataset_params": "{}", "method": m, "params": f'{{"k": {k}}}', "observation_params": "{}", "keys": None,
-             "measure": "nllh", "step": np.nan, "value": v, "overlap": np.nan, "seed": 0, "reported": np.nan, "unit": ""}
+             "measure": "nllh", "step": np.nan, "value": v, "mean": v, "overlap": np.nan, "seed": 0, "reported": np.nan, "unit": ""}
             for m, v in (("ours", 0.5), ("base", 0.5), ("other", 0.1)) for k in (1, 2)
         ]
     )  # fmt: skip
