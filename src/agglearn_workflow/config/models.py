@@ -397,11 +397,6 @@ class Table(Model):
     measure: ShownMeasure | Some[ShownMeasure]
 
 
-class Highlight(Model):
-    series: str = Field(description="as a legend would name it")
-    name: str
-
-
 class Figure(Model):
     KIND = "kind"
     USES: ClassVar = {
@@ -427,7 +422,9 @@ class Figure(Model):
     x_from: float = key("left end of the x axis")
     title: str = key("what the figure shows, as a sentence above it")
     extent: Annotated[list[float], Len(4, 4)] = key("west, east, south and north end in degrees (flows, map)")
-    highlight: Some[Highlight] = key("line, curve: series that are named at the end of their line; the others are grey")
+    highlight: dict[str, str] = key(
+        "line, curve: series as a legend names it → its name at the end; the others are grey"
+    )
 
     @model_validator(mode="after")
     def check_abscissa(self, info: ValidationInfo) -> Self:

@@ -156,18 +156,17 @@ def dots(chart: Chart) -> Figure | None:
 
 
 def _legend(figure: Figure, handles: list, labels: list[str]) -> None:
-    """Names below the panels, in columns below the first one. The figure grows by their height."""
+    """Names below the panels. The figure grows by their height."""
     if not labels:
         return
-    width = figure.get_figwidth() / figure.axes[0].get_subplotspec().get_gridspec().ncols
-    columns = min(max(int(width / (0.06 * max(map(len, labels)) + 0.4)), 1), len(labels))
+    columns = min(max(int(figure.get_figwidth() / (0.06 * max(map(len, labels)) + 0.4)), 1), len(labels))
     figure.set_figheight(figure.get_figheight() + 0.1 + 0.17 * -(-len(labels) // columns))
     figure.legend(handles, labels, loc="outside lower left", ncols=columns)
 
 
 def scatter(chart: Chart) -> Figure | None:
     """Values of the methods by key against those of the method `x`, or against the same method's measure `x`. A line
-    joins few points. Series of many points have a panel each, where there is one panel."""
+    joins few points."""
     table, spec = chart.table, chart.spec
     measured = table[table["mean"].notna()]
     points = measured[(measured["measure"] == spec["y"]) & measured["keys"].notna()]
@@ -183,8 +182,6 @@ def scatter(chart: Chart) -> Figure | None:
         return None
     panel, labels = chart.panels(points), chart.series(points)
     names = chart.ordered(panel, points)
-    if len(names) == 1 and labels.value_counts().max() > MANY:
-        panel, labels, names = labels, panel, list(dict.fromkeys(labels))
     order = list(dict.fromkeys(labels))
     figure, axes = grid(names, 3.6, width=3.6, wrap=38)
     for name, ax in zip(names, axes, strict=True):
@@ -214,7 +211,6 @@ LABEL = 24  # letters in a line of a name
 LABEL_WIDTH = 1.2  # inches beside a panel for the names of its lines
 LINE_HEIGHT = 0.055  # of the panel
 MARKERS, MARKED = "os^vPX*", 12  # forms, and at most so many on a line
-MANY = 200  # points of a series that hide those of others
 TICKS = 8  # values of a parameter that are the ticks
 STROKES = ("-", "--", ":")
 
@@ -276,7 +272,7 @@ def _draw_lines(chart: Chart, chosen: pd.DataFrame, printed: pd.DataFrame, x_lab
         return None
     spec, panel, of_printed = chart.spec, chart.panels(chosen), chart.panels(printed)
     names, order = chart.ordered(panel, chosen), _order(chosen, chart.experiment)
-    highlighted = {h["series"]: h["name"] for h in spec.get("highlight", [])}
+    highlighted = spec.get("highlight", {})
     highlighted = highlighted if set(highlighted) & set(order) else {}  # else none of them has a result
     labels = highlighted or ({s: s for s in order} if len(order) <= MAX_NAMED else {})
     labels = {s: textwrap.fill(text, LABEL) for s, text in labels.items()}

@@ -347,7 +347,11 @@ def test_expected_measures_stand_beside_the_others():
     found = printed_table.grid(summary(cells), experiment, {})
     assert found.rows == [("share",), ("majority",)]
     assert found.heads == [("Ours", ""), ("Ours", "expected")]
-    assert {place: cell.value for place, cell in found.cells.items()} == {(0, 0): "0.100", (0, 1): "0.200", (1, 0): "0.300"}
+    assert {place: cell.value for place, cell in found.cells.items()} == {
+        (0, 0): "0.100",
+        (0, 1): "0.200",
+        (1, 0): "0.300",
+    }
 
 
 def test_each_budget_has_its_own_best():
