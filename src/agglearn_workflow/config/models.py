@@ -393,7 +393,6 @@ class Table(Model):
     rows: Fields
     columns: Fields
     none: str = key("how a column without its parameter is headed")
-    beside: str = key("the measures <beside>_<measure> stand in columns of their own beside <measure>")
     measure: ShownMeasure | Some[ShownMeasure]
 
 
@@ -405,10 +404,9 @@ class Figure(Model):
         "line": ("x", "dodge extent"),
         "scatter": ("x", "dodge title highlight x_log x_none y_log y_from x_from extent"),
         "flows": ("", "dodge title highlight panel y_label x_log x_none y_log y_from x_from"),
-        "map": ("extent", "dodge title highlight panel x_log x_none y_log y_from x_from"),
     }
-    kind: Literal["dots", "curve", "line", "scatter", "flows", "map"]
-    x: str = key("line: parameter or measure; curve: seconds; scatter: method or measure; flows, map: measure")
+    kind: Literal["dots", "curve", "line", "scatter", "flows"]
+    x: str = key("line: parameter or measure; curve: seconds; scatter: method or measure; flows: measure")
     y: Measure = Field(description="a measure")
     series: Fields = key()
     panel: Fields = key("a panel for each of their values")
@@ -421,7 +419,7 @@ class Figure(Model):
     y_from: float = key("lower end of the y axis: 0, or where means leave it (curve, line)")
     x_from: float = key("left end of the x axis")
     title: str = key("what the figure shows, as a sentence above it")
-    extent: Annotated[list[float], Len(4, 4)] = key("west, east, south and north end in degrees (flows, map)")
+    extent: Annotated[list[float], Len(4, 4)] = key("west, east, south and north end in degrees (flows)")
     highlight: dict[str, str] = key(
         "line, curve: series as a legend names it → its name at the end; the others are grey"
     )
@@ -489,10 +487,6 @@ class Experiment(Model):
             check_known(method.observe, self.observe, f"methods.{name}.observe")
         if self.reported and self.agreement is None and "measure" in (info.context or {}):  # its own names come first
             raise refusal("is missing; printed numbers need margins, with a reason", "agreement")
-        if self.table is not None and (beside := self.table.beside) is not None:
-            first, *others = [self.table.measure] if isinstance(self.table.measure, str) else self.table.measure
-            if not {f"{beside}_{measure}" for measure in (first, *others)} & set(self.measures):
-                raise refusal(f"there is no measure {beside}_{first} to stand beside {first}", "table.beside")
         return self
 
 

@@ -1,9 +1,9 @@
-"""Charts of an experiment: dots with intervals, scatters, curves over steps, lines over a parameter, maps."""
+"""Charts of an experiment: dots with intervals, scatters, curves over steps, lines over a parameter, flows."""
 
 import json
 import re
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -205,7 +205,6 @@ def scatter(chart: Chart) -> Figure | None:
 
 PRINTED = "printed in the source"
 ROW_LABEL = 34  # letters in a line of a row's name
-MAX_NAMED = len(COLORS)  # lines with a colour and a name at their ends, more have a legend
 Y_LABEL = 34  # letters in a line of the name of an axis
 LABEL = 24  # letters in a line of a name
 LABEL_WIDTH = 1.2  # inches beside a panel for the names of its lines
@@ -274,9 +273,8 @@ def _draw_lines(chart: Chart, chosen: pd.DataFrame, printed: pd.DataFrame, x_lab
     names, order = chart.ordered(panel, chosen), _order(chosen, chart.experiment)
     highlighted = spec.get("highlight", {})
     highlighted = highlighted if set(highlighted) & set(order) else {}  # else none of them has a result
-    labels = highlighted or ({s: s for s in order} if len(order) <= MAX_NAMED else {})
-    labels = {s: textwrap.fill(text, LABEL) for s, text in labels.items()}
-    beside = bool(labels) and len(order) > 1
+    labels = {s: textwrap.fill(text, LABEL) for s, text in (highlighted or {s: s for s in order}).items()}
+    beside = len(order) > 1
     figure, axes = grid(names, 3.2, max_columns=2 if beside else 3, width=WIDTH + LABEL_WIDTH * beside)
     end = chosen["x"].max() if "x_none" in spec else None
     looks = {label: _look(k, label, highlighted) for k, label in enumerate(order)}
@@ -290,12 +288,8 @@ def _draw_lines(chart: Chart, chosen: pd.DataFrame, printed: pd.DataFrame, x_lab
     if "title" in spec:
         title = textwrap.fill(spec["title"], int(9.5 * figure.get_figwidth()))
         figure.suptitle(title, x=0.01, ha="left", fontsize=11, fontweight="bold")
-    unnamed = axes if len(order) > 1 and not labels else []  # a panel may have lines that the first one lacks
-    drawn = {text: line for ax in unnamed for line, text in zip(*ax.get_legend_handles_labels(), strict=True)}
-    legend = {text: drawn[text] for text in order if text in drawn}
     if len(printed):
-        legend[PRINTED] = axes[0].plot([], [], "D", mfc="none", mec="0.3", ms=5)[0]
-    _legend(figure, list(legend.values()), list(legend))
+        _legend(figure, axes[0].plot([], [], "D", mfc="none", mec="0.3", ms=5), [PRINTED])
     return figure
 
 
@@ -350,7 +344,7 @@ def _bottom(ax: Axes, drawn: list[np.ndarray], spec: dict) -> float | None:
 def _look(k: int, label: str, highlighted: dict) -> dict:
     if highlighted and label not in highlighted:
         return {"color": "0.75", "marker": ".", "ls": "-", "lw": 0.8}
-    stroke = {"ls": STROKES[k // MAX_NAMED % len(STROKES)], "lw": 1.4}
+    stroke = {"ls": STROKES[k // len(COLORS) % len(STROKES)], "lw": 1.4}
     if highlighted:
         k, stroke = list(highlighted).index(label), {"ls": "-", "lw": 1.8, "zorder": 3}
     return {"color": color(k), "marker": MARKERS[k % len(MARKERS)], **stroke}
@@ -398,11 +392,8 @@ def _label_ends(ax: Axes, ends: dict[str, tuple[float, str]]) -> None:
 
 
 def _order(chosen: pd.DataFrame, experiment: dict) -> list[str]:
-    labels = list(chosen["series"].unique())
-    if len(labels) <= MAX_NAMED:
-        return sorted(labels, key=natural)
     rank = chosen["method"].map(list(experiment["methods"]).index).groupby(chosen["series"]).min()
-    return sorted(labels, key=lambda label: (rank[label], natural(label)))
+    return sorted(rank.index, key=lambda label: (rank[label], natural(label)))
 
 
 def _readable(axis: Axis) -> None:
@@ -442,35 +433,18 @@ def _line(ax: Axes, rows: pd.DataFrame, end: float | None, spec: dict, band: boo
 PARALLELS, ORIGIN = (29.5, 45.5), (-96.0, 37.5)  # degrees, of the projection that maps of the United States use
 LAND = "#eef0e8"
 SMALL_FLOW = 0.02  # of the largest; smaller ones are not drawn
-DISC = 0.066  # diameter, as a share of the map's width
 
 
 def flows(chart: Chart) -> Figure | None:
     """Maps with arrows from the key `from` (x, y) to `to`. With `extent` (west, east, south, north) in degrees."""
-    height = 2.7 if "extent" in chart.spec else 3.8
-    return _draw_maps(chart, height, lambda keys: [keys["from"], keys["to"]], _arrows)
-
-
-def areas(chart: Chart) -> Figure | None:
-    """Maps with a disc for the key `state` at `longitude`, `latitude`, coloured by its share."""
-    figure = _draw_maps(chart, 3.0, lambda keys: [keys["longitude"], keys["latitude"]], _discs)
-    if figure is not None:
-        axes = [ax for ax in figure.axes if ax.axison]
-        figure.colorbar(axes[0].collections[0], ax=axes, shrink=0.8, label=chart.label("y"))
-    return figure
-
-
-def _draw_maps(chart: Chart, height: float, coordinates: Callable[[dict], list], draw: Callable) -> Figure | None:
-    """A map per panel. `coordinates` reads them from a row's keys, and `draw` draws rows at their projection."""
-    panels = list(_maps(chart))
+    of_earth, panels = "extent" in chart.spec, list(_maps(chart))
     if not panels:
         return None
-    figure, axes = grid([title for title, _ in panels], height, max_columns=2)
+    figure, axes = grid([title for title, _ in panels], 2.7 if of_earth else 3.8, max_columns=2)
     for (_, panel), ax in zip(panels, axes, strict=True):
-        points = np.array([coordinates(keys) for keys in map(json.loads, panel["keys"])], dtype=float)
-        inside = _inside(points, chart.spec).reshape(len(points), -1).all(axis=1)
-        xy, of_earth = points[inside], "extent" in chart.spec
-        draw(ax, panel[inside], project_albers(xy) if of_earth else xy, of_earth)
+        points = np.array([[keys["from"], keys["to"]] for keys in map(json.loads, panel["keys"])], dtype=float)
+        inside = _inside(points, chart.spec).all(axis=1)
+        _arrows(ax, panel[inside], project_albers(points[inside]) if of_earth else points, of_earth)
         ax.margins(0.08)
         ax.grid(False)
         ax.spines[:].set_visible(False)
@@ -515,18 +489,6 @@ def project_albers(points: np.ndarray) -> np.ndarray:
     return np.stack([radius * np.sin(n * lon), centre - radius * np.cos(n * lon)], axis=-1)
 
 
-def _discs(ax: Axes, panel: pd.DataFrame, xy: np.ndarray, of_earth: bool) -> None:
-    """Draw a disc at each place (n, 2), with the name of its state. Discs that would overlap move apart."""
-    means, least = panel["mean"], DISC * np.ptp(xy[:, 0])
-    for _ in range(200):
-        steps = xy[:, None] - xy
-        distances = np.hypot(*steps.T).T + np.eye(len(xy)) * least
-        xy = xy + (steps * (np.maximum(least / distances, 1) - 1)[..., None]).sum(axis=1) / 4
-    ax.scatter(xy[:, 0], xy[:, 1], c=means, s=230, cmap="RdBu", vmin=0.2, vmax=0.8, ec="0.4", lw=0.4)
-    for state, (x, y), mean in zip(column_or_param(panel, "keys.state"), xy, means, strict=True):
-        ax.text(x, y, state, fontsize=SMALL, ha="center", va="center", color="w" if abs(mean - 0.5) > 0.17 else "k")
-
-
 def _arrows(ax: Axes, panel: pd.DataFrame, ends: np.ndarray, of_earth: bool) -> None:
     """Draw arrows (n, 2, 2) from and to, wider and darker for larger flows, and a note on the widest."""
     _ground(ax, np.unique(ends.reshape(-1, 2), axis=0), of_earth)
@@ -552,4 +514,4 @@ def _ground(ax: Axes, points: np.ndarray, of_earth: bool) -> None:
         ax.add_patch(Rectangle((x, y), side, side, fc=LAND, ec="0.85", lw=0.6, zorder=0))
 
 
-KINDS = {"dots": dots, "curve": curves, "line": lines, "scatter": scatter, "flows": flows, "map": areas}
+KINDS = {"dots": dots, "curve": curves, "line": lines, "scatter": scatter, "flows": flows}

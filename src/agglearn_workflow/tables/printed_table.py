@@ -139,12 +139,7 @@ def grid(table: pd.DataFrame, experiment: dict, titles: dict[str, str], turned: 
     spec = experiment.get("table") or {"rows": ["method"], "columns": ["dataset"]}
     measures = measures_of(experiment)
     rows, columns = list(spec["rows"]), list(spec["columns"])
-    beside = {b: m for m in measures if (b := f"{spec.get('beside')}_{m}") in experiment["measures"]}
-    table = _of_measures(table, [*measures, *beside])
-    if beside:  # `expected_share` stands in a column beside `share`
-        stands_beside = table["measure"].isin(beside).map({True: spec["beside"], False: None})
-        table = table.assign(beside=stands_beside, measure=table["measure"].replace(beside))
-        columns.append("beside")
+    table = _of_measures(table, measures)
     if len(measures) > 1 and "measure" not in rows + columns:
         columns.append("measure")
     rows += undistinguished(table, rows + columns)
@@ -305,7 +300,7 @@ def _label(experiment: dict, titles: dict[str, str], measures: dict[str, str], n
         return titles.get(value, value)
     if name == "measure":
         return measures.get(value) or numbers.measure_name(value)
-    return (value or "") if name == "beside" else numbers.setting(name, value, experiment.get("words", {}))
+    return numbers.setting(name, value, experiment.get("words", {}))
 
 
 def _cell(row: pd.Series, unit: float, decimals: int | None, notes: dict[str, int]) -> Cell:

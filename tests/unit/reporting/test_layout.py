@@ -338,22 +338,6 @@ def test_columns_stay_in_the_order_of_the_configuration():
     assert grid.rows == [("A",), ("B",)]
 
 
-def test_expected_measures_stand_beside_the_others():
-    cells = [{"measure": m, "mean": k / 10} for k, m in enumerate(["share", "expected_share", "majority"], 1)]
-    experiment = EXPERIMENT | {
-        "measures": ["share", "expected_share", "majority"],
-        "table": {"rows": ["measure"], "columns": ["method"], "measure": ["share", "majority"], "beside": "expected"},
-    }
-    found = printed_table.grid(summary(cells), experiment, {})
-    assert found.rows == [("share",), ("majority",)]
-    assert found.heads == [("Ours", ""), ("Ours", "expected")]
-    assert {place: cell.value for place, cell in found.cells.items()} == {
-        (0, 0): "0.100",
-        (0, 1): "0.200",
-        (1, 0): "0.300",
-    }
-
-
 def test_each_budget_has_its_own_best():
     cells = [
         {"method": m, "observation_params": json.dumps({"epsilon": e}), **around(mean, 0.01)}
