@@ -54,10 +54,9 @@ def render(plan: Plan, name: str, paths: Iterable[str | Path], results: str | Pa
 def _reasons(plan: Plan, table: pd.DataFrame) -> pd.Series:
     """Reasons of cells without a run. What is said of a data set that is not here is size, licence and command."""
     texts = {}
-    for name in set(table["dataset"]):
-        entry = plan.config["datasets"][name]
-        about = f"size {bytes_text(size_of_files(entry))}, licence {entry.get('licence', 'unknown')}"
-        texts[name] = f"{entry['title']} is not here ({about}). Fetch it: agglearn data get {name}"
+    for name, e in ((name, plan.config["datasets"][name]) for name in set(table["dataset"])):
+        about = f"size {bytes_text(size_of_files(e))}, licence {e.get('licence', 'unknown')}"
+        texts[name] = f"{e['title']} is not here ({about}). Fetch it: agglearn data get {name}"
     is_absent = (table["status"] == "unavailable") & table["reason"].str.contains(NOT_HAD, regex=False, na=False)
     return table["reason"].mask(is_absent, table["dataset"].map(texts))
 

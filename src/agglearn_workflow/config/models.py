@@ -399,27 +399,25 @@ class Table(Model):
 class Figure(Model):
     KIND = "kind"
     USES: ClassVar = {
-        "dots": ("", "title highlight x panel x_label x_log x_none x_from y_from extent"),
-        "curve": ("", "dodge x_none extent"),
-        "line": ("x", "dodge extent"),
-        "scatter": ("x", "dodge title highlight x_log x_none y_log y_from x_from extent"),
-        "flows": ("", "dodge title highlight panel y_label x_log x_none y_log y_from x_from"),
+        "dots": ("", "title highlight x panel x_label x_log x_none x_from y_from"),
+        "curve": ("", "dodge x_none"),
+        "line": ("x", "dodge"),
+        "scatter": ("x", "dodge title highlight x_none y_log y_from x_from"),
     }
-    kind: Literal["dots", "curve", "line", "scatter", "flows"]
-    x: str = key("line: parameter or measure; curve: seconds; scatter: method or measure; flows: measure")
+    kind: Literal["dots", "curve", "line", "scatter"]
+    x: str = key("line: parameter or measure; curve: seconds; scatter: method or measure")
     y: Measure = Field(description="a measure")
     series: Fields = key()
     panel: Fields = key("a panel for each of their values")
     dodge: Fields = key("a colour for each of their values, in one row (dots)")
     x_label: str = key()
     y_label: str = key()
-    x_log: bool = key()
+    x_log: bool = key("for both axes of a scatter")
     x_none: str = key("tick for what lacks the parameter x, to the right of the others (line)")
     y_log: bool = key()
     y_from: float = key("lower end of the y axis: 0, or where means leave it (curve, line)")
     x_from: float = key("left end of the x axis")
     title: str = key("what the figure shows, as a sentence above it")
-    extent: Annotated[list[float], Len(4, 4)] = key("west, east, south and north end in degrees (flows)")
     highlight: dict[str, str] = key(
         "line, curve: series as a legend names it → its name at the end; the others are grey"
     )

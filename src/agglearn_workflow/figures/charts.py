@@ -1,9 +1,7 @@
-"""Charts of an experiment: dots with intervals, scatters, curves over steps, lines over a parameter, flows."""
+"""Charts of an experiment: dots with intervals, scatters, curves over steps, lines over a parameter."""
 
-import json
 import re
 import textwrap
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,10 +9,8 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
-from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
-from matplotlib.patches import Rectangle
 from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
 
 from agglearn.evaluation.intervals import mean_interval
@@ -41,9 +37,7 @@ def grid(
     """(figure, one axes per title), the titles in lines of `wrap` letters."""
     columns = 2 if len(titles) == 4 and max_columns == 3 else min(len(titles), max_columns)
     lines = -(-len(titles) // columns)
-    size = min(width * columns + 0.8, 13), height * lines
-    figure = Figure(size)
-    FigureCanvasSVG(figure)  # which measures texts
+    figure = Figure((min(width * columns + 0.8, 13), height * lines))
     all_axes = figure.subplots(lines, columns, squeeze=False)
     for axes in all_axes.flat[len(titles) :]:
         axes.axis("off")
@@ -98,10 +92,8 @@ class Chart:
         return self.names(frame, self.spec.get("series", ["method"]))
 
     def panels(self, frame: pd.DataFrame) -> pd.Series:
-        data, names = self.names(frame, ["dataset"]), self.names(frame, self.spec.get("panel", []))
-        titles = frame["dataset"].map(lambda d: self.titles.get(d, str(d)))
-        joined = [": ".join(filter(None, texts)) for texts in zip(data, names, strict=True)]
-        return pd.Series(joined, frame.index, dtype=object).where(lambda text: text != "", titles)
+        names = self.names(frame, ["dataset", *self.spec.get("panel", [])])
+        return names.where(names != "", frame["dataset"].map(lambda d: self.titles.get(d, d)))
 
     def ordered(self, panel: pd.Series, frame: pd.DataFrame) -> list[str]:
         rank = frame["dataset"].map(list(self.experiment["datasets"]).index)
@@ -190,13 +182,14 @@ def scatter(chart: Chart) -> Figure | None:
             look = {"ls": "-", "lw": 1, "ms": 4} if len(xy) <= MARKED else {"ls": "", "ms": 3, "alpha": 0.7}
             ax.plot(*xy.to_numpy().T, marker=MARKERS[k % len(MARKERS)], color=color(k), mew=0, label=label, **look)
         both = points.loc[panel == name, ["mean_base", "mean"]].to_numpy()
-        margin = 0.04 * np.ptp(both)
-        ends = [both.min() - margin, both.max() + margin]
+        scale, margin = "log" if spec.get("x_log") else "linear", 0.04 * np.ptp(both)
+        ends = [both.min() * 0.8, both.max() * 1.25] if scale == "log" else [both.min() - margin, both.max() + margin]
         ax.plot(ends, ends, color="0.6", lw=0.8, zorder=0)
-        ax.set(xlabel=chart.label("x"), aspect="equal", xlim=ends, ylim=ends)
+        ax.set(xlabel=chart.label("x"), xscale=scale, yscale=scale, aspect="equal", xlim=ends, ylim=ends)
         for axis in (ax.xaxis, ax.yaxis):
-            axis.set_major_locator(MaxNLocator(5))
-            axis.set_major_formatter(tick)
+            if scale == "linear":
+                axis.set_major_locator(MaxNLocator(5))
+                axis.set_major_formatter(tick)
     axes[0].set_ylabel(chart.label("y"))
     if len(order) > 1:
         _legend(figure, *axes[0].get_legend_handles_labels())
@@ -204,13 +197,11 @@ def scatter(chart: Chart) -> Figure | None:
 
 
 PRINTED = "printed in the source"
-ROW_LABEL = 34  # letters in a line of a row's name
-Y_LABEL = 34  # letters in a line of the name of an axis
+ROW_LABEL = 34  # letters in a line of the name of a row or an axis
 LABEL = 24  # letters in a line of a name
 LABEL_WIDTH = 1.2  # inches beside a panel for the names of its lines
 LINE_HEIGHT = 0.055  # of the panel
-MARKERS, MARKED = "os^vPX*", 12  # forms, and at most so many on a line
-TICKS = 8  # values of a parameter that are the ticks
+MARKERS, MARKED, TICKS = "os^vPX*", 12, 8  # forms, at most so many on a line, and so many values that are the ticks
 STROKES = ("-", "--", ":")
 
 
@@ -237,10 +228,8 @@ def lines(chart: Chart) -> Figure | None:
     printed = printed.assign(series=chart.series(printed), x=_numbers(printed, chart))
     label = spec.get("x_label", spec["x"].rpartition(".")[2].replace("_", " "))
     if chosen["x"].nunique() == 1:  # which makes no line
-        sign = " = " if len(label) < 3 else ": "
-        y_label = f"{chart.label('y', chosen)}\n{label}{sign}{tick(chosen['x'].max())}"
-        spec = spec | {"y_label": y_label, "dodge": spec.get("panel")}
-        return dots(replace(chart, spec=spec))
+        y_label = f"{chart.label('y', chosen)}\n{label}{' = ' if len(label) < 3 else ': '}{tick(chosen['x'].max())}"
+        return dots(replace(chart, spec=spec | {"y_label": y_label, "dodge": spec.get("panel")}))
     return _draw_lines(chart, chosen[chosen["x"].notna()], printed, label)
 
 
@@ -284,7 +273,7 @@ def _draw_lines(chart: Chart, chosen: pd.DataFrame, printed: pd.DataFrame, x_lab
         _scales(ax, spec, x_label, rows, end)
         if beside:
             _label_ends(ax, ends)
-    axes[0].set_ylabel(textwrap.fill(chart.label("y", chosen), Y_LABEL))
+    axes[0].set_ylabel(textwrap.fill(chart.label("y", chosen), ROW_LABEL))
     if "title" in spec:
         title = textwrap.fill(spec["title"], int(9.5 * figure.get_figwidth()))
         figure.suptitle(title, x=0.01, ha="left", fontsize=11, fontweight="bold")
@@ -355,18 +344,11 @@ def _scales(ax: Axes, spec: dict, x_label: str, rows: pd.DataFrame, end: float |
     ax.set_xlim(left=spec.get("x_from"))
     if spec.get("y_log"):
         low, high = ax.get_ylim()
-        middle = np.sqrt(low * high)
         if set(rows["unit"]) == {"s"}:  # a time that does not grow looks flat
-            ax.set_ylim(min(low, middle / np.sqrt(10)), max(high, middle * np.sqrt(10)))
+            ax.set_ylim(min(low, np.sqrt(low * high / 10)), max(high, np.sqrt(10 * low * high)))
         _readable(ax.yaxis)
     values = np.unique(rows["x"][rows["x"] > 0] if spec.get("x_log") else rows["x"])
     if spec["kind"] == "line" and len(values) <= TICKS:
-        ends = (ax.transScale + ax.transLimits).transform(np.column_stack([values, np.ones(len(values))]))[:, 0]
-        ticks: list[int] = []
-        for k in reversed(range(len(values))):
-            if not ticks or ends[ticks[-1]] - ends[k] > 0.11:
-                ticks.append(k)
-        values = values[ticks[::-1]]
         ax.set_xticks(values, [spec["x_none"] if x == end else tick(x) for x in values])
         ax.xaxis.minorticks_off()
     elif spec.get("x_log"):
@@ -430,88 +412,4 @@ def _line(ax: Axes, rows: pd.DataFrame, end: float | None, spec: dict, band: boo
     return points
 
 
-PARALLELS, ORIGIN = (29.5, 45.5), (-96.0, 37.5)  # degrees, of the projection that maps of the United States use
-LAND = "#eef0e8"
-SMALL_FLOW = 0.02  # of the largest; smaller ones are not drawn
-
-
-def flows(chart: Chart) -> Figure | None:
-    """Maps with arrows from the key `from` (x, y) to `to`. With `extent` (west, east, south, north) in degrees."""
-    of_earth, panels = "extent" in chart.spec, list(_maps(chart))
-    if not panels:
-        return None
-    figure, axes = grid([title for title, _ in panels], 2.7 if of_earth else 3.8, max_columns=2)
-    for (_, panel), ax in zip(panels, axes, strict=True):
-        points = np.array([[keys["from"], keys["to"]] for keys in map(json.loads, panel["keys"])], dtype=float)
-        inside = _inside(points, chart.spec).all(axis=1)
-        _arrows(ax, panel[inside], project_albers(points[inside]) if of_earth else points, of_earth)
-        ax.margins(0.08)
-        ax.grid(False)
-        ax.spines[:].set_visible(False)
-        ax.set(aspect="equal", xticks=[], yticks=[])
-    return figure
-
-
-def _maps(chart: Chart) -> Iterator[tuple[str, pd.DataFrame]]:
-    """(title, rows) of every data set: first the measure `x`, if there is one, then each series of the measure `y`."""
-    table, spec, experiment = chart.table, chart.spec, chart.experiment
-    rows = table[table["mean"].notna() & table["keys"].notna()]
-    chosen = rows[rows["measure"] == spec["y"]]
-    truth = rows[rows["measure"] == spec.get("x")].drop_duplicates(["dataset", "dataset_params", "keys"])
-    varied = [f for f in spec.get("series", []) if f.startswith("dataset_params.")]
-    for name in [d for d in experiment["datasets"] if d in set(chosen["dataset"])]:
-        title = chart.titles.get(name, name) if chosen["dataset"].nunique() > 1 or "extent" not in spec else ""
-        true, panels = truth[truth["dataset"] == name], chosen[chosen["dataset"] == name]
-        for label, panel in true.groupby(chart.names(true, varied), sort=False):
-            yield _title(title, label, chart.label("x")), panel
-        for label, panel in panels.groupby(chart.series(panels), sort=False):
-            yield _title(title, label), panel
-
-
-def _title(*texts: str) -> str:
-    text = ": ".join(filter(None, texts))
-    return text[:1].upper() + text[1:]
-
-
-def _inside(points: np.ndarray, spec: dict) -> np.ndarray:
-    west, east, south, north = spec.get("extent", (-np.inf, np.inf, -np.inf, np.inf))
-    x, y = points[..., 0], points[..., 1]
-    return (west <= x) & (x <= east) & (south <= y) & (y <= north)
-
-
-def project_albers(points: np.ndarray) -> np.ndarray:
-    """Longitudes and latitudes (…, 2), in degrees, in Albers's equal-area projection of the United States."""
-    lon, lat = np.radians(points[..., 0] - ORIGIN[0]), np.radians(points[..., 1])
-    first, second, origin = np.radians([*PARALLELS, ORIGIN[1]])
-    n = (np.sin(first) + np.sin(second)) / 2
-    c = np.cos(first) ** 2 + 2 * n * np.sin(first)
-    radius, centre = np.sqrt(c - 2 * n * np.sin(lat)) / n, np.sqrt(c - 2 * n * np.sin(origin)) / n
-    return np.stack([radius * np.sin(n * lon), centre - radius * np.cos(n * lon)], axis=-1)
-
-
-def _arrows(ax: Axes, panel: pd.DataFrame, ends: np.ndarray, of_earth: bool) -> None:
-    """Draw arrows (n, 2, 2) from and to, wider and darker for larger flows, and a note on the widest."""
-    _ground(ax, np.unique(ends.reshape(-1, 2), axis=0), of_earth)
-    sizes = panel["mean"].to_numpy()
-    relative = np.sqrt(sizes / sizes.max())  # small flows stay visible
-    for k in np.argsort(sizes)[(np.sort(sizes) < SMALL_FLOW * sizes.max()).sum() :]:
-        (start, stop), s = ends[k], relative[k]
-        ax.annotate(
-            "", stop, start,
-            arrowprops={"arrowstyle": "-|>", "lw": 0.3 + 1.7 * s, "alpha": 0.1 + 0.8 * s, "color": COLORS[0], "shrinkA": 1,
-                        "shrinkB": 3, "mutation_scale": 3 + 4 * s, "connectionstyle": "arc3,rad=0.12"},
-        )  # fmt: skip
-    ax.set_xlabel(f"widest arrow: {sizes.max():,.0f}", loc="left", fontsize=SMALL, color="0.35")
-    ax.autoscale_view()
-
-
-def _ground(ax: Axes, points: np.ndarray, of_earth: bool) -> None:
-    if of_earth:
-        ax.scatter(points[:, 0], points[:, 1], s=26, color=LAND, ec="0.6", lw=0.5)
-        return
-    side = min(np.diff(np.unique(points[:, 0])).min(initial=np.inf), np.diff(np.unique(points[:, 1])).min(initial=1.0))
-    for x, y in points - side / 2:
-        ax.add_patch(Rectangle((x, y), side, side, fc=LAND, ec="0.85", lw=0.6, zorder=0))
-
-
-KINDS = {"dots": dots, "curve": curves, "line": lines, "scatter": scatter, "flows": flows}
+KINDS = {"dots": dots, "curve": curves, "line": lines, "scatter": scatter}

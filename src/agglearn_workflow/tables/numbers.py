@@ -116,11 +116,7 @@ def number(mean: float, low: float = math.nan, high: float = math.nan, decimals:
         digits = max(0, 1 - math.floor(math.log10(half))) if decimals is None else decimals
         text = _signed(mean, digits) + ("" if is_alone else f" ± {half:,.{digits}f}")
         text = f"({text})" if power else text
-    return f"{text} × 10{superscript(power)}" if power else text
-
-
-def superscript(power: int) -> str:
-    return str(power).translate(SUPERSCRIPTS)
+    return f"{text} × 10{str(power).translate(SUPERSCRIPTS)}" if power else text
 
 
 def _signed(x: float, decimals: int) -> str:

@@ -15,7 +15,6 @@ from agglearn_workflow.run_summary import CELL
 from agglearn_workflow.tables import numbers, summary
 
 NO_RESULT = "No run of this table has a result."
-LONG_LABEL = 14  # letters
 WIDTH, LABEL, GAP = 112, 32, 3  # letters of a page, of a line of a row's label, and between columns
 BEST = "Bold: the best of its setting, and what the intervals do not separate from it."
 
@@ -51,11 +50,6 @@ class Grid:
 
     def explain(self, caption: str) -> str:
         return " ".join(filter(None, [caption, BEST if any(c.best for c in self.cells.values()) else ""]))
-
-    @property
-    def in_words(self) -> bool:
-        """Whether the first column of row labels has words, which need more room than numbers."""
-        return max((len(labels[0]) for labels in self.rows if labels), default=0) > LONG_LABEL
 
     @property
     def width(self) -> int:
@@ -188,7 +182,7 @@ def _with_results(table: pd.DataFrame, rows: list[str], columns: list[str]) -> t
 def _unit(rows: pd.DataFrame) -> tuple[str, float]:
     name, size = numbers.fitting_unit(next(iter(rows["unit"].dropna()), ""), rows["mean"])
     power = 0 if name else numbers.common_power(rows["mean"])
-    return (f"× 10{numbers.superscript(power)}", 10.0**power) if power else (name, size)
+    return (f"× 10{str(power).translate(numbers.SUPERSCRIPTS)}", 10.0**power) if power else (name, size)
 
 
 def _of_measures(table: pd.DataFrame, measures: list[str]) -> pd.DataFrame:
