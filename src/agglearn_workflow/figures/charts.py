@@ -187,9 +187,9 @@ def scatter(chart: Chart) -> Figure | None:
         ax.plot(ends, ends, color="0.6", lw=0.8, zorder=0)
         ax.set(xlabel=chart.label("x"), xscale=scale, yscale=scale, aspect="equal", xlim=ends, ylim=ends)
         for axis in (ax.xaxis, ax.yaxis):
-            if scale == "linear":
-                axis.set_major_locator(MaxNLocator(5))
-                axis.set_major_formatter(tick)
+            axis.set_major_locator(LogLocator(subs=(1, 2, 5)) if scale == "log" else MaxNLocator(5))
+            axis.set_major_formatter(tick)
+            axis.set_minor_formatter(NullFormatter())
     axes[0].set_ylabel(chart.label("y"))
     if len(order) > 1:
         _legend(figure, *axes[0].get_legend_handles_labels())
@@ -198,7 +198,7 @@ def scatter(chart: Chart) -> Figure | None:
 
 PRINTED = "printed in the source"
 ROW_LABEL = 34  # letters in a line of the name of a row or an axis
-LABEL = 24  # letters in a line of a name
+LABEL = 26  # letters in a line of a name
 LABEL_WIDTH = 1.2  # inches beside a panel for the names of its lines
 LINE_HEIGHT = 0.055  # of the panel
 MARKERS, MARKED, TICKS = "os^vPX*", 12, 8  # forms, at most so many on a line, and so many values that are the ticks

@@ -272,6 +272,18 @@ def test_a_line_joins_few_points():
         assert {line.get_linestyle() for axes in figure.axes for line in axes.lines[:-1]} == strokes
 
 
+def test_numbers_of_logarithmic_axes_of_points_do_not_overlap():
+    found = [("ours", {}, k, {"i": i}, 10.0 ** (4 + i / 20)) for k in ("share", "poll") for i in range(20)]
+    figure = drawn(charts.scatter, found, {"kind": "scatter", "y": "share", "x": "poll", "x_log": True})
+    low, high = figure.axes[0].get_xlim()
+    shown = [
+        t for t in figure.axes[0].get_xticklabels(which="both") if t.get_text() and low <= t.get_position()[0] <= high
+    ]
+    boxes = sorted((label.get_window_extent() for label in shown), key=lambda box: box.x0)
+    assert len(boxes) >= 2
+    assert all(left.x1 <= right.x0 for left, right in itertools.pairwise(boxes))
+
+
 def test_a_mean_that_leaves_the_axis_has_no_interval():
     """It would be a hundred times as high as the axis."""
     found = [("ours", {"n": n}, "share", None, v) for n in (1, 2) for v in (0.4, 0.5)]
