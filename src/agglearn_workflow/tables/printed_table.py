@@ -172,11 +172,11 @@ def grid(table: pd.DataFrame, experiment: dict, titles: dict[str, str], turned: 
 
 def _with_results(table: pd.DataFrame, rows: list[str], columns: list[str]) -> tuple[pd.DataFrame, list[str]]:
     """A summary without the rows and columns in which nothing is there, and sentences on them."""
-    present, kept = ~table["status"].isin(["unavailable", "not archived"]), table
+    present, found = ~table["status"].isin(["unavailable", "not archived"]), table
     for fields in (rows, columns):
-        kept = kept[present[kept.index].groupby(pd.Series(_values(kept, fields), kept.index)).transform("any")]
-    reasons = table.loc[table.index.difference(kept.index), "reason"].value_counts(sort=False)
-    return kept, [f"{reason} ({n} cell{'s' * (n > 1)})" for reason, n in reasons.items()]
+        found = found[present[found.index].groupby(pd.Series(_values(found, fields), found.index)).transform("any")]
+    reasons = table.loc[table.index.difference(found.index), "reason"].value_counts(sort=False)
+    return found, [f"{reason} ({n} cell{'s' * (n > 1)})" for reason, n in reasons.items()]
 
 
 def _unit(rows: pd.DataFrame) -> tuple[str, float]:
