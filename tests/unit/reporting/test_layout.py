@@ -10,7 +10,7 @@ from reported_trial import EXPERIMENT, written
 
 from agglearn import tasks
 from agglearn_workflow.archive.store import MEASURED
-from agglearn_workflow.figures import charts
+from agglearn_workflow.figures.charts import Chart
 from agglearn_workflow.tables import printed_table
 from agglearn_workflow.tables.numbers import direction, duration_text, fitting_unit, measure_name, number, plain
 from agglearn_workflow.tables.summary import COLUMNS, summarise
@@ -142,10 +142,10 @@ def test_methods_are_rows_and_measures_stand_side_by_side():
     assert grid.rows == [("Ours",), ("base",)]
     assert grid.heads == [("A", "NLLH"), ("A", "time (ms)"), ("B", "NLLH")]
     assert {place: cell.value for place, cell in grid.cells.items()} == {
-        (0, 0): "0.5",
+        (0, 0): "0.500",
         (0, 1): "4",
-        (0, 2): "0.5",
-        (1, 0): "0.4",
+        (0, 2): "0.500",
+        (1, 0): "0.400",
     }
     [header, line, *_] = re.findall(r"<tr>.*?</tr>", written("html", grid))
     assert re.findall(r"colspan=(\d)>(.*?)<", header) == [("2", "A"), ("1", "B")]
@@ -184,7 +184,7 @@ def test_headers_say_what_there_is_and_mappings_are_spelt_out():
     rows = [f"observation_params.{p}" for p in ("buckets", "hashed")]
     e = EXPERIMENT | {"table": {"rows": rows, "columns": ["method"], "measure": "nllh"}}
     assert printed_table.grid(table, e, {}).rows == [("2", ""), ("", "x 3, y 4")]
-    series = charts.series(table, ["method", "observation_params.buckets", "observation_params.hashed"], e)
+    series = Chart(table, table, e, {}, {}).names(table, ["method", *rows])
     assert series.tolist() == ["Ours, hashed x 3, y 4", "base, buckets 2"]
 
 
@@ -305,8 +305,8 @@ def test_a_table_for_each_data_set():
     spec = {"each": "dataset", "rows": ["method"], "columns": ["params.l2"], "none": "plain", "measure": "nllh"}
     tables = printed_table.grids(table, EXPERIMENT | {"title": "T", "table": spec}, {"a": "A", "b": "B"})
     assert [(title, grid.heads, [c.value for c in grid.cells.values()]) for title, grid in tables] == [
-        ("T: A", [("plain",)], ["0.5"]),
-        ("T: B", [("plain",)], ["0.6"]),
+        ("T: A", [("plain",)], ["0.500"]),
+        ("T: B", [("plain",)], ["0.600"]),
     ]
     [(title, _)] = printed_table.grids(table, EXPERIMENT | {"title": "T"}, {})
     assert title == "T"
@@ -338,18 +338,6 @@ def test_columns_stay_in_the_order_of_the_configuration():
     grid = printed_table.grid(table, e, {"a": "A", "b": "B"})
     assert grid.heads == [("Ours", "k = 9"), ("Ours", "k = 10"), ("base", "k = 9"), ("base", "k = 10")]
     assert grid.rows == [("A",), ("B",)]
-
-
-def test_expected_measures_stand_beside_the_others():
-    cells = [{"measure": m, "mean": k / 10} for k, m in enumerate(["share", "expected_share", "majority"], 1)]
-    experiment = EXPERIMENT | {
-        "measures": ["share", "expected_share", "majority"],
-        "table": {"rows": ["measure"], "columns": ["method"], "measure": ["share", "majority"], "beside": "expected"},
-    }
-    found = printed_table.grid(summary(cells), experiment, {})
-    assert found.rows == [("share",), ("majority",)]
-    assert found.heads == [("Ours", ""), ("Ours", "expected")]
-    assert {place: cell.value for place, cell in found.cells.items()} == {(0, 0): "0.1", (0, 1): "0.2", (1, 0): "0.3"}
 
 
 def test_each_budget_has_its_own_best():
