@@ -6,16 +6,20 @@ from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
+from scipy import sparse
 from scipy.special import expit
 
 from agglearn.encoding.design import FeatureMap
 from agglearn.errors import ConfigError, NotAvailable
 from agglearn.estimator import StagedClassifier
 from agglearn.linear.descent import Descent, Iterate
+from agglearn.linear.penalised import CoefficientIntervalMixin
 from agglearn.linear.sum_logistic import Objective, penalties, prior_variance
 from agglearn.observations import LabelSums
 from agglearn.seeds import draw_generator
 from agglearn.settings import Count, NonNegative, Positive, Whole
+
+LEAST_VARIANCE = 1e-6  # of a label: noise may put the intercept where no label varies
 
 
 class LinearModel(StagedClassifier):
@@ -66,7 +70,7 @@ class DescentModel(LinearModel):
         self._set_solution(mapped, *descent.run(rng))
 
 
-class WALRClassifier(DescentModel):
+class WALRClassifier(CoefficientIntervalMixin, DescentModel):
     """P(Y=1|X) = σ(X·θ + b) at the minimum of Σ w ln(1 + e^{Xθ}) − s·θ + λ‖θ‖², which needs s in place of labels.
 
     Parameters
@@ -116,8 +120,28 @@ class WALRClassifier(DescentModel):
         if self.solver in ("lbfgs", "newton"):
             objective = Objective(x, weights, observation.sums, self.penalty_)
             theta, self.n_iter_ = objective.minimum(self.solver, self.max_iter, self.tol)
+            self._evidence = observation
             return self._set_solution(observation.map, theta)
+        self._evidence = f"solver {self.solver} ends beside the optimum; take lbfgs or newton"
         label_term, self.n_iter_ = observation.sums / x.shape[0], self.max_iter
         batch, rng = self.batch_size if self.solver == "hybrid" else None, draw_generator(self.random_state)
         problem = x, weights, self.penalty_, lambda step, rows: label_term, batch
         return self._descend(observation.map, *problem, rng=rng, noise_variance=noise**2)
+
+    def _covariance_parts(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        sums: LabelSums = self._evidence
+        x, weights = sums.matrix, 1.0 if sums.weights is None else np.asarray(sums.weights, float)
+        p = expit(x @ self._theta())
+        v = weights * np.maximum(p * (1 - p), LEAST_VARIANCE)
+        slope, penalty = gram(x, v), 2 * self.penalty_
+        variance = slope if sums.weights is None else gram(x, weights * v)
+        pull = penalty**2 / (2 * self.l2_) if self.l2_ > 0 else np.zeros(len(penalty))
+        return slope, variance + sums.noise_scale**2 * np.eye(len(penalty)), penalty, pull
+
+    def _derivatives(self, X: pd.DataFrame | np.ndarray) -> sparse.csr_array:
+        return self.map_.matrix(X)
+
+
+def gram(x: sparse.csr_array, weights: np.ndarray) -> np.ndarray:
+    """(k, k) Σ_i w_i x_i x_iᵀ, dense."""
+    return (x.T @ (x * weights[:, None])).toarray()

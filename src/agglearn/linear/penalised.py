@@ -1,0 +1,110 @@
+"""Intervals of penalised learners whose log-odds are linear: sandwich covariance, stated noise, and the penalty's bias.
+
+A learner solves S̃ − E(θ) = Pθ, with observed statistics S̃, their expectations E under the model, and the gradient Pθ
+of its penalty. Around the solution θ̂ − θ = H⁻¹(S̃ − E(θ) − Pθ) to first order, with H = ∂E/∂θ + P. S̃ varies by its
+sampling and by the noise of the release. Pθ varies over worlds, by the variance 1/2λ that λ‖θ‖² takes coefficients to
+have (Wahba 1983; Nychka 1988).
+"""
+
+import warnings
+from typing import Any
+
+import numpy as np
+from scipy.linalg import LinAlgError, LinAlgWarning, solve
+from scipy.special import expit, logit, ndtri
+from sklearn.utils.validation import check_is_fitted
+
+from agglearn.errors import ConfigError, DataError, NotAvailable
+from agglearn.evaluation.intervals import LEVEL
+
+SURE = 1e-12  # of a probability, where its log-odds are cut
+
+
+def penalised_covariance(slope: np.ndarray, variance: np.ndarray, penalty: np.ndarray, pull: np.ndarray) -> np.ndarray:
+    """(k, k) E (θ̂ − θ)(θ̂ − θ)ᵀ = H⁻¹(variance + diag pull)H⁻ᵀ with H = slope + diag penalty.
+
+    `slope` (k, k) is ∂E/∂θ, `variance` (k, k) that of S̃ with its noise, `penalty` (k,) the diagonal of P, and `pull`
+    (k,) the variance of Pθ. DataError where H is singular: neither data nor penalty determine the coefficients.
+    """
+    h, meat = slope + np.diag(penalty), variance + np.diag(pull)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", LinAlgWarning)
+        try:
+            return solve(h, solve(h, meat).T)
+        except (LinAlgError, LinAlgWarning):
+            raise DataError(
+                "intervals: the data do not determine all coefficients; fit with a larger penalty (l2)"
+            ) from None
+
+
+def check_level(level: float) -> float:
+    if not isinstance(level, int | float) or not 0 < level < 1:
+        raise ConfigError(f"level: must be a number between 0 and 1, such as 0.95, got {level!r}")
+    return float(level)
+
+
+class IntervalMixin:
+    """`predict_interval` for a classifier of two classes. Subclasses write `_covariance_parts` and `_derivatives`.
+
+    A fit sets `_evidence`, from which the parts are computed, or a text that says why there is none.
+    """
+
+    _evidence: Any = "they need the aggregates of the fit, which a saved model does not hold; fit again"
+    _covariance: tuple[Any, np.ndarray] | None = None
+
+    def _covariance_parts(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Arguments of `penalised_covariance`."""
+        raise NotImplementedError
+
+    def _derivatives(self, X: Any) -> Any:
+        """(n, k) derivatives of the log-odds of rows by the coefficients."""
+        raise NotImplementedError
+
+    def _coefficient_covariance(self) -> np.ndarray:
+        """(k, k), computed once for each fit."""
+        check_is_fitted(self)
+        if isinstance(self._evidence, str):
+            raise NotAvailable(f"this {type(self).__name__} has no intervals: {self._evidence}")
+        if self._covariance is None or self._covariance[0] is not self._evidence:
+            self._covariance = self._evidence, penalised_covariance(*self._covariance_parts())
+        return self._covariance[1]
+
+    def predict_interval(self, X: Any, level: float = LEVEL) -> np.ndarray:
+        """(n, 2) ends of intervals of P(Y=1|X) in worlds where the model is right.
+
+        They hold the true probability with the frequency `level`, on average over rows, draws of labels and noise, and
+        over worlds whose coefficients vary as λ says: independently, about 0, with variance 1/2λ. They are normal on the
+        scale of log-odds, around the prediction. They are too narrow where λ is too large for the true coefficients,
+        and too wide where it is too small and noise is strong. They do not show what the model cannot express.
+
+        Parameters
+        ----------
+        X : DataFrame or ndarray
+            As in `predict_proba`.
+        level : float
+            Between 0 and 1. ConfigError otherwise. NotAvailable for a model from a file, DataError for coefficients
+            that neither the data nor the penalty determine.
+        """
+        quantile, covariance = ndtri((1 + check_level(level)) / 2), self._coefficient_covariance()
+        rows = self._derivatives(X)
+        variance = np.asarray((rows @ covariance * _dense(rows)).sum(axis=1)).ravel()
+        z = logit(np.clip(self.predict_proba(X)[:, 1], SURE, 1 - SURE))  # type: ignore[attr-defined]
+        half = quantile * np.sqrt(np.maximum(variance, 0))
+        return expit(np.column_stack([z - half, z + half]))
+
+
+class CoefficientIntervalMixin(IntervalMixin):
+    """Intervals of a learner with `coef_`, whose coefficients come first in the covariance."""
+
+    coef_: np.ndarray
+
+    @property
+    def coef_interval_(self) -> np.ndarray:
+        """(2, …) low and high ends of 95 % intervals of `coef_`, of its shape, as in `predict_interval`."""
+        deviation = np.sqrt(np.diag(self._coefficient_covariance())[: self.coef_.size]).reshape(self.coef_.shape)
+        half = ndtri((1 + LEVEL) / 2) * deviation
+        return np.stack([self.coef_ - half, self.coef_ + half])
+
+
+def _dense(rows: Any) -> np.ndarray:
+    return rows.toarray() if hasattr(rows, "toarray") else rows
