@@ -13,7 +13,7 @@ from agglearn.encoding.design import FeatureMap
 from agglearn.errors import ConfigError, NotAvailable
 from agglearn.estimator import StagedClassifier
 from agglearn.linear.descent import Descent, Iterate
-from agglearn.linear.penalised import CoefficientIntervalMixin
+from agglearn.linear.penalised import CoefficientIntervalMixin, PenalisedSolution
 from agglearn.linear.sum_logistic import Objective, penalties, prior_variance
 from agglearn.observations import LabelSums
 from agglearn.seeds import draw_generator
@@ -128,15 +128,16 @@ class WALRClassifier(CoefficientIntervalMixin, DescentModel):
         problem = x, weights, self.penalty_, lambda step, rows: label_term, batch
         return self._descend(observation.map, *problem, rng=rng, noise_variance=noise**2)
 
-    def _covariance_parts(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    def _solution(self) -> PenalisedSolution:
         sums: LabelSums = self._evidence
-        x, weights = sums.matrix, 1.0 if sums.weights is None else np.asarray(sums.weights, float)
-        p = expit(x @ self._theta())
+        x, theta, weights = sums.matrix, self._theta(), 1.0 if sums.weights is None else np.asarray(sums.weights, float)
+        p = expit(x @ theta)
         v = weights * np.maximum(p * (1 - p), LEAST_VARIANCE)
-        slope, penalty = gram(x, v), 2 * self.penalty_
-        variance = slope if sums.weights is None else gram(x, weights * v)
-        pull = penalty**2 / (2 * self.l2_) if self.l2_ > 0 else np.zeros(len(penalty))
-        return slope, variance + sums.noise_scale**2 * np.eye(len(penalty)), penalty, pull
+        slope = gram(x, v)
+        variance = (slope if sums.weights is None else gram(x, weights * v)) + sums.noise_scale**2 * np.eye(len(theta))
+        penalised = self.penalty_ > 0
+        prior = np.where(penalised, 1 / (2 * self.l2_) if self.l2_ else np.inf, np.inf)
+        return PenalisedSolution(theta, slope, variance, 2 * self.penalty_, prior, penalised)
 
     def _derivatives(self, X: pd.DataFrame | np.ndarray) -> sparse.csr_array:
         return self.map_.matrix(X)

@@ -3,14 +3,15 @@
 A learner solves S̃ − E(θ) = Pθ, with observed statistics S̃, their expectations E under the model, and the gradient Pθ
 of its penalty. Around the solution θ̂ − θ = H⁻¹(S̃ − E(θ) − Pθ) to first order, with H = ∂E/∂θ + P. S̃ varies by its
 sampling and by the noise of the release. Pθ varies over worlds, by the variance 1/2λ that λ‖θ‖² takes coefficients to
-have (Wahba 1983; Nychka 1988).
+have (Wahba 1983; Nychka 1988), or a larger one where the data show it.
 """
 
 import warnings
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.linalg import LinAlgError, LinAlgWarning, solve
+from scipy.linalg import LinAlgError, LinAlgWarning, eigh, solve
 from scipy.special import expit, logit, ndtri
 from sklearn.utils.validation import check_is_fitted
 
@@ -18,23 +19,48 @@ from agglearn.errors import ConfigError, DataError, NotAvailable
 from agglearn.evaluation.intervals import LEVEL
 
 SURE = 1e-12  # of a probability, where its log-odds are cut
+FACTORS = np.logspace(0, 3, 61)  # of the prior variance
+FLAT = 100.0  # variance of a coefficient without a penalty, such as the intercept, where the factor is chosen
 
 
-def penalised_covariance(slope: np.ndarray, variance: np.ndarray, penalty: np.ndarray, pull: np.ndarray) -> np.ndarray:
-    """(k, k) E (θ̂ − θ)(θ̂ − θ)ᵀ = H⁻¹(variance + diag pull)H⁻ᵀ with H = slope + diag penalty.
+@dataclass(frozen=True)
+class PenalisedSolution:
+    """Where a learner came to rest, with k coefficients."""
 
-    `slope` (k, k) is ∂E/∂θ, `variance` (k, k) that of S̃ with its noise, `penalty` (k,) the diagonal of P, and `pull`
-    (k,) the variance of Pθ. DataError where H is singular: neither data nor penalty determine the coefficients.
-    """
-    h, meat = slope + np.diag(penalty), variance + np.diag(pull)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", LinAlgWarning)
-        try:
-            return solve(h, solve(h, meat).T)
-        except (LinAlgError, LinAlgWarning):
-            raise DataError(
-                "intervals: the data do not determine all coefficients; fit with a larger penalty (l2)"
-            ) from None
+    theta: np.ndarray  # (k,) θ̂
+    slope: np.ndarray  # (k, k) ∂E/∂θ
+    variance: np.ndarray  # (k, k) of S̃, with its noise
+    penalty: np.ndarray  # (k,) diagonal of P
+    prior: np.ndarray  # (k,) variance 1/2λ of coefficients, inf without a penalty
+    scaled: np.ndarray  # (k,) bool, coefficients whose variances the data may raise by one factor
+
+    def covariance(self) -> np.ndarray:
+        """(k, k) E (θ̂ − θ)(θ̂ − θ)ᵀ = H⁻¹(variance + P·prior·P)H⁻ᵀ. DataError where H is singular."""
+        pull = np.where(self.penalty > 0, self.penalty, 0) ** 2 * np.where(self.penalty > 0, self.prior, 0)
+        pull[self.scaled] *= self.prior_factor()
+        h = self.slope + np.diag(self.penalty)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", LinAlgWarning)
+            try:
+                return solve(h, solve(h, self.variance + np.diag(pull)).T)
+            except (LinAlgError, LinAlgWarning):
+                advice = "fit with a larger penalty (l2)"
+                raise DataError(f"intervals: the data do not determine all coefficients; {advice}") from None
+
+    def prior_factor(self) -> float:
+        """Of `FACTORS` the most likely, for u = Hθ̂ ~ N(0, variance + slope·prior·slopeᵀ)."""
+        if not self.scaled.any():
+            return 1.0
+        u = self.slope @ self.theta + self.penalty * self.theta
+        spread = self.slope * np.sqrt(np.minimum(self.prior, FLAT))
+        rest = spread[:, ~self.scaled]
+        values, vectors = eigh(self.variance + rest @ rest.T)
+        varies = values > 1e-9 * values.max()
+        white = (vectors[:, varies] / np.sqrt(values[varies])).T
+        signal = white @ spread[:, self.scaled]
+        gains, vectors = eigh(signal @ signal.T)
+        total = 1 + np.outer(FACTORS, np.maximum(gains, 0))
+        return float(FACTORS[(np.log(total) + (vectors.T @ (white @ u)) ** 2 / total).sum(axis=1).argmin()])
 
 
 def check_level(level: float) -> float:
@@ -44,16 +70,15 @@ def check_level(level: float) -> float:
 
 
 class IntervalMixin:
-    """`predict_interval` for a classifier of two classes. Subclasses write `_covariance_parts` and `_derivatives`.
+    """`predict_interval` for a classifier of two classes. Subclasses write `_solution` and `_derivatives`.
 
-    A fit sets `_evidence`, from which the parts are computed, or a text that says why there is none.
+    A fit sets `_evidence`, from which the solution is described, or a text that says why there is none.
     """
 
     _evidence: Any = "they need the aggregates of the fit, which a saved model does not hold; fit again"
     _covariance: tuple[Any, np.ndarray] | None = None
 
-    def _covariance_parts(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Arguments of `penalised_covariance`."""
+    def _solution(self) -> PenalisedSolution:
         raise NotImplementedError
 
     def _derivatives(self, X: Any) -> Any:
@@ -66,7 +91,7 @@ class IntervalMixin:
         if isinstance(self._evidence, str):
             raise NotAvailable(f"this {type(self).__name__} has no intervals: {self._evidence}")
         if self._covariance is None or self._covariance[0] is not self._evidence:
-            self._covariance = self._evidence, penalised_covariance(*self._covariance_parts())
+            self._covariance = self._evidence, self._solution().covariance()
         return self._covariance[1]
 
     def predict_interval(self, X: Any, level: float = LEVEL) -> np.ndarray:

@@ -6,12 +6,13 @@ import numpy as np
 from scipy import sparse
 from scipy.special import expit
 
+from agglearn.linear.penalised import PenalisedSolution
 from agglearn.maxent.cell_noise import gains, variances
 from agglearn.maxent.engines.numba_chains import Chains
 from agglearn.maxent.weight_index import WeightIndex
 from agglearn.observations import ContingencyTables
 
-SAMPLED, BURN_IN = 20_000, 30  # states of the model that the covariance of its statistics is taken from, and sweeps
+SAMPLED, BURN_IN = 10_000, 30  # states of the model that the covariance of its statistics is taken from, and sweeps
 LARGEST = 12_000  # weights in μ and θ: five dense matrices of their square, 6 GB
 
 
@@ -65,10 +66,10 @@ def statistics_covariance(
     return means, np.block([[own, mixed], [mixed, mixed]]) / SAMPLED - np.outer(means, means)
 
 
-def covariance_parts(
+def describe_solution(
     evidence: Evidence, weights: tuple[np.ndarray, np.ndarray], intercept: float, l2: tuple[float, float]
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Arguments of `penalised_covariance` for (μ, θ) of λ = `l2`: gains of the posterior means times the statistics."""
+) -> PenalisedSolution:
+    """Of (μ, θ) with λ = `l2`. With noise, gains of the posterior means multiply the statistics."""
     index, total, noise = evidence.index, evidence.total, evidence.noise
     means, covariance = statistics_covariance(index, *weights, intercept)
     slope, variance = total * covariance, total * covariance + np.diag(noise.ravel())
@@ -76,5 +77,6 @@ def covariance_parts(
         gain = gains(*(total * means).reshape(2, -1), *noise)
         follow = sparse.block_array([[sparse.diags_array(a), sparse.diags_array(b)] for a, b in (gain[:2], gain[2:])])
         slope, variance = follow @ slope, follow @ (follow @ variance).T
-    penalty = 2 * np.repeat(l2, len(index.d))
-    return slope, variance, penalty, penalty
+    penalty, of_theta = 2 * np.repeat(l2, len(index.d)), np.repeat([False, l2[1] > 0], len(index.d))
+    with np.errstate(divide="ignore"):
+        return PenalisedSolution(np.concatenate(weights), slope, variance, penalty, 1 / penalty, of_theta)

@@ -17,11 +17,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from agglearn.errors import DataError, NotAvailable
 from agglearn.estimator import RecordClassifier, StagedClassifier
-from agglearn.linear.penalised import IntervalMixin
+from agglearn.linear.penalised import IntervalMixin, PenalisedSolution
 from agglearn.linear.sparse_logistic import log_odds
 from agglearn.maxent import kernels, pcd_step
 from agglearn.maxent.engines.numba_chains import Chains
-from agglearn.maxent.intervals import Evidence, covariance_parts, weight_rows
+from agglearn.maxent.intervals import Evidence, describe_solution, weight_rows
 from agglearn.maxent.penalty import theta_penalty
 from agglearn.maxent.warming import TINY
 from agglearn.maxent.weight_index import WeightIndex, positions
@@ -55,10 +55,10 @@ class PairwiseClassifier(IntervalMixin, RecordClassifier):
         k = int(self.encoder_.sizes.sum())
         expect(self, theta_=("f", (k, k)), mu_=("f", (k, k)), intercept_=float)
 
-    def _covariance_parts(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    def _solution(self) -> PenalisedSolution:
         index = self._evidence.index
         weights = self.mu_[index.rows, index.columns], self.theta_[index.rows, index.columns]
-        return covariance_parts(self._evidence, weights, self.intercept_, (self.l2_mu, self.l2_theta_))
+        return describe_solution(self._evidence, weights, self.intercept_, (self.l2_mu, self.l2_theta_))
 
     def _derivatives(self, X: pd.DataFrame | np.ndarray) -> sparse.csr_array:
         rows = weight_rows(self._evidence.index, positions(self.encoder_, X))

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 
 from agglearn.errors import NotAvailable
-from agglearn.linear.penalised import CoefficientIntervalMixin
+from agglearn.linear.penalised import CoefficientIntervalMixin, PenalisedSolution
 from agglearn.linear.softmax import LogisticProblem, as_single, scores
 from agglearn.observations import Bags
 from agglearn.privacy.mechanisms import Mechanism
@@ -135,13 +135,15 @@ class CardinalityClassifier(CoefficientIntervalMixin, BagClassifier):
             return self._classifier.predict_proba(self._ordered(X))
         return super().predict_proba(X)
 
-    def _covariance_parts(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    def _solution(self) -> PenalisedSolution:
         """Scores of bags vary as a bootstrap of bags would draw them: this is the bootstrap's limit."""
         climb, theta = self._evidence
-        by_bag = climb.scores_of_bags(theta)
-        penalty = 2 * climb.problem.penalty()
-        spread = np.cov(by_bag, rowvar=False) * len(by_bag)
-        return climb.observed_information(theta), np.atleast_2d(spread), penalty, penalty
+        by_bag, penalty = climb.scores_of_bags(theta), 2 * climb.problem.penalty()
+        variance = np.cov(by_bag, rowvar=False) * len(by_bag)
+        scaled = np.arange(theta.size) < self.coef_.size
+        return PenalisedSolution(
+            theta.ravel(), climb.observed_information(theta), variance, penalty, 1 / penalty, scaled
+        )
 
     def _derivatives(self, X: ArrayLike) -> np.ndarray:
         x = self._ordered(X)
