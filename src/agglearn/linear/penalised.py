@@ -36,7 +36,7 @@ class PenalisedSolution:
 
     def covariance(self) -> np.ndarray:
         """(k, k) E (θ̂ − θ)(θ̂ − θ)ᵀ = H⁻¹(variance + P·prior·P)H⁻ᵀ. DataError where H is singular."""
-        pull = np.where(self.penalty > 0, self.penalty, 0) ** 2 * np.where(self.penalty > 0, self.prior, 0)
+        pull = self.penalty**2 * np.minimum(self.prior, np.finfo(float).max)  # 0 without a penalty
         pull[self.scaled] *= self.prior_factor()
         h = self.slope + np.diag(self.penalty)
         with warnings.catch_warnings():
