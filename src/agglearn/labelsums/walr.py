@@ -91,6 +91,8 @@ class WALRClassifier(CoefficientIntervalMixin, DescentModel):
     Attributes
     ----------
     coef_, intercept_, penalty_ : ndarray of shape (k,), float, ndarray of shape (k,)
+    coef_interval_ : ndarray of shape (2, k)
+        Ends of 95 % intervals of the coefficients, see `predict_interval`. Not saved.
     coef_names_, map_, l2_, n_iter_ : list, FeatureMap, float, int
         Names of the coordinates, and the map from raw columns to them.
     trace_, gradient_errors_ : list, ndarray of shape (T, 2)

@@ -119,13 +119,18 @@ class IntervalMixin:
 
 
 class CoefficientIntervalMixin(IntervalMixin):
-    """Intervals of a learner with `coef_`, whose coefficients come first in the covariance."""
+    """Intervals of a learner with `coef_`, whose coefficients come first in the covariance.
+
+    `coef_interval_` (2, …) has the low and the high ends of 95 % intervals of `coef_`, as in `predict_interval`. It is
+    computed when it is asked for. A property would be computed by `dir`, since scikit-learn tries what it lists.
+    """
 
     coef_: np.ndarray
+    coef_interval_: np.ndarray
 
-    @property
-    def coef_interval_(self) -> np.ndarray:
-        """(2, …) low and high ends of 95 % intervals of `coef_`, of its shape, as in `predict_interval`."""
+    def __getattr__(self, name: str) -> Any:
+        if name != "coef_interval_":
+            return super().__getattr__(name)  # type: ignore[misc]  # of `Estimator`
         deviation = np.sqrt(np.diag(self._coefficient_covariance())[: self.coef_.size]).reshape(self.coef_.shape)
         half = ndtri((1 + LEVEL) / 2) * deviation
         return np.stack([self.coef_ - half, self.coef_ + half])

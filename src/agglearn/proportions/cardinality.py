@@ -49,6 +49,8 @@ class CardinalityClassifier(CoefficientIntervalMixin, BagClassifier):
     ----------
     log_likelihoods_, l2_ : list of ndarray, float or list of float
         log P(counts) at every step, and λ, per problem (one, or one per class).
+    coef_interval_ : ndarray of shape (2, 1, d)
+        Ends of 95 % intervals of the coefficients, see `predict_interval`. Of two classes, not saved.
     """
 
     l2_: float | list[float] | None = field(init=False)
