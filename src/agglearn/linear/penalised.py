@@ -3,7 +3,7 @@
 A learner solves S̃ − E(θ) = Pθ, with observed statistics S̃, their expectations E under the model, and the gradient Pθ
 of its penalty. Around the solution θ̂ − θ = H⁻¹(S̃ − E(θ) − Pθ) to first order, with H = ∂E/∂θ + P. S̃ varies by its
 sampling and by the noise of the release. Pθ varies over worlds, by the variance 1/2λ that λ‖θ‖² takes coefficients to
-have (Wahba 1983; Nychka 1988), or a larger one where the data show it.
+have (Wahba 1983, Nychka 1988), or a larger one where the data show it.
 """
 
 import warnings

@@ -42,10 +42,10 @@ def weight_rows(index: WeightIndex, positions: np.ndarray) -> sparse.csr_array:
     n, codes = len(positions), positions.astype(np.int64) - index.offsets
     rows, columns = [], []
     for first, second in np.argwhere(index.cells >= 0):
-        known = np.flatnonzero((positions[:, [first, second]] >= 0).all(axis=1))
-        within = codes[known, first] * (index.sizes[second] if first != second else 1)
-        rows.append(known)
-        columns.append(index.cells[first, second] + within + (codes[known, second] if first != second else 0))
+        complete = np.flatnonzero((positions[:, [first, second]] >= 0).all(axis=1))
+        within = codes[complete, first] * (index.sizes[second] if first != second else 1)
+        rows.append(complete)
+        columns.append(index.cells[first, second] + within + (codes[complete, second] if first != second else 0))
     cells = sparse.coo_array((np.ones(sum(map(len, rows))), (np.concatenate(rows), np.concatenate(columns))), (n, len(index.rows)))  # fmt: skip
     return cells.tocsr()
 
