@@ -1,6 +1,6 @@
 """Coverage of the intervals of `predict_interval` in small worlds with a known truth, with its Monte Carlo error.
 
-    python benchmarks/intervals.py                 # 2,000 replicates of each world, 20 minutes on two cores
+    python benchmarks/intervals.py                 # 2,000 replicates of each world, an hour on two free cores
     python benchmarks/intervals.py 200 sums bags   # 200 replicates of two of the three kinds of aggregates
 
 A world is drawn anew in every replicate: coefficients, records, labels, noise. Coverage is the mean over replicates of
@@ -114,17 +114,15 @@ WORLDS = {
 
 def main(replicates: int = 2000, kinds: tuple[str, ...] = tuple(WORLDS)) -> None:
     with ProcessPoolExecutor() as pool:
-        for kind in kinds:
+        for kind, (name, world, options) in ((k, row) for k in kinds for row in WORLDS[k]):
             rows = []
-            for name, world, options in WORLDS[kind]:
-                row = {"world": name}
-                for epsilon in EPSILONS:
-                    measure = partial(replicate, world=world, epsilon=epsilon, **options)
-                    covered, width = np.transpose(list(pool.map(measure, range(replicates), chunksize=10)))
-                    error = 100 * covered.std(ddof=1) / np.sqrt(replicates)
-                    row[f"ε = {epsilon}"] = f"{100 * covered.mean():.1f} ± {error:.1f} ({width.mean():.2f})"
-                rows.append(row)
-            show(f"{kind}: coverage in %, its standard error, and (mean width); {replicates} replicates", rows)
+            for epsilon in EPSILONS:
+                measure = partial(replicate, world=world, epsilon=epsilon, **options)
+                covered, width = np.transpose(list(pool.map(measure, range(replicates), chunksize=10)))
+                error = covered.std(ddof=1) / np.sqrt(replicates)
+                percent = {"coverage in %": 100 * covered.mean(), "± its standard error": 100 * error}
+                rows.append({"ε": str(epsilon), **percent, "mean width": width.mean()})
+            show(f"{kind}, {name}, {replicates} replicates", rows)
 
 
 if __name__ == "__main__":
