@@ -6,16 +6,20 @@ from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
+from scipy import sparse
 from scipy.special import expit
 
 from agglearn.encoding.design import FeatureMap
 from agglearn.errors import ConfigError, NotAvailable
 from agglearn.estimator import StagedClassifier
 from agglearn.linear.descent import Descent, Iterate
+from agglearn.linear.penalised import CoefficientIntervalMixin, PenalisedSolution
 from agglearn.linear.sum_logistic import Objective, penalties, prior_variance
 from agglearn.observations import LabelSums
 from agglearn.seeds import draw_generator
 from agglearn.settings import Count, NonNegative, Positive, Whole
+
+LEAST_VARIANCE = 1e-6  # of a label: noise may put the intercept where no label varies
 
 
 class LinearModel(StagedClassifier):
@@ -66,7 +70,7 @@ class DescentModel(LinearModel):
         self._set_solution(mapped, *descent.run(rng))
 
 
-class WALRClassifier(DescentModel):
+class WALRClassifier(CoefficientIntervalMixin, DescentModel):
     """P(Y=1|X) = σ(X·θ + b) at the minimum of Σ w ln(1 + e^{Xθ}) − s·θ + λ‖θ‖², which needs s in place of labels.
 
     Parameters
@@ -87,6 +91,8 @@ class WALRClassifier(DescentModel):
     Attributes
     ----------
     coef_, intercept_, penalty_ : ndarray of shape (k,), float, ndarray of shape (k,)
+    coef_interval_ : ndarray of shape (2, k)
+        Ends of 95 % intervals of the coefficients, see `predict_interval`. Not saved.
     coef_names_, map_, l2_, n_iter_ : list, FeatureMap, float, int
         Names of the coordinates, and the map from raw columns to them.
     trace_, gradient_errors_ : list, ndarray of shape (T, 2)
@@ -116,8 +122,29 @@ class WALRClassifier(DescentModel):
         if self.solver in ("lbfgs", "newton"):
             objective = Objective(x, weights, observation.sums, self.penalty_)
             theta, self.n_iter_ = objective.minimum(self.solver, self.max_iter, self.tol)
+            self._evidence = observation
             return self._set_solution(observation.map, theta)
+        self._evidence = f"solver {self.solver} ends beside the optimum; take lbfgs or newton"
         label_term, self.n_iter_ = observation.sums / x.shape[0], self.max_iter
         batch, rng = self.batch_size if self.solver == "hybrid" else None, draw_generator(self.random_state)
         problem = x, weights, self.penalty_, lambda step, rows: label_term, batch
         return self._descend(observation.map, *problem, rng=rng, noise_variance=noise**2)
+
+    def _solution(self) -> PenalisedSolution:
+        sums: LabelSums = self._evidence
+        x, theta, weights = sums.matrix, self._theta(), 1.0 if sums.weights is None else np.asarray(sums.weights, float)
+        p = expit(x @ theta)
+        v = weights * np.maximum(p * (1 - p), LEAST_VARIANCE)
+        slope = gram(x, v)
+        variance = (slope if sums.weights is None else gram(x, weights * v)) + sums.noise_scale**2 * np.eye(len(theta))
+        penalised = self.penalty_ > 0
+        prior = np.where(penalised, 1 / (2 * self.l2_) if self.l2_ else np.inf, np.inf)
+        return PenalisedSolution(theta, slope, variance, 2 * self.penalty_, prior, penalised)
+
+    def _derivatives(self, X: pd.DataFrame | np.ndarray) -> sparse.csr_array:
+        return self.map_.matrix(X)
+
+
+def gram(x: sparse.csr_array, weights: np.ndarray) -> np.ndarray:
+    """(k, k) Σ_i w_i x_i x_iᵀ, dense."""
+    return (x.T @ (x * weights[:, None])).toarray()

@@ -12,6 +12,7 @@ from scipy.special import expit, logsumexp
 
 from agglearn.errors import DataError
 from agglearn.linear.sparse_logistic import log_odds
+from agglearn.maxent.intervals import Evidence
 from agglearn.maxent.model import Pair, PairwiseClassifier
 from agglearn.maxent.penalty import Penalty, theta_penalty
 from agglearn.maxent.weight_index import WeightIndex
@@ -109,3 +110,4 @@ class ExactMaxEntClassifier(PairwiseClassifier):
     def _set_model(self, model: Enumeration, observation: ContingencyTables, mu: np.ndarray, theta: np.ndarray) -> None:
         self._set_encoder(observation.encoder)
         self.mu_, self.theta_, self.intercept_ = model.index.matrix(mu), model.index.matrix(theta), model.intercept
+        self._evidence = Evidence.of(model.index, observation, self.accounts_for_noise)

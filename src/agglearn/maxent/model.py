@@ -10,15 +10,18 @@ from typing import Annotated, Literal, Protocol
 
 import numpy as np
 import pandas as pd
+from scipy import sparse
 from scipy.special import expit
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from agglearn.errors import DataError, NotAvailable
 from agglearn.estimator import RecordClassifier, StagedClassifier
+from agglearn.linear.penalised import IntervalMixin, PenalisedSolution
 from agglearn.linear.sparse_logistic import log_odds
 from agglearn.maxent import kernels, pcd_step
 from agglearn.maxent.engines.numba_chains import Chains
+from agglearn.maxent.intervals import Evidence, describe_solution, weight_rows
 from agglearn.maxent.penalty import Penalty, theta_penalty
 from agglearn.maxent.warming import TINY
 from agglearn.maxent.weight_index import WeightIndex, positions
@@ -42,7 +45,7 @@ class Sampler(Protocol):
     def sweep(self, iteration: int, n_sweeps: int = 1, marginalize: bool = True) -> Pair: ...
 
 
-class PairwiseClassifier(RecordClassifier):
+class PairwiseClassifier(IntervalMixin, RecordClassifier):
     mu_: np.ndarray = field(init=False)
     theta_: np.ndarray = field(init=False)
     intercept_: float = field(init=False)
@@ -51,6 +54,16 @@ class PairwiseClassifier(RecordClassifier):
         super()._check_state()
         k = int(self.encoder_.sizes.sum())
         expect(self, theta_=("f", (k, k)), mu_=("f", (k, k)), intercept_=float)
+
+    def _solution(self) -> PenalisedSolution:
+        index = self._evidence.index
+        weights = self.mu_[index.rows, index.columns], self.theta_[index.rows, index.columns]
+        l2_theta = index.spread(*self.l2_theta_)
+        return describe_solution(self._evidence, weights, self.intercept_, self.l2_mu, l2_theta)
+
+    def _derivatives(self, X: pd.DataFrame | np.ndarray) -> sparse.csr_array:
+        rows = weight_rows(self._evidence.index, positions(self.encoder_, X))
+        return sparse.hstack([sparse.csr_array(rows.shape), rows], format="csr")
 
     def _predict_positive(self, X: pd.DataFrame | np.ndarray) -> np.ndarray:
         return expit(kernels.predict_logits(positions(self.encoder_, X), self.theta_, self.intercept_))
@@ -149,6 +162,7 @@ class MaxEntClassifier(PairwiseClassifier, StagedClassifier):
         self.intercept_ = log_odds(observation.positives, observation.total)
         mu, theta = self._train(index, self._chains(index, int(seed)), observation.total)
         self.mu_, self.theta_, self._index = index.matrix(mu), index.matrix(theta), index
+        self._evidence = Evidence.of(index, observation, self.accounts_for_noise)
 
     def warm_up(self) -> None:
         """Compile or load the kernels, so that the time of a fit is that of learning."""

@@ -2,42 +2,24 @@
 
 import math
 from dataclasses import replace
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
 from scipy.special import gammaln, log_ndtr, pdtr, wrightomega
 
+from agglearn.maxent.cell_noise import LEAST, Gains, gains, variances
 from agglearn.maxent.exact import Enumeration, ExactMaxEntClassifier
 from agglearn.maxent.model import MaxEntClassifier, Pair
 from agglearn.maxent.pcd_step import SMALLEST_CURVATURE
 from agglearn.maxent.penalty import theta_penalty
 from agglearn.maxent.weight_index import WeightIndex
 from agglearn.observations import ContingencyTables, fill_hidden
-from agglearn.observations.consistency import noise_variances
 from agglearn.observations.tables import hidden_cells
 from agglearn.progress import track
 from agglearn.settings import Count, NonNegative
 
 SMOOTH = 0.05  # weight of the newest expectations in the average from which the gains are computed
-LEAST = 1e-9  # records expected in a cell
 SHARE = 0.3  # least fraction of a weight's information that scales its steps: with less, momentum diverges
-
-
-class Gains(NamedTuple):
-    """(m,) how far posterior means follow observed numbers: d* = d̂ + dd·(d̃ − d̂) + dc·(c̃ − ĉ), and c* likewise."""
-
-    dd: np.ndarray
-    dc: np.ndarray
-    cd: np.ndarray
-    cc: np.ndarray
-
-
-def gains(d_hat: np.ndarray, c_hat: np.ndarray, var_d: np.ndarray, var_c: np.ndarray) -> Gains:
-    """Return Kalman gains for expectations (m,) and noise variances (m,). Without noise they are 1, 0, 0, 1."""
-    a = np.maximum(c_hat, LEAST)  # variance of the records with label 1, of a Poisson number
-    b = np.maximum(d_hat - c_hat, LEAST)
-    det = a * b + var_c * (a + b) + var_d * (a + var_c)
-    return Gains((a * b + var_c * (a + b)) / det, a * var_d / det, a * var_c / det, a * (b + var_d) / det)
 
 
 def posterior_means(d: np.ndarray, c: np.ndarray, d_hat: np.ndarray, c_hat: np.ndarray, gain: Gains) -> Pair:
@@ -56,14 +38,6 @@ def poisson_mean(observed: np.ndarray, expected: np.ndarray, variance: np.ndarra
     """
     s = np.maximum(variance, 1e-12)
     return np.where(variance > 0, s * wrightomega(observed / s + np.log(np.maximum(expected, LEAST) / s)), observed)
-
-
-def variances(tables: ContingencyTables) -> Pair:
-    """Return (m,) noise variances of counts and of label sums, in the order of `WeightIndex`."""
-    by_table = noise_variances(tables)
-    each = np.concatenate([np.full(int(np.prod(t.shape)), by_table[k]) for k, t in tables.tables.items()])
-    public = tables.noise is not None and tables.noise.adjacency == "label"
-    return (np.zeros_like(each) if public else each), each
 
 
 def hidden_mean(d_hat: np.ndarray, threshold: float, noise: np.ndarray) -> Pair:
@@ -128,6 +102,8 @@ class NoiseAwareMaxEntClassifier(MaxEntClassifier):
         self._hidden = find_hidden(observation)
         self._expected: np.ndarray | None = None
         super()._fit(fill_hidden(observation))
+        if self.posterior == "apart" and self._noise is not None:
+            self._evidence = "they assume posterior='joint'"
 
     def _gradients(self, index: WeightIndex, weights: Pair, expected: Pair, out: np.ndarray) -> np.ndarray:
         if self._noise is None:

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 
 from agglearn.errors import NotAvailable
+from agglearn.linear.penalised import CoefficientIntervalMixin, PenalisedSolution
 from agglearn.linear.softmax import LogisticProblem, as_single, scores
 from agglearn.observations import Bags
 from agglearn.privacy.mechanisms import Mechanism
@@ -23,7 +24,7 @@ from agglearn.settings import Built, Count, NonNegative
 COARSE = 10  # factor on the tolerance of the solutions that only choose λ
 
 
-class CardinalityClassifier(BagClassifier):
+class CardinalityClassifier(CoefficientIntervalMixin, BagClassifier):
     """Logistic regression that maximises P(counts | covariates) (Sun 2019, sections 3.4.1 to 3.4.3).
 
     Parameters
@@ -48,6 +49,8 @@ class CardinalityClassifier(BagClassifier):
     ----------
     log_likelihoods_, l2_ : list of ndarray, float or list of float
         log P(counts) at every step, and λ, per problem (one, or one per class).
+    coef_interval_ : ndarray of shape (2, 1, d)
+        Ends of 95 % intervals of the coefficients, see `predict_interval`. Of two classes, not saved.
     """
 
     l2_: float | list[float] | None = field(init=False)
@@ -62,6 +65,7 @@ class CardinalityClassifier(BagClassifier):
 
     def _learn(self, bags: Bags) -> np.ndarray:
         bags = bags.drop_zero_weights()
+        self._evidence = "they are those of a logistic regression of two classes"
         self.log_likelihoods_: list[np.ndarray] = []
         if self.classifier is not None:
             return self._learn_other(bags)
@@ -97,6 +101,8 @@ class CardinalityClassifier(BagClassifier):
         l2, near = self._choose_l2(problem, solver_on, noisy_likelihood if noise else None)
         climb = likelihood_of(problem).with_l2(l2)
         theta = run(climb, start if near is None else near, tol)
+        if len(self.classes_) == 2:
+            self._evidence = climb, theta
         self.log_likelihoods_.append(np.array(climb.trace))
         return theta, l2
 
@@ -130,6 +136,20 @@ class CardinalityClassifier(BagClassifier):
         if getattr(self, "_classifier", None) is not None:
             return self._classifier.predict_proba(self._ordered(X))
         return super().predict_proba(X)
+
+    def _solution(self) -> PenalisedSolution:
+        """Scores of bags vary as a bootstrap of bags would draw them: this is the bootstrap's limit."""
+        climb, theta = self._evidence
+        by_bag, penalty = climb.scores_of_bags(theta), 2 * climb.problem.penalty()
+        variance = np.cov(by_bag, rowvar=False) * len(by_bag)
+        scaled = np.arange(theta.size) < self.coef_.size
+        return PenalisedSolution(
+            theta.ravel(), climb.observed_information(theta), variance, penalty, 1 / penalty, scaled
+        )
+
+    def _derivatives(self, X: ArrayLike) -> np.ndarray:
+        x = self._ordered(X)
+        return np.column_stack([x, np.ones(len(x))])
 
     def save(self, folder: str | Path) -> None:
         """Write the model to a folder, or raise NotAvailable if it has another `classifier`.

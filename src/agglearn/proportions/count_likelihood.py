@@ -125,6 +125,19 @@ class CountLikelihood:
                 break
         return theta
 
+    def scores_of_bags(self, theta: np.ndarray) -> np.ndarray:
+        """(B, K (d + 1)) gradients of log P(z_b) at θ, in C order."""
+        p, q, _ = self.e_step(theta)
+        return bag_sums(self.problem.x, (q - p)[:, 1:], self.problem.offsets).reshape(len(self.counts), -1)
+
+    def observed_information(self, theta: np.ndarray, step: float = 1e-4) -> np.ndarray:
+        """−∇²ℓ(θ) in C order, by central differences of the gradient."""
+        columns = []
+        for unit in np.eye(theta.size).reshape(-1, *theta.shape) * step:
+            low, high = (self.scores_of_bags(theta + sign * unit).sum(axis=0) for sign in (-1, 1))
+            columns.append((low - high) / (2 * step))
+        return (np.array(columns) + np.transpose(columns)) / 2
+
     def information(self, p: np.ndarray) -> np.ndarray:
         """Σ_b G_bᵀ V_b⁻¹ G_b, over θ in C order, where V_b has the noise too."""
         free, width = p.shape[1] - 1, self.problem.x.shape[1] + 1
