@@ -182,7 +182,7 @@ def _with_results(table: pd.DataFrame, rows: list[str], columns: list[str]) -> t
 def _unit(rows: pd.DataFrame) -> tuple[str, float]:
     name, size = numbers.fitting_unit(next(iter(rows["unit"].dropna()), ""), rows["mean"])
     power = 0 if name else numbers.common_power(rows["mean"])
-    return (f"× 10{str(power).translate(numbers.SUPERSCRIPTS)}", 10.0**power) if power else (name, size)
+    return (f"×10{str(power).translate(numbers.SUPERSCRIPTS)}", 10.0**power) if power else (name, size)
 
 
 def _of_measures(table: pd.DataFrame, measures: list[str]) -> pd.DataFrame:
