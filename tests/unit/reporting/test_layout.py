@@ -396,7 +396,9 @@ def test_a_table_that_does_not_fit_a_page_is_turned_or_has_one_table_per_measure
     assert len(grid.rows) == 18
     wide = e | {"datasets": {f"d{k}": {} for k in range(9)}}
     cells = [c | {"dataset": d} for c in cells for d in wide["datasets"]]
-    tables = printed_table.grids(summary(cells), wide, dict.fromkeys(wide["datasets"], "a_set_of_data_with_a_long_name"))
+    tables = printed_table.grids(
+        summary(cells), wide, dict.fromkeys(wide["datasets"], "a_set_of_data_with_a_long_name")
+    )
     assert [title for title, _ in tables] == ["T: NLLH", "T: AUC"]
 
 
