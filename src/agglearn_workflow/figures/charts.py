@@ -180,9 +180,7 @@ def scatter(chart: Chart) -> Figure | None:
             xy = points.loc[(panel == name) & (labels == label), ["mean_base", "mean"]].sort_values("mean_base")
             x, y = xy.to_numpy().T
             few, marker = len(xy) <= MARKED, MARKERS[k % len(MARKERS)]
-            ax.plot(
-                x, y, marker, ls="-" if few else "", ms=3 + few, alpha=1 if few else 0.7, mew=0, c=color(k), label=label
-            )
+            ax.plot(x, y, marker, ls="-" if few else "", ms=3 + few, alpha=0.7 + 0.3 * few, c=color(k), label=label)
         both = points.loc[panel == name, ["mean_base", "mean"]].to_numpy()
         scale, margin = "log" if spec.get("x_log") else "linear", 0.04 * np.ptp(both)
         ends = [both.min() * 0.8, both.max() * 1.25] if scale == "log" else [both.min() - margin, both.max() + margin]
