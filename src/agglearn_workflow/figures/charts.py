@@ -173,14 +173,12 @@ def scatter(chart: Chart) -> Figure | None:
         return None
     panel, labels = chart.panels(points), chart.series(points)
     names = chart.ordered(panel, points)
-    order = list(dict.fromkeys(labels))
     figure, axes = grid(names, 3.6, width=3.6, wrap=38)
     for name, ax in zip(names, axes, strict=True):
-        for k, label in enumerate(order):
+        for k, label in enumerate(dict.fromkeys(labels)):
             xy = points.loc[(panel == name) & (labels == label), ["mean_base", "mean"]].sort_values("mean_base")
-            x, y = xy.to_numpy().T
-            few, marker = len(xy) <= MARKED, MARKERS[k % len(MARKERS)]
-            ax.plot(x, y, marker, ls="-" if few else "", ms=3 + few, alpha=0.7 + 0.3 * few, c=color(k), label=label)
+            few, look = len(xy) <= MARKED, f"{MARKERS[k % len(MARKERS)]}{'-' * (len(xy) <= MARKED)}"
+            ax.plot(*xy.to_numpy().T, look, ms=3 + few, alpha=0.7 + 0.3 * few, color=color(k), label=label)
         both = points.loc[panel == name, ["mean_base", "mean"]].to_numpy()
         scale, margin = "log" if spec.get("x_log") else "linear", 0.04 * np.ptp(both)
         ends = [both.min() * 0.8, both.max() * 1.25] if scale == "log" else [both.min() - margin, both.max() + margin]
@@ -191,7 +189,7 @@ def scatter(chart: Chart) -> Figure | None:
             axis.set_major_formatter(tick)
             axis.set_minor_formatter(NullFormatter())
     axes[0].set_ylabel(chart.label("y"))
-    if len(order) > 1:
+    if labels.nunique() > 1:
         _legend(figure, *axes[0].get_legend_handles_labels())
     return figure
 
