@@ -60,7 +60,7 @@ def darker(colour: str) -> tuple[float, ...]:
     return tuple(0.7 * c for c in to_rgb(colour))
 
 
-def tick(x: float, _: int | None = None) -> str:
+def tick(x: float, _: float = 0.0) -> str:
     return f"{x:,.5f}".rstrip("0").rstrip(".") if 1e-5 <= x < 1e6 else number(x)
 
 
@@ -128,9 +128,8 @@ def dots(chart: Chart) -> Figure | None:
         printed = panel[panel["reported"].notna()]
         for k, level in enumerate(levels):
             drawn = panel[colours[panel.index] == level]
-            look = {"fmt": MARKERS[k % len(MARKERS)], "ms": 4, "color": color(k), "capsize": 2}
-            look["label"] = level if len(levels) > 1 and level else None
-            ax.errorbar(drawn["mean"], drawn["y"], xerr=drawn["half"], **look)
+            look: dict[str, Any] = {"fmt": MARKERS[k % len(MARKERS)], "ms": 4, "color": color(k), "capsize": 2}
+            ax.errorbar(drawn["mean"], drawn["y"], xerr=drawn["half"], label=level * (len(levels) > 1) or None, **look)
         ax.plot(printed["reported"], printed["y"], "D", mfc="none", mec="black", ms=5)
         ax.set_yticks(range(len(order)), texts)
         cell = ax.get_subplotspec()
@@ -174,13 +173,12 @@ def scatter(chart: Chart) -> Figure | None:
         return None
     panel, labels = chart.panels(points), chart.series(points)
     names = chart.ordered(panel, points)
-    order = list(dict.fromkeys(labels))
     figure, axes = grid(names, 3.6, width=3.6, wrap=38)
     for name, ax in zip(names, axes, strict=True):
-        for k, label in enumerate(order):
+        for k, label in enumerate(dict.fromkeys(labels)):
             xy = points.loc[(panel == name) & (labels == label), ["mean_base", "mean"]].sort_values("mean_base")
-            look = {"ls": "-", "lw": 1, "ms": 4} if len(xy) <= MARKED else {"ls": "", "ms": 3, "alpha": 0.7}
-            ax.plot(*xy.to_numpy().T, marker=MARKERS[k % len(MARKERS)], color=color(k), mew=0, label=label, **look)
+            few, look = len(xy) <= MARKED, f"{MARKERS[k % len(MARKERS)]}{'-' * (len(xy) <= MARKED)}"
+            ax.plot(*xy.to_numpy().T, look, ms=3 + few, alpha=0.7 + 0.3 * few, color=color(k), label=label)
         both = points.loc[panel == name, ["mean_base", "mean"]].to_numpy()
         scale, margin = "log" if spec.get("x_log") else "linear", 0.04 * np.ptp(both)
         ends = [both.min() * 0.8, both.max() * 1.25] if scale == "log" else [both.min() - margin, both.max() + margin]
@@ -191,7 +189,7 @@ def scatter(chart: Chart) -> Figure | None:
             axis.set_major_formatter(tick)
             axis.set_minor_formatter(NullFormatter())
     axes[0].set_ylabel(chart.label("y"))
-    if len(order) > 1:
+    if labels.nunique() > 1:
         _legend(figure, *axes[0].get_legend_handles_labels())
     return figure
 
@@ -302,7 +300,7 @@ def _panel(
     beside: list[float] = []
     for label, points in lines.items():
         x, lowest = points[np.argmin(np.nan_to_num(points[:, 1], nan=np.inf)), :2]
-        leaves = bottom is not None and bool(lowest < bottom)
+        leaves = bool(lowest < bottom)
         if leaves:
             ax.plot(x, bottom, "v", color=looks[label]["color"], clip_on=False, zorder=4)
         if label in names:
@@ -317,11 +315,11 @@ def _panel(
     return ends
 
 
-def _bottom(ax: Axes, drawn: list[np.ndarray], spec: dict) -> float | None:
-    """Set the lower end of the axis: 0 where it is stated, else below means from `y_from` on with their intervals, which
+def _bottom(ax: Axes, drawn: list[np.ndarray], spec: dict) -> float:
+    """Set and return the lower end of the axis: 0 where it is stated, else below means from `y_from` on with their intervals, which
     at most double the axis."""
     if (stated := spec.get("y_from")) is None:
-        return None
+        return -np.inf
     top, inside = ax.get_ylim()[1], np.concatenate([line[line[:, 0] >= stated].ravel() for line in drawn])
     lowest = np.nanmin(inside, initial=top)
     margin = 0 if spec.get("y_log") else 0.05 * (top - lowest)

@@ -172,17 +172,19 @@ def grid(table: pd.DataFrame, experiment: dict, titles: dict[str, str], turned: 
 
 def _with_results(table: pd.DataFrame, rows: list[str], columns: list[str]) -> tuple[pd.DataFrame, list[str]]:
     """A summary without the rows and columns in which nothing is there, and sentences on them."""
-    present, found = ~table["status"].isin(["unavailable", "not archived"]), table
+    present, remaining = ~table["status"].isin(["unavailable", "not archived"]), table
     for fields in (rows, columns):
-        found = found[present[found.index].groupby(pd.Series(_values(found, fields), found.index)).transform("any")]
-    reasons = table.loc[table.index.difference(found.index), "reason"].value_counts(sort=False)
-    return found, [f"{reason} ({n} cell{'s' * (n > 1)})" for reason, n in reasons.items()]
+        remaining = remaining[
+            present[remaining.index].groupby(pd.Series(_values(remaining, fields), remaining.index)).transform("any")
+        ]
+    reasons = table.loc[table.index.difference(remaining.index), "reason"].value_counts(sort=False)
+    return remaining, [f"{reason} ({n} cell{'s' * (n > 1)})" for reason, n in reasons.items()]
 
 
 def _unit(rows: pd.DataFrame) -> tuple[str, float]:
     name, size = numbers.fitting_unit(next(iter(rows["unit"].dropna()), ""), rows["mean"])
     power = 0 if name else numbers.common_power(rows["mean"])
-    return (f"× 10{str(power).translate(numbers.SUPERSCRIPTS)}", 10.0**power) if power else (name, size)
+    return (f"×10{str(power).translate(numbers.SUPERSCRIPTS)}", 10.0**power) if power else (name, size)
 
 
 def _of_measures(table: pd.DataFrame, measures: list[str]) -> pd.DataFrame:

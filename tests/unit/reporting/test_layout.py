@@ -11,7 +11,7 @@ from reported_trial import EXPERIMENT, written
 from agglearn import tasks
 from agglearn_workflow.archive.store import MEASURED
 from agglearn_workflow.figures.charts import Chart
-from agglearn_workflow.tables import printed_table
+from agglearn_workflow.tables import numbers, printed_table
 from agglearn_workflow.tables.numbers import direction, duration_text, fitting_unit, measure_name, number, plain
 from agglearn_workflow.tables.summary import COLUMNS, summarise
 
@@ -369,3 +369,44 @@ def test_a_table_file_says_how_it_is_encoded():
     assert '<meta charset="utf-8"><title>A &amp; B</title>' in text
     figures = printed_table.figures_in(text)
     assert (figures[:7], figures[-10:], figures.count("<figcaption>A &amp; B: ")) == ("<figure", "</figure>\n", 2)
+
+
+@pytest.mark.parametrize(("means", "halves", "decimals"), [
+    ((0.429, 0.371, -0.96), (0.033, 0.032, 0.24), 3),  # two digits of the median half interval
+    ((0.424955, 0.420683), (0.000072, 0.00035), 4),  # four digits of the largest number
+    ((13.4, 16.2, 8.18), (np.nan,) * 3, 1),  # without intervals three digits of the median
+    ((979.0, 12.0), (np.nan,) * 2, 0),  # counts
+    ((0.0198, 0.0000198), (0.00028, 0.0000003), None),  # the second would lose its digits
+])  # fmt: skip
+def test_numbers_of_a_column_have_one_precision(means, halves, decimals):
+    assert numbers.common_decimals(np.array(means), np.array(halves)) == decimals
+
+
+def test_small_numbers_have_their_power_of_ten_in_the_head():
+    table = summary([{"mean": 0.000502}, {"method": "base", "mean": 0.000321}])
+    grid = printed_table.grid(table, EXPERIMENT, {"a": "A"})
+    assert (grid.corner, [cell.value for cell in grid.cells.values()]) == ("NLLH (×10⁻⁴)", ["5.02", "3.21"])
+
+
+def test_a_table_that_does_not_fit_a_page_is_turned_or_has_one_table_per_measure():
+    names = {f"m{k}": {"name": f"method_{k}_of_a_long_name"} for k in range(9)}
+    e = EXPERIMENT | {"methods": names, "title": "T"}
+    cells = [{"method": m, "measure": k, "mean": 0.5} for m in names for k in ("nllh", "auc")]
+    e["table"] = {"rows": ["dataset"], "columns": ["method"], "measure": ["nllh", "auc"]}
+    [(title, grid)] = printed_table.grids(summary(cells), e, {"a": "A"})
+    assert title == "T"
+    assert len(grid.rows) == 18
+    wide = e | {"datasets": {f"d{k}": {} for k in range(9)}}
+    cells = [c | {"dataset": d} for c in cells for d in wide["datasets"]]
+    tables = printed_table.grids(
+        summary(cells), wide, dict.fromkeys(wide["datasets"], "a_set_of_data_with_a_long_name")
+    )
+    assert [title for title, _ in tables] == ["T: NLLH", "T: AUC"]
+
+
+def test_what_has_no_result_is_a_line_below_the_others():
+    away = {"status": "unavailable", "reason": "B is not here (size 5 MB)", "mean": np.nan, "measure": None}
+    table = summary([{}, {"dataset": "b"} | away, {"dataset": "b", "method": "base"} | away])
+    grid = printed_table.grid(table, EXPERIMENT, {"a": "A", "b": "B"})
+    assert grid.heads == [("A",)]
+    assert grid.without == ["B is not here (size 5 MB) (2 cells)"]
