@@ -55,9 +55,10 @@ def test_intervals_hold_the_truth_as_often_as_they_say(case):
     assert error < 0.02
 
 
-@pytest.mark.parametrize("plant", [without_noise, without_bias], ids=lambda f: f.__name__)
-def test_intervals_that_forget_the_noise_or_the_penalty_are_caught(plant):
-    mean, error = coverage(*CASES[0], plant=plant)
+@pytest.mark.parametrize(("plant", "l2"), [(without_noise, 0.05), (without_bias, 2.0)])
+def test_intervals_that_forget_the_noise_or_the_penalty_are_caught(plant, l2):
+    """A weak penalty, since the bias of a strong one makes up for much of the noise."""
+    mean, error = coverage(sums, 0.3, 80, {"l2": l2, "deviation": 0.5}, plant=plant)
     assert mean < 0.93 - 5 * error
 
 
