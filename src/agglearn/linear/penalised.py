@@ -53,8 +53,8 @@ class PenalisedSolution:
             return 1.0
         u = self.slope @ self.theta + self.penalty * self.theta
         spread = self.slope * np.sqrt(np.minimum(self.prior, FLAT))
-        rest = spread[:, ~self.scaled]
-        values, vectors = eigh(self.variance + rest @ rest.T)
+        unscaled = spread[:, ~self.scaled]
+        values, vectors = eigh(self.variance + unscaled @ unscaled.T)
         varies = values > 1e-9 * values.max()
         white = (vectors[:, varies] / np.sqrt(values[varies])).T
         signal = white @ spread[:, self.scaled]

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 
 from agglearn.datasets import CrossTabulatedElection, Dataset
+from agglearn.errors import ConfigError
 from agglearn.estimator import Estimator
 from agglearn.observations import Margins, Observation
 from agglearn.tasks.base import Kind, Task, TaskInput, Truth
@@ -52,6 +53,10 @@ class EcologicalTables(Task[CrossTables]):
         if inputs.params:
             return self._observe_records(inputs)
         long = inputs.data.features()
+        if "margin" not in long:
+            raise ConfigError(
+                f"datasets.{inputs.name}: records need the columns of their group and unit (group:, unit:)"
+            )
         sides = []
         for margin in ("group", "option"):
             counts = long[long["margin"] == margin]

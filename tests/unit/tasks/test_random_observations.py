@@ -168,6 +168,20 @@ def test_margins_and_tables_of_an_election(folders):
     assert truth.tables.tolist() == [[[10, 7], [12, 7]], [[9, 4], [2, 11]]]
 
 
+def test_margins_and_tables_of_records(tmp_path):
+    """Seven voters in two places, counted by hand; records without the names of the columns are refused."""
+    frame = pd.DataFrame({"party": list("aabbabb"), "place": list("xxxyyyy")})
+    frame.to_parquet(tmp_path / "features.parquet")
+    pd.DataFrame({"label": np.array([0, 1, 1, 1, 0, 0, 1], np.int8)}).to_parquet(tmp_path / "labels.parquet")
+    (tmp_path / "records.json").write_text('{"n": 7, "parts": {}}')
+    source = TaskInput("survey", {}, {"group": "party", "unit": "place"}, RecordStore.open(tmp_path))
+    seen, truth = tasks.EcologicalTables().observe(source, Margins, {}, 0)
+    assert (seen.groups.tolist(), seen.votes.tolist()) == ([[2, 1], [1, 3]], [[1, 2], [2, 2]])
+    assert truth.tables.tolist() == [[[2, 1], [1, 3]]]
+    with pytest.raises(ConfigError, match=r"datasets\.survey: records need the columns of their group and unit"):
+        tasks.EcologicalTables().observe(replace(source, params={}), Margins, {}, 0)
+
+
 def test_what_is_promised_by_default(folders):
     for kind, n in ((ContingencyTables, 300), (LabelSums, 300)):
         seen, _ = tasks.Classification().observe(fixed_rows(folders), kind, {"epsilon": 3.0}, 0)
