@@ -11,7 +11,6 @@ import time
 import tracemalloc
 from pathlib import Path
 
-import jax
 import numba
 import numpy as np
 import pandas as pd
@@ -20,7 +19,6 @@ from _common import fastest, show
 from agglearn.encoding import CategoricalEncoder, FrameEncoder
 from agglearn.evaluation import normalized_log_likelihood
 from agglearn.maxent import MaxEntClassifier
-from agglearn.maxent.engines.jax_chains import JaxChains
 from agglearn.maxent.engines.numba_chains import Chains
 from agglearn.maxent.model import initial_mu
 from agglearn.maxent.weight_index import WeightIndex
@@ -224,26 +222,11 @@ def papers_largest_run(measured: int = 30_000) -> None:
         rows.append(
             {"sampler": sampler, "s/iteration": each, "iterations/s": 1 / each, "minutes": each * iterations / 60}
         )
-    rows += on_a_device(tables, n_chains, iterations)
     show(
         f"{n_chains:,} chains, {features} features of {size} modalities, {iterations} iterations: sampling on this machine, "
         f"from {measured:,} chains (the paper: 200 machines, hours)",
         rows,
     )
-
-
-def on_a_device(tables, n_chains: int, iterations: int) -> list[dict]:
-    """The same on an accelerator, with all chains."""
-    device = jax.devices()[0]
-    if device.platform == "cpu":
-        print("\nengine jax: not measured, JAX has no accelerator here")
-        return []
-    rows = []
-    for sampler in ("gibbs", "mh"):
-        each = iteration(tables, n_chains, 2, sampler, JaxChains)
-        rows.append({"sampler": f"{sampler}, jax on {device.device_kind}", "s/iteration": each})
-        rows[-1] |= {"iterations/s": 1 / each, "minutes": each * iterations / 60}
-    return rows
 
 
 def time_to_authors_quality(folder: Path) -> None:

@@ -229,7 +229,7 @@ class MaxEntClassifier(PairwiseClassifier, StagedClassifier):
         """`out` (2, 2, w) with gradients on μ and θ, and their preconditioners, for expected d̂ and ĉ."""
         choices = self.gradient == "rescaled", bool(self.clip_ratio), self.preconditioner == "both"
         statistics, penalties = (index.d, index.c, *expected, *weights), (float(self.l2_mu), self._l2_theta)
-        pcd_step.gradients(*statistics, *penalties, *choices, *out)
+        pcd_step.gradients(*statistics, *penalties, *choices, *out.reshape(4, -1))
         return out
 
     def held_out_score(self, held_out: ContingencyTables, seed: int = 1, n_chains: int = 2000) -> float:

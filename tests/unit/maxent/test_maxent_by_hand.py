@@ -15,7 +15,7 @@ from agglearn.observations import (
 def gradients(d, c, d_hat, c_hat, mu, theta, l2=(3.0, (5.0, 7.0)), rescaled=True, clip=True, both=True):
     out = np.zeros((2, 2, len(mu)))
     arrays = (np.array(v, float) for v in (d, c, d_hat, c_hat, mu, theta))
-    pcd_step.gradients(*arrays, l2[0], np.array(l2[1]), rescaled, clip, both, *out)
+    pcd_step.gradients(*arrays, l2[0], np.array(l2[1]), rescaled, clip, both, *out.reshape(4, -1))
     return out
 
 
@@ -43,6 +43,19 @@ def test_steps_of_weights():
     assert (energy, noise) == pytest.approx((8 * 0.25 + 10 * 4, 2 / 8 + 5 / 10))
     np.testing.assert_allclose(velocity, [0.4 - 0.05, -0.4 - 0.2])
     np.testing.assert_allclose(weights, [1.35, -1000.0])  # no weight is beyond the largest
+
+
+def test_slices_in_threads_are_the_whole(monkeypatch):
+    """21 weights in slices of 4: each is moved once, and sums are over all."""
+    rng = np.random.default_rng(0)
+    arrays = rng.random((4, 21))
+    whole, sliced = ([a.copy() for a in arrays] + [np.zeros(21)] for _ in range(2))
+    of_whole = pcd_step.advance(*whole[:4], whole[4], 0.1, 0.8, np.zeros(21), 2.0, 1000.0)
+    monkeypatch.setattr(pcd_step, "SLICE", 4)
+    of_slices = pcd_step.advance(*sliced[:4], sliced[4], 0.1, 0.8, np.zeros(21), 2.0, 1000.0)
+    np.testing.assert_array_equal(whole, sliced)
+    np.testing.assert_allclose(of_whole, of_slices)
+    assert pcd_step.distance(arrays[0], arrays[1]) == pytest.approx(np.abs(arrays[0] - arrays[1]).sum())
 
 
 def test_the_model_of_one_feature_is_the_table():

@@ -19,8 +19,8 @@ jnp = require("jax.numpy", "networks")
 
 LARGEST_ARRAY = 1 << 26  # numbers in the largest intermediate array
 UNIT = 1 << 23  # probabilities are counted in multiples of 2^-23, whose sums do not depend on their order
-HALF = 1 << 12  # they are added in two halves, each below 2^12, so that sums over `MAX_CHAINS` chains stay below 2^31
-MAX_CHAINS = 1 << 18
+HALF = 1 << 12  # they are added in two halves, each below 2^12, so that sums over `MAX_CHAINS` chains stay below 2^32
+MAX_CHAINS = 1 << 20
 
 
 class Shape(NamedTuple):
@@ -56,6 +56,7 @@ class JaxChains:
         n_blocks = math.ceil(n / min(MAX_CHAINS, max(1, LARGEST_ARRAY // width)))
         positions = starting_positions(index, n, seed, start).astype(np.int32)
         self.blocks = [jnp.asarray(block) for block in np.array_split(positions, n_blocks)]
+        self.cells = jnp.asarray(index.rows), jnp.asarray(index.columns)
         threshold, alias, log_q = proposals(index)
         self.proposals = jnp.asarray(threshold), jnp.asarray(alias.astype(np.int32)), jnp.asarray(log_q)
 
@@ -64,45 +65,59 @@ class JaxChains:
         return np.concatenate([np.asarray(block) for block in self.blocks])
 
     def set_weights(self, mu: np.ndarray, theta: np.ndarray) -> None:
-        index, k = self.index, self.index.n_modalities
-        single, rows, columns = index.single, index.rows, index.columns
-        mu, theta = index.expand(mu).astype(np.float32), index.expand(theta).astype(np.float32)
-        with_label = np.zeros((k, k), np.float32)
-        with_label[rows, columns] = with_label[columns, rows] = theta
-        leading = np.zeros((2, k + 1, k), np.float32)
-        for y, values in enumerate((mu, mu + theta)):
-            pairs = np.where(single, 0, values)
-            leading[y, rows, columns] = leading[y, columns, rows] = pairs
-            leading[y, k, rows[single]] = values[single]
-        flat = leading.reshape(2 * (k + 1), k)
-        borders = zip(self.shape.offsets, self.shape.sizes, strict=True)
-        towards = [jnp.asarray(flat[:, offset : offset + size]) for offset, size in borders]
-        self.weights = Weights(jnp.asarray(with_label), towards, *self.proposals)
+        mu, theta = (self.index.expand(weights).astype(np.float32) for weights in (mu, theta))
+        self.weights = Weights(*_spread(self.shape, *self.cells, mu, theta), *self.proposals)
 
     def sweep(self, iteration: int, n_sweeps: int = 1, marginalize: bool = True) -> tuple[np.ndarray, np.ndarray]:
         counts, sums = np.zeros((2, len(self.index.rows)))
+        counted, total = 0, (empty := jnp.zeros((len(counts), 3), jnp.uint32))
         for number, block in enumerate(self.blocks):
             words = np.random.SeedSequence([self.seed, iteration, number]).generate_state(2)
             key = jax.random.wrap_key_data(words, impl="threefry2x32")
-            moved, *added = _sweep(self.shape, n_sweeps, marginalize, block, self.weights, self.intercept, key)
-            count, low, high = (np.asarray(a, float) for a in added)
-            self.blocks[number] = moved
-            counts += count
-            sums += (low + HALF * high) / UNIT
+            self.blocks[number], total = _sweep(
+                self.shape, n_sweeps, marginalize, block, self.weights, self.intercept, key, total
+            )
+            counted += len(block)
+            if counted + len(self.blocks[0]) > MAX_CHAINS or number == len(self.blocks) - 1:
+                count, added = map(np.asarray, _floats(total))
+                counts += count
+                sums += added
+                counted, total = 0, empty
         return self.index.fold(counts), self.index.fold(sums)
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _spread(shape: Shape, rows: "Array", columns: "Array", mu: "Array", theta: "Array") -> "tuple[Array, list[Array]]":
+    """Matrices of `Weights` from those of the cells."""
+    k = sum(shape.sizes)
+    with_label = jnp.zeros((k, k), jnp.float32).at[rows, columns].set(theta).at[columns, rows].set(theta)
+    alone, leading = jnp.where(rows == columns, k, rows), jnp.zeros((2, k + 1, k), jnp.float32)
+    for y, values in enumerate((mu, mu + theta)):
+        other = jnp.where(rows == columns, k + 1, columns)  # outside: dropped
+        leading = leading.at[y, alone, columns].set(values).at[y, other, rows].set(values, mode="drop")
+    flat = leading.reshape(2 * (k + 1), k)
+    borders = zip(shape.offsets, shape.sizes, strict=True)
+    return with_label, [flat[:, offset : offset + size] for offset, size in borders]
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1, 2))
 def _sweep(
-    shape: Shape, n_sweeps: int, marginalize: bool, x: "Array", weights: Weights, intercept: "Array", key: "Array"
-) -> "tuple[Array, Array, Array, Array]":
-    """Positions, and per cell the count of chains and the two halves of their sum of P(Y=1|X)."""
+    shape: Shape, n_sweeps: int, marginalize: bool, x: "Array", weights: Weights, intercept: "Array", key: "Array",
+    total: "Array",
+) -> "tuple[Array, Array]":  # fmt: skip
+    """Positions, and `total` (cells, 3) with the block's counts of chains and both halves of Σ P(Y=1|X) added."""
     for k in range(n_sweeps):
         label, moves = jax.random.split(jax.random.fold_in(key, k))
         y = (_uniform(label, (len(x),)) < _probability(x, weights, intercept)).astype(jnp.int32)
         x = _move(shape, x, y, weights, moves)
     p = _probability(x, weights, intercept) if marginalize else y.astype(jnp.float32)
-    return x, *_tally(shape, x, p)
+    return x, _tally(shape, x, p, total)
+
+
+@jax.jit
+def _floats(total: "Array") -> "tuple[Array, Array]":
+    count, low, high = total.astype(jnp.float32).T
+    return count, low / UNIT + high * (HALF / UNIT)
 
 
 def _uniform(key: "Array", shape: tuple[int, ...]) -> "Array":
@@ -127,9 +142,7 @@ def _move(shape: Shape, x: "Array", y: "Array", weights: Weights, key: "Array") 
 
 
 def _gibbs(shape: Shape, d: int, now: "Array", rows: "Array", weights: Weights, key: "Array") -> "Array":
-    leading = weights.leading[d]
-    zero = jnp.zeros((len(rows), leading.shape[1]), jnp.float32)
-    logits = jax.lax.fori_loop(0, rows.shape[1], lambda j, total: total + leading[rows[:, j]], zero)
+    logits = weights.leading[d][rows].sum(axis=1)
     cumulative = jnp.cumsum(jax.nn.softmax(logits, axis=1), axis=1)
     u = _uniform(key, (len(rows), 1)) * cumulative[:, -1:]
     return shape.offsets[d] + jnp.minimum((cumulative <= u).sum(axis=1, dtype=jnp.int32), shape.sizes[d] - 1)
@@ -153,13 +166,12 @@ def _metropolis(shape: Shape, d: int, now: "Array", rows: "Array", weights: Weig
     return jax.lax.fori_loop(0, shape.n_proposals, step, (now, log_weight(now)))[0]
 
 
-def _tally(shape: Shape, x: "Array", p: "Array") -> "Array":
-    """(cells,) int32 counts of chains, and low and high halves of their p in units of 1/`UNIT`."""
-    quantum = jnp.round(p * UNIT).astype(jnp.int32)
+def _tally(shape: Shape, x: "Array", p: "Array", total: "Array") -> "Array":
+    """`total` (cells, 3) uint32 with counts of chains, and low and high halves of their p in units of 1/`UNIT`."""
+    quantum = jnp.round(p * UNIT).astype(jnp.uint32)
     codes = x - jnp.array(shape.offsets, jnp.int32)
     added = jnp.stack([jnp.ones_like(quantum), quantum % HALF, quantum // HALF], axis=1)
-    total = jnp.zeros((shape.n_cells, 3), jnp.int32)
     for d, e, first in shape.tables:
         cell = codes[:, d] if d == e else codes[:, d] * shape.sizes[e] + codes[:, e]
         total = total.at[first + cell].add(added)
-    return total.T
+    return total
