@@ -8,7 +8,7 @@ from sklearn.linear_model import LogisticRegression
 
 from agglearn.encoding.design import FeatureMap, Features, Ranges
 from agglearn.labelsums.walr import DescentModel, LinearModel
-from agglearn.linear.sum_logistic import penalties
+from agglearn.linear.sum_logistic import curvature, penalties
 from agglearn.observations import Records
 from agglearn.privacy.calibration import analytic_gaussian_scale, check_promise
 from agglearn.seeds import draw_generator
@@ -93,7 +93,7 @@ class LabelledGradientDescent(DescentModel):
                 return (exact + rng.normal(0, every, len(exact))) / n
             return x[rows].T @ y[rows] / len(rows)
 
-        penalty = penalties(self.l2, x, np.ones(n), once if self.noise_aware else 0.0, mapped.intercept)
+        penalty = penalties(self.l2, curvature(x, np.ones(n)), once if self.noise_aware else 0.0, mapped.intercept)
         batch, labels = (self.batch_size, y) if self.solver == "minibatch" else (None, None)
         problem = x, np.ones(n), penalty, label_term, batch
         self._descend(mapped, *problem, rng=rng, labels=labels, noise_variance=every**2)

@@ -14,11 +14,12 @@ from agglearn.errors import ConfigError, NotAvailable
 from agglearn.estimator import StagedClassifier
 from agglearn.linear.descent import Descent, Iterate
 from agglearn.linear.penalised import CoefficientIntervalMixin, PenalisedSolution
-from agglearn.linear.sum_logistic import Objective, penalties, prior_variance
+from agglearn.linear.sum_logistic import Objective, curvature, curvature_at_rate, penalties, prior_variance
 from agglearn.observations import LabelSums
 from agglearn.seeds import draw_generator
 from agglearn.settings import Count, NonNegative, Positive, Whole
 
+OF_VARIANCE = 0.3  # of the prior variance by moments: few coefficients have most of it (six data sets, docs/ladder.md)
 LEAST_VARIANCE = 1e-6  # of a label: noise may put the intercept where no label varies
 
 
@@ -79,7 +80,7 @@ class WALRClassifier(CoefficientIntervalMixin, DescentModel):
         `lbfgs`, `newton` (trust region), `full_batch`, or `hybrid` (the note's mini-batch in the model term only).
     l2 : float or str
         λ, not on the intercept. With 0 and noise there is no minimum in general (`LabelSums.infeasible_coordinates`).
-        `moments` takes 1/2τ², with τ² estimated from the sums (`prior_variance`).
+        `moments` takes 1/2τ², with .3 of the variance that the sums show (`prior_variance`), and h_j at their rate.
     tol, random_state : float, int or None
         Tolerance of the scaled gradient (`lbfgs` and `newton`), and seed of the mini-batches.
     noise_aware, max_iter : bool, int
@@ -115,10 +116,11 @@ class WALRClassifier(CoefficientIntervalMixin, DescentModel):
         if self.l2 == "moments":
             if not observation.map.intercept or observation.weights is not None:
                 raise ConfigError("l2: moments needs sums with an intercept, over records without weights")
-            self.l2_ = 1 / (2 * prior_variance(x, observation.sums, noise))
+            self.l2_ = 1 / (2 * OF_VARIANCE * prior_variance(x, observation.sums, noise))
+            h = curvature_at_rate(x, observation.sums)
         else:
-            self.l2_ = self.l2
-        self.penalty_ = penalties(self.l2_, x, weights, noise if self.noise_aware else 0.0, observation.map.intercept)
+            self.l2_, h = self.l2, curvature(x, weights)
+        self.penalty_ = penalties(self.l2_, h, noise if self.noise_aware else 0.0, observation.map.intercept)
         if self.solver in ("lbfgs", "newton"):
             objective = Objective(x, weights, observation.sums, self.penalty_)
             theta, self.n_iter_ = objective.minimum(self.solver, self.max_iter, self.tol)

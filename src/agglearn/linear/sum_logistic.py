@@ -55,33 +55,45 @@ def curvature(x: sparse.csr_array, weights: np.ndarray) -> np.ndarray:
     return (x * x).T @ weights / 4
 
 
-def penalties(l2: float, x: sparse.csr_array, weights: np.ndarray, noise_scale: float, intercept: bool) -> np.ndarray:
-    """(k,) λ_j = λ·(1 + σ²/h_j), with h_j the curvature at 0. The intercept is free. No labels are needed.
+def penalties(l2: float, h: np.ndarray, noise_scale: float, intercept: bool) -> np.ndarray:
+    """(k,) λ_j = λ·(1 + σ²/h_j), for curvatures h_j of F. The intercept is free.
 
     If θ_j has the prior variance 1/2λ, and s_j the variance h_j + σ², these have the least expected excess of F, to
     second order, coordinate by coordinate.
     """
-    h = np.maximum(curvature(x, weights), 1e-12)
-    penalty = l2 * (1 + noise_scale**2 / h)
+    penalty = l2 * (1 + noise_scale**2 / np.maximum(h, 1e-12))
     if intercept:
         penalty[-1] = 0.0
     return penalty
 
 
+def curvature_at_rate(x: sparse.csr_array, sums: np.ndarray) -> np.ndarray:
+    """(k,) diagonal of H = r(1 − r) Σ (X − X̄)(X − X̄)ᵀ, at the rate r of the sums, with the intercept, the last, fitted."""
+    n, mean, rate = x.shape[0], _mean(x), _rate(x, sums)
+    return rate * (1 - rate) * np.maximum(4 * curvature(x, np.ones(n)) - n * mean**2, 0.0)
+
+
 def prior_variance(x: sparse.csr_array, sums: np.ndarray, noise_scale: float, probes: int = 20) -> float:
     """Variance τ² of the coefficients, at least 0.001, by moments of the (noisy) sums, which costs no privacy.
 
-    g = s − r Σ X has E g_j² = τ² Σ_l H_jl² + H_jj + σ², H = r(1 − r) XᵀX. Random signs estimate Σ_l H_jl².
+    g = s − r Σ X has E g_j² = τ² Σ_l H_jl² + H_jj + σ², H of `curvature_at_rate`. Random signs estimate Σ_l H_jl².
     The intercept must be last.
     """
-    n, k = x.shape
-    rate = float(np.clip(sums[-1] / n, 1e-3, 1 - 1e-3))
-    g = (sums - rate * (x.T @ np.ones(n)))[:-1]
-    variance = 4 * rate * (1 - rate) * curvature(x, np.ones(n))[:-1] + noise_scale**2
+    (n, k), mean, rate = x.shape, _mean(x), _rate(x, sums)
+    g = (sums - rate * n * mean)[:-1]
+    variance = curvature_at_rate(x, sums)[:-1] + noise_scale**2
     rng, products = draw_generator(0), np.zeros(k - 1)
     for _ in range(probes):
-        signs = np.append(rng.choice([-1.0, 1.0], k - 1), 0.0)
-        products += (rate * (1 - rate) * (x.T @ (x @ signs)))[:-1] ** 2 / probes
+        logits = x @ np.append(rng.choice([-1.0, 1.0], k - 1), 0.0)
+        products += (rate * (1 - rate) * (x.T @ (logits - logits.mean())))[:-1] ** 2 / probes
     varies = variance > 0
     excess = (g[varies] ** 2 / variance[varies] - 1).sum()
     return max(float(excess / (products[varies] / variance[varies]).sum()), 1e-3)
+
+
+def _mean(x: sparse.csr_array) -> np.ndarray:
+    return x.T @ np.ones(x.shape[0]) / x.shape[0]
+
+
+def _rate(x: sparse.csr_array, sums: np.ndarray) -> float:
+    return float(np.clip(sums[-1] / x.shape[0], 1e-3, 1 - 1e-3))

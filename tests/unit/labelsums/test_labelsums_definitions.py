@@ -42,10 +42,10 @@ def test_weighted_halves_add_up_to_the_whole_and_choose():
     np.testing.assert_array_equal(mixed.weights, [*WEIGHTS[:25], *np.ones(36)])
 
 
-def test_the_penalty_by_moments_is_half_the_inverse_variance():
+def test_the_penalty_by_moments_is_that_of_a_fraction_of_the_variance():
     noisy = sums(bounds=(-9, 9)).private(3.0, 1e-3, draw=draw_seeded(0))
     model = WALRClassifier(l2="moments").fit(noisy)
-    assert model.l2_ == pytest.approx(1 / (2 * prior_variance(noisy.matrix, noisy.sums, noisy.noise_scale)))
+    assert model.l2_ == pytest.approx(1 / (0.6 * prior_variance(noisy.matrix, noisy.sums, noisy.noise_scale)))
 
 
 def test_the_error_of_a_gradient_on_all_rows_is_that_of_the_noise():

@@ -15,7 +15,7 @@ from agglearn.errors import ConfigError, NotAvailable
 from agglearn.estimator import Estimator
 from agglearn.labelsums import LabelledGradientDescent, SklearnLogistic, WALRClassifier
 from agglearn.linear.descent import Descent
-from agglearn.linear.sum_logistic import Objective, penalties, prior_variance
+from agglearn.linear.sum_logistic import Objective, curvature, curvature_at_rate, penalties, prior_variance
 from agglearn.observations import LabelSums, Records
 from agglearn.privacy import analytic_gaussian_scale, draw_seeded
 
@@ -160,7 +160,7 @@ def test_sums_beyond_all_labels_are_noticed(records):
 def test_penalty_from_noise_needs_no_labels_and_is_the_best_one():
     """λ_j(1 + σ²/h_j) has the least expected excess in its model; half or double of it has more."""
     x = LabelSums.from_records(np.array([[0.0], [2.0], [1.0]]), [0, 1, 1], intercept=False).matrix
-    [plain], [found] = (penalties(0.5, x, np.ones(3), s, False) for s in (0.0, 3.0))
+    [plain], [found] = (penalties(0.5, curvature(x, np.ones(3)), s, False) for s in (0.0, 3.0))
     h, variance = 5 / 4, 1.0  # ¼ Σ x²; 1/2λ
     assert plain == 0.5
     assert found == pytest.approx(0.5 * (1 + 9 / h))
@@ -172,18 +172,31 @@ def test_penalty_from_noise_needs_no_labels_and_is_the_best_one():
     assert excess(found) < excess(plain)
 
 
+@pytest.mark.parametrize("centre", [0.0, 3.0])  # columns beside their mean move with the intercept
 @pytest.mark.parametrize("noise_scale", [0.0, 20.0])
-def test_variance_of_coefficients_from_moments(noise_scale):
+def test_variance_of_coefficients_from_moments(noise_scale, centre):
     """Coefficients of variance τ² drawn again and again: the estimate is right in the mean."""
     rng, tau, found = np.random.default_rng(0), 0.15, []
-    x = sparse.csr_array(np.column_stack([rng.normal(size=(3000, 8)), np.ones(3000)]))
+    x = sparse.csr_array(np.column_stack([rng.normal(centre, 1, size=(3000, 8)), np.ones(3000)]))
     for _ in range(60):
-        p = expit(x @ np.append(rng.normal(0, tau, 8), -1.0))
+        theta = rng.normal(0, tau, 8)
+        p = expit(x @ np.append(theta, -1.0 - centre * theta.sum()))
         sums = x.T @ (rng.random(3000) < p).astype(float) + rng.normal(0, noise_scale, 9)
         found.append(prior_variance(x, sums, noise_scale))
     assert np.mean(found) == pytest.approx(tau**2, rel=0.3)
     blind = [prior_variance(x, x.T @ (rng.random(3000) < 0.3).astype(float), 0.0) for _ in range(10)]
     assert np.mean(blind) < tau**2 / 10
+
+
+def test_curvature_at_the_rate_is_that_of_the_fit_without_coefficients():
+    """What is left of H = Xᵀ r(1 − r) X once the intercept follows."""
+    rng = np.random.default_rng(0)
+    columns = np.column_stack([rng.normal(2, 1, 50), rng.random(50) < 0.2, np.ones(50)])
+    y = (rng.random(50) < 0.3).astype(float)
+    found = curvature_at_rate(sparse.csr_array(columns), columns.T @ y)
+    h = y.mean() * (1 - y.mean()) * columns.T @ columns
+    expected = np.diag(h) - h[:, 2] ** 2 / h[2, 2]
+    np.testing.assert_allclose(found, expected, atol=1e-9)
 
 
 def test_moments_choose_the_penalty(records):

@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse
 
 from agglearn.linear.descent import Descent
-from agglearn.linear.sum_logistic import penalties
+from agglearn.linear.sum_logistic import curvature, penalties
 
 
 def test_descent_by_hand():
@@ -53,8 +53,8 @@ def test_descent_by_hand():
 def test_penalties_by_hand():
     x = sparse.csr_array(np.array([[1.0, 0.0, 1.0], [2.0, 1.0, 1.0]]))
     weights = np.array([1.0, 3.0])  # curvatures at 0: (1 + 12)/4, 3/4, 1
-    assert penalties(0.5, x, weights, 0.0, True).tolist() == [0.5, 0.5, 0.0]
-    assert penalties(0.5, x, weights, 2.0, True).tolist() == pytest.approx(
+    assert penalties(0.5, curvature(x, weights), 0.0, True).tolist() == [0.5, 0.5, 0.0]
+    assert penalties(0.5, curvature(x, weights), 2.0, True).tolist() == pytest.approx(
         [0.5 * (1 + 4 / 3.25), 0.5 * (1 + 4 / 0.75), 0.0]
     )
-    assert penalties(0.5, x, weights, 0.0, False).tolist() == [0.5] * 3
+    assert penalties(0.5, curvature(x, weights), 0.0, False).tolist() == [0.5] * 3
