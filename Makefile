@@ -83,8 +83,9 @@ clean: $(READY)
 	@$(BIN)/python -m agglearn_workflow.cleaning $(ARGS)
 
 bench: $(READY)
-	@mkdir -p $(RESULTS)/bench; for file in benchmarks/[a-z]*.py; do echo "== $$file"; \
-	out=$(RESULTS)/bench/$$(basename $$file .py).txt; $(BIN)/python $$file > $$out.new || exit 1; cat $$out.new; mv $$out.new $$out; done
+	@mkdir -p $(RESULTS)/bench; export BENCH=$(RESULTS)/bench; for file in benchmarks/[a-z]*.py; do echo "== $$file"; \
+	out=$$BENCH/$$(basename $$file .py).txt; $(BIN)/python $$file > $$out.new || exit 1; cat $$out.new; mv $$out.new $$out; done; \
+	$(BIN)/python benchmarks/_common.py $$BENCH
 
 spark: $(READY)
 	@$(BIN)/python workflow/scripts/install.py --no-build-isolation --require-hashes -r requirements-spark.lock

@@ -21,7 +21,9 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
-from _common import show
+from _common import compare, counts, fastest, show
+
+from agglearn.encoding.hashing import HashedEncoder
 
 SIZES = {
     "campaign": 675,
@@ -112,8 +114,25 @@ def table(names: list[str], path: Path, warm: Path) -> list[dict]:
         ours = ours or answer
         found = ["not installed", *["–"] * 3] if answer is None else [answer[0], answer[0] / ours[0], *answer[1:]]
         rows.append(dict(zip(("by", "seconds", "ratio", "peak GB", "cells"), (name, *found), strict=True)))
+        if answer is not None and name != names[0] and answer[2] != "died":
+            n = pq.ParquetFile(path).metadata.num_rows
+            memory = {"memory": ours[1], "peer_memory": answer[1]}
+            line = f"all {len(KEYS)} tables of {n:,} records"
+            compare(line, ours[0], name, answer[0], n * 2 * len(KEYS) / counts(), **memory)
         print(f"  {name}: {found[0] if answer is None else f'{found[0]:.1f} s'}", flush=True)
     return rows
+
+
+def hashing(n: int = 1_000_000, buckets: int = 1 << 14) -> None:
+    """A column of categories to buckets, beside scikit-learn's hashing, which makes a sparse matrix of the same columns."""
+    from sklearn.feature_extraction import FeatureHasher
+
+    values = pd.Series(np.random.default_rng(0).zipf(1.5, n) % 10**6).map("v{}".format)
+    encoder, hasher = HashedEncoder("user", buckets), FeatureHasher(buckets, input_type="string", alternate_sign=False)
+    ours = fastest(lambda: encoder.encode(values))
+    theirs = fastest(lambda: hasher.transform([v] for v in values), 1)
+    compare(f"hashing {n:,} values into {buckets:,} buckets", ours, "scikit-learn FeatureHasher", theirs)
+    show(f"Hashing {n:,} values", [{"agglearn, s": ours, "scikit-learn, s": theirs, "ratio": theirs / ours}])
 
 
 def main() -> None:
@@ -130,6 +149,7 @@ def main() -> None:
         size = f"{pq.ParquetFile(path).metadata.num_rows:,} records × {len(COLUMNS)} columns"
         print(f"{size}, {len(KEYS)} tables, {os.cpu_count()} cores, {path.stat().st_size / 1e6:.0f} MB of Parquet")
         show("All tables of single features and pairs", table(args.only, path, warm))
+    hashing()
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ import tracemalloc
 from pathlib import Path
 
 import numpy as np
-from _common import fastest, show
+from _common import compare, exponentials, fastest, products, show
 from sklearn.cluster import MiniBatchKMeans
 from sklearn.kernel_approximation import RBFSampler
 
@@ -80,6 +80,12 @@ def beside_peers(n: int = 200, size: int = 512, d: int = 32) -> None:
         seconds, peers = fastest(lambda e=embedding: e.transform(bags)), np.nan
         if other:
             peers = fastest(lambda o=other, e=embedding: o(bags, e), 1)
+            if name.startswith("Fisher"):  # two products with the means and squares, and an exponential of each score
+                k = len(embedding.weights_)
+                floor = n * size * k * (8 * d / products() + 1 / exponentials())
+            else:
+                floor = None
+            compare(f"{n} bags of {size} × {d}: {name}", seconds, peer, peers, floor)
         row = {"": name, "M instances/s": n * size / seconds / 1e6, "MB/s": bags.X.nbytes / seconds / 1e6}
         rows.append(row | {"peer": peer, "its M instances/s": n * size / peers / 1e6, "ratio": peers / seconds})
         if peer and name[:3] != "RFF":  # random features of the peer are other features

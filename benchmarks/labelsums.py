@@ -8,7 +8,7 @@ through one vector.
 
 import numpy as np
 import pandas as pd
-from _common import fastest
+from _common import compare, fastest
 from sklearn.linear_model import LogisticRegression
 
 from agglearn.encoding import FeatureMap, FrameEncoder
@@ -46,6 +46,11 @@ def fits(n: int, kind: str) -> None:
         model = LogisticRegression(C=1 / (2 * L2), solver=solver, max_iter=1000, tol=1e-7)
         seconds = fastest(lambda model=model: model.fit(x, y), 2)
         losses[f"scikit-learn, {solver}"] = (seconds, loss(np.append(model.coef_[0], model.intercept_)))
+    ours, theirs = (
+        min((f for f in losses.items() if f[0].startswith(who)), key=lambda f: f[1][0]) for who in ("W", "s")
+    )
+    above = (theirs[1][1] - ours[1][1]) / n
+    compare(f"{n:,} records, {kind}", ours[1][0], theirs[0], theirs[1][0], note=f"its loss per record {above:+.0e}")
     best = min(value for _, value in losses.values())
     print(f"\n{n:,} records, {kind}, {x.shape[1]:,} coordinates: seconds, loss per record above the best")
     for name, (seconds, value) in losses.items():

@@ -14,7 +14,7 @@ from pathlib import Path
 import numba
 import numpy as np
 import pandas as pd
-from _common import fastest, show
+from _common import additions, compare, exponentials, fastest, show
 
 from agglearn.encoding import CategoricalEncoder, FrameEncoder
 from agglearn.evaluation import normalized_log_likelihood
@@ -112,6 +112,12 @@ def beside_peers() -> None:
         layout = WeightIndex.from_tables(tables)
         ours = iteration(tables, 10_000, 20)
         theirs = fastest(NumPyPeer(Chains(layout, 10_000, -1.0, seed=0), *model_of(layout)).iterate, 2)
+        sizes, drawn = (
+            np.array(shape[1]),
+            10_000,
+        )  # of a feature: a row of weights of each other one, its own, the label's
+        floor = drawn * sizes.sum() * ((len(sizes) + 1) / additions() + 1 / exponentials())
+        compare(f"iteration of 10,000 chains, {name} tables", ours, "NumPy, all chains at once", theirs, floor)
         shipped, tuned = AUTHORS[name]
         rows.append(
             {"tables": name, "s/iteration": ours, "NumPy, here": theirs, "ratio": theirs / ours}

@@ -13,7 +13,7 @@ import warnings
 
 import numba
 import numpy as np
-from _common import fastest, show
+from _common import compare, fastest, show
 from scipy.stats import poisson_binom
 
 from agglearn.observations import Bags
@@ -100,6 +100,8 @@ def beside_peers(n: int = 10_000) -> None:
     rows.append({"": "scipy.stats.poisson_binom, P(sum) alone", "s": seconds, "ratio": seconds / ours})
     log_p = binary_posteriors(np.log(p) - np.log1p(-p), [0, n], [z])[1][0]
     rows[-1]["largest difference"] = abs(np.exp(log_p) - float(poisson_binom.pmf(z, p)))
+    for row in rows[2:]:
+        compare(f"one bag of {n:,}, all posteriors", ours, row[""], row["s"])
     show(f"One bag of {n:,}", rows)
 
 
@@ -183,6 +185,9 @@ def margins() -> None:
         table = infer()
         rows.append({"": name, "s": time.perf_counter() - begin})
         rows[-1] |= {"ratio": rows[-1]["s"] / rows[0]["s"], "index of error": 50 * abs(table - true).sum() / true.sum()}
+    for row in rows[1:]:
+        errors = f"index of error {rows[0]['index of error']:.1f}, its {row['index of error']:.1f}"
+        compare(f"cross table of {len(groups)} places", rows[0]["s"], row[""], row["s"], note=errors)
     show(f"Cross table of {len(groups)} places, {true.shape[0]} groups by {true.shape[1]} options", rows)
 
 

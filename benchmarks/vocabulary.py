@@ -14,6 +14,7 @@ import time
 import warnings
 
 import numpy as np
+from _common import compare
 
 from agglearn.datasets import ClickTables
 from agglearn.evaluation.information import mutual_information
@@ -121,6 +122,8 @@ def peers(n: int, clusters: int) -> None:
     for name, method in METHODS.items():
         (seconds, loss, used), _ = apart(timed, method(clusters), counts, sums)
         print(f"  {name:44s} {1 - loss:.6f}  {seconds:8.3f} s  {used} clusters")
+        if name == "optimum":
+            optimum = seconds, 1 - loss
     values = np.repeat(np.arange(n), counts)
     y = np.concatenate([np.repeat([1, 0], (c, m - c)) for c, m in zip(sums, counts, strict=True)])
     print(f"  on the {len(y):,} records:")
@@ -134,6 +137,8 @@ def peers(n: int, clusters: int) -> None:
             continue
         seconds = time.perf_counter() - start
         kept = mutual_information(np.bincount(labels), np.bincount(labels, y))
+        note = f"information kept {optimum[1]:.5f}, its {kept / whole:.5f}"
+        compare(f"{n:,} values into {clusters} clusters", optimum[0], name, seconds, note=note)
         print(f"  {name:44s} {kept / whole:.6f}  {seconds:8.3f} s  {len(np.unique(labels))} clusters")
 
 
@@ -215,6 +220,11 @@ def real_labels(n: int, clusters: int) -> None:
             continue
         seconds, sizes = time.perf_counter() - start, np.bincount(labels)
         explained = sizes @ (np.bincount(labels, y) / sizes - y.mean()) ** 2
+        if name == "optimum":
+            optimum = seconds, explained / whole
+        else:
+            note = f"variance explained {optimum[1]:.5f}, its {explained / whole:.5f}"
+            compare(f"real labels: {n:,} values into {clusters} clusters", optimum[0], name, seconds, note=note)
         print(f"  {name:44s} {explained / whole:.6f}  {seconds:8.3f} s  {len(sizes)} clusters")
 
 

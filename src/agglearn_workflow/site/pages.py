@@ -163,13 +163,14 @@ def _guide(results: Path, site: Path) -> str:
 
 
 def _benchmarks(results: Path) -> dict | None:
-    """Tables of the last `make bench`, with its date and machine. None before the first."""
+    """Lines and tables of the last `make bench`, with date and machine. None before the first."""
     files = sorted((results / "bench").glob("*.txt"))
     if not files:
         return None
-    when = datetime.date.fromtimestamp(max(f.stat().st_mtime for f in files)).isoformat()
+    kept = [storage.read_json(f) for f in sorted((results / "bench").glob("*.json"))]
+    measured = sorted({f"{k['date']}, {k['machine']}" for k in kept})
     tables = [{"name": f.stem.replace("_", " "), "text": f.read_text().strip()} for f in files]
-    return {"date": when, "machine": machine.describe(), "parts": tables}
+    return {"measured": "; ".join(measured), "lines": [line for k in kept for line in k["lines"]], "parts": tables}
 
 
 def _experiment(plan: Plan, name: str, results: Path, out: Path) -> dict:

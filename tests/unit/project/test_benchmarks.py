@@ -1,6 +1,10 @@
 """Benchmarks treat all methods alike."""
 
 import importlib
+import json
+import os
+import subprocess
+import sys
 from collections import Counter
 from types import SimpleNamespace
 
@@ -22,3 +26,19 @@ def test_every_solver_is_timed_as_often_as_ours(monkeypatch):
     collective.beside_others(1.0)
     assert len(timed) == 7
     assert len(set(timed.values())) == 1, timed
+
+
+def test_lines_of_a_benchmark_that_ended_well_are_kept(tmp_path):
+    """A ratio above 1 is of a slower peer, the floor a share of our time. A benchmark that fails keeps nothing."""
+    code = "from _common import compare\ncompare('fit', 2.0, 'NumPy', 6.0, 0.5, memory=1.5)\n"
+    for name, end in (("done", ""), ("failed", "raise ValueError")):
+        (tmp_path / f"{name}.py").write_text(code + end)
+        path = {
+            "PYTHONPATH": f"{ROOT / 'benchmarks'}:{ROOT / 'src'}",
+            "BENCH": str(tmp_path),
+            "PATH": os.environ["PATH"],
+        }
+        subprocess.run([sys.executable, tmp_path / f"{name}.py"], env=path, check=False, stderr=subprocess.DEVNULL)
+    [line] = json.loads((tmp_path / "done.json").read_text())["lines"]
+    assert (line["ratio"], line["floor_share"], line["memory"]) == (3.0, 0.25, 1.5)
+    assert not list(tmp_path.glob("failed*.json"))

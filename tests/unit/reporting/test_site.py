@@ -1,5 +1,6 @@
 """What the pages show of claims, findings and figures."""
 
+import json
 import re
 from xml.etree import ElementTree
 
@@ -376,10 +377,21 @@ def test_the_last_benchmarks_are_shown(tmp_path):
     assert pages._benchmarks(tmp_path) is None
     (tmp_path / "bench").mkdir()
     (tmp_path / "bench/noisy_maxent.txt").write_text("\nratio 2.0\n")
+    line = {
+        "line": "an iteration",
+        "seconds": 0.5,
+        "peer": "NumPy",
+        "peer_seconds": 2.0,
+        "ratio": 4.0,
+        "floor_share": None,
+    }
+    kept = {"date": "2026-11-28", "machine": "two cores", "lines": [line]}
+    (tmp_path / "bench/noisy_maxent.json").write_text(json.dumps(kept))
     (tmp_path / "bench/maxent.txt.new").write_text("half of")
     shown = pages._benchmarks(tmp_path)
     assert shown["parts"] == [{"name": "noisy maxent", "text": "ratio 2.0"}]
-    assert re.fullmatch(r"\d{4}-\d\d-\d\d", shown["date"])
+    assert shown["measured"] == "2026-11-28, two cores"
+    assert shown["lines"] == [line]
 
 
 def test_the_guide_is_linked_where_it_has_been_made(tmp_path):
