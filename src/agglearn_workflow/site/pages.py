@@ -167,10 +167,10 @@ def _benchmarks(results: Path) -> dict | None:
     files = sorted((results / "bench").glob("*.txt"))
     if not files:
         return None
-    kept = [storage.read_json(f) for f in sorted((results / "bench").glob("*.json"))]
-    measured = sorted({f"{k['date']}, {k['machine']}" for k in kept})
+    benches = [storage.read_json(f) for f in sorted((results / "bench").glob("*.json"))]
+    measured = sorted({f"{k['date']}, {k['machine']}" for k in benches})
     tables = [{"name": f.stem.replace("_", " "), "text": f.read_text().strip()} for f in files]
-    return {"measured": "; ".join(measured), "lines": [line for k in kept for line in k["lines"]], "parts": tables}
+    return {"measured": "; ".join(measured), "lines": [line for k in benches for line in k["lines"]], "parts": tables}
 
 
 def _experiment(plan: Plan, name: str, results: Path, out: Path) -> dict:
