@@ -11,6 +11,7 @@ import getpass
 import importlib.util
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -131,20 +132,19 @@ def main(settings: list[str]) -> None:
         return
     with tempfile.TemporaryDirectory(prefix="agglearn.") as name:
         folder = Path(name)
-        reproduce(folder / "machine", dict(os.environ), settings, [])
+        folder.chmod(0o711)  # munged wants a way to its socket
         (folder / "slurm").mkdir()
         with slurm(folder / "slurm") as environment:
-            options = ["--workflow-profile", "profiles/slurm", *QUICK]
-            reproduce(folder / "cluster", environment, settings, options)
-            jobs = subprocess.run(
-                ["squeue", "-h", "-t", "all", "-o", "%T"], env=environment, capture_output=True, text=True
-            )
+            reproduce(folder / "cluster", environment, settings, ["--workflow-profile", "profiles/slurm", *QUICK])
+            states = ["squeue", "-h", "-t", "all", "-o", "%T"]
+            jobs = subprocess.run(states, env=environment, capture_output=True, text=True).stdout.split()
+        reproduce(folder / "machine", dict(os.environ), settings, [])
         here, there = measures(folder / "machine"), measures(folder / "cluster")
         if not here.equals(there):
             sys.exit("agglearn: the cluster has other measurements than this machine\n" + str(here.compare(there)))
-        states = jobs.stdout.split()
-        print(f"agglearn: {len(here)} measurements of {SOURCE} are the same, from {len(states)} jobs of Slurm")
+        print(f"agglearn: {len(here)} measurements of {SOURCE} are the same, from {len(jobs)} jobs of Slurm")
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that the daemons are ended
     main(sys.argv[1:])
