@@ -97,6 +97,10 @@ class WeightIndex:
     def single(self) -> np.ndarray:
         return self.rows == self.columns
 
+    def span(self, feature: int) -> slice:
+        """Return the positions of a feature."""
+        return slice(int(self.offsets[feature]), int(self.offsets[feature] + self.sizes[feature]))
+
     def spread(self, single: float, pair: float) -> np.ndarray:
         """Return (w,) numbers of the weights: one for those of single features, another for those of pairs."""
         out, cells = np.full(len(self.d), pair, self.d.dtype), np.flatnonzero(self.single)
@@ -115,7 +119,7 @@ class WeightIndex:
         """Return (K, K) symmetric matrix, float64 or float32 as d, of the cells' weights, with `fixed` μ where asked."""
         out = np.zeros((self.n_modalities, self.n_modalities), self.d.dtype)
         for i, j, block in self.fixed_mu() if fixed else ():
-            rows, columns = (slice(self.offsets[k], self.offsets[k] + self.sizes[k]) for k in (i, j))
+            rows, columns = self.span(i), self.span(j)
             out[rows, columns], out[columns, rows] = block, block.T
         out[self.rows, self.columns] = out[self.columns, self.rows] = self.expand(weights)
         return out

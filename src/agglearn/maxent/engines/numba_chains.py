@@ -27,9 +27,8 @@ class Chains:
         self.weights[:, -1, index.padded] = 0.0
         self.theta = np.zeros((k, k), np.float32)
         for i, j, block in index.fixed_mu():
-            for row, column, values in ((i, j, block), (j, i, block.T)):
-                first, start = index.offsets[row], index.starts[column]
-                self.weights[:, first : first + index.sizes[row], start : start + index.sizes[column]] = values
+            for d, e, values in ((i, j, block), (j, i, block.T)):
+                self.weights[:, index.span(d), index.padded[index.span(e)]] = values
         self.acc = np.zeros((numba.get_num_threads(), len(index.rows)), np.int64)
 
     def set_weights(self, mu: np.ndarray, theta: np.ndarray) -> None:
