@@ -42,7 +42,7 @@ SelectType=select/cons_tres
 SelectTypeParameters=CR_Core_Memory
 AccountingStorageType=accounting_storage/none
 JobAcctGatherType=jobacct_gather/none
-MinJobAge=300
+MinJobAge=86400
 NodeName={host} NodeAddr=127.0.0.1 CPUs={cores} RealMemory={megabytes}
 PartitionName=all Nodes=ALL Default=YES
 """
