@@ -12,6 +12,8 @@
 #   make clean       deletes everything generated; downloads stay
 #   make bench       speed beside named peers; the site shows the last one
 #   make spark       PySpark into .venv, for agglearn.spark and its tests (needs Java 17 or newer)
+#   make slurm       Snakemake's plugin for Slurm into .venv, for profiles/slurm
+#   make slurm-test  a source at scale smoke through a Slurm of its own, beside this machine alone (needs slurm-wlm and munge)
 #   make peers       what the benchmarks compare with: Private-PGM, OptBinning, DuckDB, Polars, PyEI
 #   make docs        guide, sources, examples, API and configuration as pages: results/docs/index.html
 #   make public      docs and the site of archive/ in one folder to publish: results/public
@@ -35,7 +37,7 @@ BIN = $(VENV)/bin
 READY = $(VENV)/.ready
 EXTRAS = workflow networks privacy generic docs dev
 
-.PHONY: quick reproduce archive check-archive test coverage mutants ui retry clean bench spark peers docs public web lint lowest image lock
+.PHONY: quick reproduce archive check-archive test coverage mutants ui retry clean bench spark slurm slurm-test peers docs public web lint lowest image lock
 .DEFAULT_GOAL := reproduce
 
 $(READY): requirements.lock pyproject.toml workflow/scripts/setup.sh workflow/scripts/install.py
@@ -90,6 +92,12 @@ bench: $(READY)
 spark: $(READY)
 	@$(BIN)/python workflow/scripts/install.py --no-build-isolation --require-hashes -r requirements-spark.lock
 	@java -version >/dev/null 2>&1 || echo "agglearn: PySpark is installed, but there is no java; Spark needs Java 17 or newer" >&2
+
+slurm: $(READY)
+	@$(BIN)/python workflow/scripts/install.py -c requirements.lock $$($(BIN)/python workflow/scripts/extra.py slurm)
+
+slurm-test: $(READY)
+	@$(BIN)/python workflow/scripts/slurm_test.py $(ARGS)
 
 peers: $(READY)
 	@$(BIN)/python workflow/scripts/install.py -c requirements.lock \

@@ -1,4 +1,5 @@
 # The configuration, the plan, and the functions that rules ask for inputs, parameters and resources. They only read.
+import functools
 import os
 import sys
 from pathlib import Path
@@ -223,6 +224,29 @@ def budget(wildcards):
     return e.get("budget", 0) + 1_000_000 * e["timed"]
 
 
+@functools.cache
+def prices_of(experiment):
+    """CPU seconds and bytes of each run of an experiment at scale paper, NaN where the archive has none like it."""
+    from agglearn_workflow.archive.prices import price_runs  # which imports pandas
+
+    return price_runs(Plan(config | {"run": [experiment]}), config["archive"]).set_index("run")
+
+
+def cost(wildcards):
+    """CPU seconds of a fit, NaN if unknown, and bytes at its peak. The archive is asked for a cluster only."""
+    if config["scale"] != "paper" or workflow.local_exec or FROM_THE_ARCHIVE:
+        return experiment_of(wildcards).get("budget", 600), 0
+    keys = [run.key for run in plan.runs(wildcards.experiment, wildcards.batch)]
+    runs = prices_of(wildcards.experiment).loc[keys]
+    return runs["cpu_seconds"].sum(skipna=False), runs["peak_memory"].fillna(0).max()
+
+
+def fitting_minutes(wildcards, attempt):
+    """Minutes that a cluster gives a fit: ten, and three times what it should take, or a day. Each attempt gets twice as many."""
+    seconds = cost(wildcards)[0]
+    return 2 ** (attempt - 1) * (10 + round(3 * seconds / 60) if seconds == seconds else 24 * 60)
+
+
 def parsing_memory(wildcards):
     return memory.for_parsing(config["datasets"][wildcards.dataset])
 
@@ -231,4 +255,4 @@ def fitting_memory(wildcards):
     names = [] if FROM_THE_ARCHIVE else plan.datasets(wildcards.experiment, wildcards.batch)
     varied = {name: plan.varied(wildcards.experiment, name) for name in names}
     needs = [memory.for_fitting(config["datasets"][n], v, Path(R, "records", n)) for n, v in varied.items()]
-    return max(needs, default=memory.FLOOR)
+    return max(*needs, memory.FLOOR, round(1.2 * cost(wildcards)[1] / memory.MB))

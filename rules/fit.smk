@@ -18,6 +18,7 @@ rule fit:
     threads: fit_threads
     resources:
         mem_mb=fitting_memory,
+        runtime=fitting_minutes,
     params:
         settings=fit_settings,
         data=fit_data,

@@ -30,6 +30,8 @@ class Evidence:
         """Or the reason why there is none."""
         if index.weight_of is not None:
             return "hashed pairs share their weights"
+        if index.number.size:
+            return "weights of empty cells are fixed"
         if tables.noise is not None and tables.noise.threshold:
             return "cells below a threshold are hidden"
         if 2 * len(index.d) > LARGEST:

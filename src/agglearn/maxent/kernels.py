@@ -34,6 +34,7 @@ class Space(NamedTuple):
     starts: np.ndarray
     padded: np.ndarray
     cells: np.ndarray
+    number: np.ndarray
 
 
 class Proposals(NamedTuple):
@@ -218,18 +219,27 @@ def sweep(chains, y, states, weights, rows, space, proposals, n_proposals, scrat
             rows[d, c] = y[c] * label + np.int64(chains[c, d]) * stride
 
 
+@njit(cache=True, inline="always")
+def add(acc, cell, packed, number):
+    """Cells with fixed weights have no sums."""
+    if number.size:
+        cell = np.int64(number[cell])
+    if cell >= 0:
+        acc[cell] += packed
+
+
 @njit(cache=True)
-def tally(x, p, offsets, sizes, cells, codes, acc):
+def tally(x, p, offsets, sizes, cells, number, codes, acc):
     packed = (np.int64(1) << SHIFT) + np.int64(p * np.float32(UNIT) + np.float32(0.5))
     for d in range(x.size):
         codes[d] = np.int64(x[d]) - offsets[d]
     for d in range(x.size):
         first = cells[d]
         if first[d] >= 0:
-            acc[first[d] + codes[d]] += packed
+            add(acc, first[d] + codes[d], packed, number)
         for e in range(d + 1, x.size):
             if first[e] >= 0:
-                acc[first[e] + codes[d] * sizes[e] + codes[e]] += packed
+                add(acc, first[e] + codes[d] * sizes[e] + codes[e], packed, number)
 
 
 @njit(cache=True, parallel=True, fastmath=FAST)
@@ -255,7 +265,7 @@ def gibbs(
                 sweep(group, y, states, weights, rows, space, proposals, n_proposals, scratch, out, u, drawn, new)
             for c in range(len(group)):
                 p = sigmoid32(logit(group[c], theta, intercept)) if marginalize else np.float32(y[c])
-                tally(group[c], p, space.offsets, space.sizes, space.cells, codes, acc[run])
+                tally(group[c], p, space.offsets, space.sizes, space.cells, space.number, codes, acc[run])
 
 
 @njit(cache=True)

@@ -24,7 +24,7 @@ from agglearn.maxent.engines.numba_chains import Chains
 from agglearn.maxent.intervals import Evidence, describe_solution, weight_rows
 from agglearn.maxent.penalty import Penalty, theta_penalty
 from agglearn.maxent.warming import TINY
-from agglearn.maxent.weight_index import WeightIndex, positions
+from agglearn.maxent.weight_index import FIXED_FROM, WeightIndex, cell_positions, count_cells, positions
 from agglearn.observations import ContingencyTables
 from agglearn.progress import track
 from agglearn.saving import expect
@@ -102,6 +102,9 @@ class MaxEntClassifier(PairwiseClassifier, StagedClassifier):
         Whether to sum P(Y=1|x̃) (line 7) or drawn labels. Fraction of the last iterations to average, 0 for the last.
     initial_chains, missing : str
         `marginals` (independent features) or `uniform`. Without a pair's table `train` or `refuse` (DataError).
+    rare_cells : str
+        `train` all weights, or keep those of rare cells of pairs `fixed`: θ = 0, μ in closed form, where there are fewer
+        than four records, and would be if features were independent. `auto` fixes them from 10M cells of all tables on.
     trace_every : int
         Record every so many iterates for `staged_predict_proba`. 0 records none.
     tol : float
@@ -142,6 +145,7 @@ class MaxEntClassifier(PairwiseClassifier, StagedClassifier):
     average: Share = 0.3
     initial_chains: Literal["marginals", "uniform"] = "marginals"
     missing: Literal["train", "refuse"] = "train"
+    rare_cells: Literal["auto", "train", "fixed"] = "auto"
     trace_every: Whole = 0
     tol: NonNegative = 0.1
     engine: Literal["numba", "spark", "jax"] = "numba"
@@ -155,14 +159,30 @@ class MaxEntClassifier(PairwiseClassifier, StagedClassifier):
                 f"{len(self.missing_)} pairs of features have no table, first {first!r} × {second!r}; "
                 "aggregate them, or train without (missing='train')"
             )
-        index, self.l2_theta_ = WeightIndex.from_tables(observation), theta_penalty(self.l2_theta, observation)
+        index = WeightIndex.from_tables(observation, float(self.l2_mu) if self._fixes_weights(observation) else None)
+        self.l2_theta_ = theta_penalty(self.l2_theta, observation)
         seed = np.random.SeedSequence(draw_seed(self.random_state)).generate_state(1, np.uint64)[0]
         self._set_encoder(observation.encoder)
         self._l2_theta = index.spread(*self.l2_theta_)
         self.intercept_ = log_odds(observation.positives, observation.total)
         mu, theta = self._train(index, self._chains(index, int(seed)), observation.total)
-        self.mu_, self.theta_, self._index = index.matrix(mu), index.matrix(theta), index
+        self.mu_, self.theta_, self._index = index.matrix(mu, fixed=True), index.matrix(theta), index
         self._evidence = Evidence.of(index, observation, self.accounts_for_noise)
+
+    def _fixes_weights(self, tables: ContingencyTables) -> bool:
+        """DataError where fixed weights are asked for, and cannot be."""
+        cannot = {
+            "tables with noise have no cells that are known to be empty": tables.noise is not None,
+            "hashed pairs share their weights": bool(tables.hashed_pairs),
+            "engine='jax' trains all weights": self.engine == "jax",
+            "l2_mu=0 leaves no optimum": not self.l2_mu,
+        }
+        reason = next((why for why, holds in cannot.items() if holds), None)
+        if self.rare_cells == "fixed" and reason:
+            raise DataError(f"rare_cells='fixed': {reason}; take rare_cells='train'")
+        return self.rare_cells == "fixed" or (
+            self.rare_cells == "auto" and not reason and count_cells(tables) >= FIXED_FROM
+        )
 
     def warm_up(self) -> None:
         """Compile or load the kernels, so that the time of a fit is that of learning."""
@@ -183,18 +203,19 @@ class MaxEntClassifier(PairwiseClassifier, StagedClassifier):
         return Chains(*arguments)
 
     def _train(self, index: WeightIndex, chains: Sampler, total: float) -> Pair:
-        mu, theta, scale = initial_mu(index), np.zeros(len(index.d)), total / chains.n
+        mu, theta, scale = initial_mu(index), np.zeros_like(index.d), total / chains.n
         rule = StoppingRule(self.max_iter, self.average, self.tol, math.ceil(ROUNDS * scale))
         information = index.c * (1 - index.c / np.maximum(index.d, 1.0))
         effective = effective_weights(index.d, self.l2_mu), effective_weights(information, self._l2_theta)
         monitor, (steps, momenta) = DirectionMonitor(effective, len(mu)), self._steps(index.n_tables)
-        velocity, work = np.zeros((2, len(mu))), np.empty((2, 2, len(mu)))
+        velocity, work = np.zeros((2, len(mu)), mu.dtype), np.empty((2, 2, len(mu)), mu.dtype)
         clip, size_d, size_c = float(self.clip), np.abs(index.d).sum(), np.abs(index.c).sum()
         started, step, misfit, self.trace_ = time.perf_counter(), 0, [], []
         for step in track(rule.steps(), "training", self.max_iter):  # the last one is used
             chains.set_weights(mu, theta)
-            d_hat, c_hat = (scale * s for s in chains.sweep(step, self.n_sweeps, self.marginalize_label))
-            expected = d_hat, c_hat
+            d_hat, c_hat = expected = chains.sweep(step, self.n_sweeps, self.marginalize_label)
+            for sums in expected:
+                sums *= scale
             misfit.append([pcd_step.distance(d_hat, index.d) / size_d, pcd_step.distance(c_hat, index.c) / size_c])
             gradients, curvatures = self._gradients(index, (mu, theta), expected, work)
             moved = [
@@ -250,8 +271,11 @@ class MaxEntClassifier(PairwiseClassifier, StagedClassifier):
             chains.sweep(iteration)
             logits = kernels.predict_logits(chains.positions.astype(np.int32), self.theta_, self.intercept_)
             normaliser.append(np.logaddexp(0, logits).mean())
-        c = np.concatenate([held_out.dense(*k)[1].ravel() for k in held_out.tables])
-        return float((c @ theta + held_out.positives * self.intercept_) / held_out.total - np.mean(normaliser))
+        fit = held_out.positives * self.intercept_
+        for key, table in held_out.tables.items():
+            rows, columns = (r[table.cells] for r in cell_positions(held_out, key))
+            fit += table.label_sums @ self.theta_[rows, columns]
+        return float(fit / held_out.total - np.mean(normaliser))
 
     def staged_predict_proba(self, X: pd.DataFrame | np.ndarray) -> Iterator[tuple[int, float, np.ndarray]]:
         check_is_fitted(self)
@@ -267,7 +291,7 @@ def initial_mu(index: WeightIndex) -> np.ndarray:
     logs = np.concatenate([np.log(np.maximum(counts, 0.5)) for counts in index.marginals])
     feature = np.repeat(np.arange(len(index.sizes)), index.sizes)
     logs -= (np.bincount(feature, logs) / index.sizes)[feature]
-    mu = np.zeros(len(index.d))
+    mu = np.zeros_like(index.d)
     weight_of = index.expand(np.arange(len(mu)))
     mu[weight_of[index.single]] = logs[index.rows[index.single]]
     return mu
@@ -344,7 +368,7 @@ class StoppingRule:
             return
         self._averaged += 1
         if self._averaged == 1:
-            self.result = np.zeros((2, len(theta)))
+            self.result = np.zeros((2, len(theta)), theta.dtype)
         pcd_step.average(self.result[0], mu, self._averaged)
         pcd_step.average(self.result[1], theta, self._averaged)
 

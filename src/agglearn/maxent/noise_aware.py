@@ -87,7 +87,7 @@ class NoiseAwareMaxEntClassifier(MaxEntClassifier):
     ----------
     n_chains, l2_mu, l2_theta, max_iter, step_mu, step_theta, momentum, n_sweeps, sampler, n_proposals
     gradient, clip_ratio, preconditioner, clip, marginalize_label, average, initial_chains, missing
-    trace_every, tol, engine
+    rare_cells, trace_every, tol, engine
         As in `MaxEntClassifier`, and so are the attributes.
     posterior, random_state : str, see `MaxEntClassifier`
         `joint` (counts and label sums of a cell together, linear) or `apart` (each by `poisson_mean`).

@@ -1,58 +1,85 @@
 """Positions of modalities and table cells. Crosses may be hashed, each pair in a space of its own (section 4.3)."""
 
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 import pandas as pd
+from scipy.special import wrightomega
 
 from agglearn.encoding import FrameEncoder
 from agglearn.errors import DataError
 from agglearn.machine import memory_bytes
 from agglearn.maxent import kernels
-from agglearn.observations import ContingencyTables
-from agglearn.observations.counting import buckets_of
+from agglearn.observations import ContingencyTables, Table
+from agglearn.observations.counting import Key, buckets_of
 
 MAX_MODALITIES = 65_535  # positions are 16-bit
 CELL_BYTES = 176  # of training, per cell of all tables: weights, tables, statistics of two threads, directions, means
 PAIR_BYTES = 28  # per pair of modalities: the sampler's weights, the result
+FIXED_FROM = 10_000_000  # cells of all tables from which weights of rare ones are fixed by default: 2 GB of training
+RARE = 4  # records: a cell is rare if it has fewer, and if it would have fewer were its features independent
+TRAINED_BYTES, FIXED_BYTES, FIXED_PAIR_BYTES = (
+    128,
+    4,
+    12,
+)  # with fixed weights: per trained cell, cell of all tables, pair
 
 
 @dataclass(frozen=True)
 class WeightIndex:
-    """Positions of features and m cells, and the observed statistics of their w weights (w = m without hashing)."""
+    """Positions of features and m cells, and the observed statistics of their w weights (w = m without hashing).
+
+    The m cells are those with a trained weight. All cells of all tables have one, unless `number` says otherwise.
+    """
 
     offsets: np.ndarray  # (D,) first position of each feature
     sizes: np.ndarray  # (D,) number of modalities of each feature
     starts: np.ndarray  # (D + 1,) first padded column of each feature
     padded: np.ndarray  # (K,) padded column of each position
-    cells: np.ndarray  # (D, D) first cell of the table of d < e, of d alone on the diagonal, −1 without a table
+    cells: np.ndarray  # (D, D) first of all cells of the table of d < e, of d alone on the diagonal, −1 without a table
     rows: np.ndarray  # (m,) position of each cell, equal to that in `columns` for cells of single tables
     columns: np.ndarray
-    d: np.ndarray  # (w,) observed counts (section 2), float64
+    d: np.ndarray  # (w,) observed counts (section 2), float64, with fixed weights float32
     c: np.ndarray  # (w,) observed label sums
     marginals: list[np.ndarray]  # counts of each feature's modalities
     weight_of: np.ndarray | None = None  # (m,) weight of each cell, None if each has its own
+    number: np.ndarray = field(default_factory=lambda: np.empty(0, np.int32))  # of all cells among the m, −1 if fixed
+    tables: Mapping[Key, Table] | None = None  # that `fixed_mu` follows, None without fixed weights
+    l2_mu: float = 0.0  # likewise
 
     @classmethod
-    def from_tables(cls, tables: ContingencyTables) -> "WeightIndex":
-        """DataError if the modalities are too many for matrices over pairs."""
+    def from_tables(cls, tables: ContingencyTables, fixed_by: float | None = None) -> "WeightIndex":
+        """DataError if the modalities are too many for matrices over pairs.
+
+        With `fixed_by`, λ of μ, the weights of rare cells are fixed: θ = 0 and `fixed_mu`. Tables without noise and
+        hashed pairs can have it.
+        """
         sizes, offsets = tables.encoder.sizes, tables.encoder.offsets
-        _check_size(tables)
+        _check_size(tables, fixed_by is not None)
         if not tables.tables:
             raise DataError("there are no tables to learn from")
-        positions = [_cells(tables, key) for key in tables.tables]
-        rows, columns = (np.concatenate(arrays) for arrays in zip(*positions, strict=True))
-        dense = zip(*(tables.dense(*k) for k in tables.tables), strict=True)
-        d, c = (np.concatenate([v.ravel() for v in arrays]) for arrays in dense)
-        cells = np.full((len(sizes), len(sizes)), -1, dtype=np.int64)
-        for key, first in zip(tables.tables, np.cumsum([0] + [len(r) for r, _ in positions]), strict=False):
-            cells[key[0], key[-1]] = first
+        cells, marginals = np.full((len(sizes), len(sizes)), -1, dtype=np.int64), marginal_counts(tables)
+        blocks: list[tuple[np.ndarray, ...]] = []
+        numbers, n_cells, n_trained = [np.empty(0, np.int32)], 0, 0
+        for key in tables.tables:
+            cells[key[0], key[-1]] = n_cells
+            block = (*cell_positions(tables, key), *(v.ravel() for v in tables.dense(*key)))
+            n_cells += len(block[0])
+            if fixed_by is not None:
+                trained = np.maximum(block[2], _expected(marginals, *key).ravel()) >= (RARE if len(key) > 1 else 0)
+                numbers.append(np.where(trained, n_trained + np.cumsum(trained) - 1, -1).astype(np.int32))
+                n_trained += int(trained.sum())
+                block = tuple(v[trained].astype(np.float32 if v.dtype == float else np.int32) for v in block)
+            blocks.append(block)
+        rows, columns, d, c = (np.concatenate(arrays) for arrays in zip(*blocks, strict=True))
         int32 = (np.ascontiguousarray(a, dtype=np.int32) for a in (offsets[:-1], sizes, rows, columns))
         offsets, sizes, rows, columns = int32
         starts = np.concatenate([[0], np.cumsum(-(-sizes // kernels.LANES) * kernels.LANES)]).astype(np.int32)
         padded = np.arange(sizes.sum(), dtype=np.int32) + np.repeat(starts[:-1] - offsets, sizes)
         weight_of = _weights_of_cells(tables) if tables.hashed_pairs else None
-        return cls(offsets, sizes, starts, padded, cells, rows, columns, d, c, marginal_counts(tables), weight_of)
+        fixed = (np.concatenate(numbers), *((None, 0.0) if fixed_by is None else (tables.tables, fixed_by)))
+        return cls(offsets, sizes, starts, padded, cells, rows, columns, d, c, marginals, weight_of, *fixed)
 
     @property
     def space(self) -> kernels.Space:
@@ -70,9 +97,13 @@ class WeightIndex:
     def single(self) -> np.ndarray:
         return self.rows == self.columns
 
+    def span(self, feature: int) -> slice:
+        """Return the positions of a feature."""
+        return slice(int(self.offsets[feature]), int(self.offsets[feature] + self.sizes[feature]))
+
     def spread(self, single: float, pair: float) -> np.ndarray:
         """Return (w,) numbers of the weights: one for those of single features, another for those of pairs."""
-        out, cells = np.full(len(self.d), float(pair)), np.flatnonzero(self.single)
+        out, cells = np.full(len(self.d), pair, self.d.dtype), np.flatnonzero(self.single)
         out[cells if self.weight_of is None else self.weight_of[cells]] = single
         return out
 
@@ -84,23 +115,57 @@ class WeightIndex:
         """Return (w,) sums over the cells of each weight, 𝓗 applied, for (m,) statistics of cells."""
         return statistics if self.weight_of is None else np.bincount(self.weight_of, statistics, len(self.d))
 
-    def matrix(self, weights: np.ndarray) -> np.ndarray:
-        """Return (K, K) symmetric float64 matrix of the cells' weights, zero elsewhere."""
-        out = np.zeros((self.n_modalities, self.n_modalities))
+    def matrix(self, weights: np.ndarray, fixed: bool = False) -> np.ndarray:
+        """Return (K, K) symmetric matrix, float64 or float32 as d, of the cells' weights, with `fixed` μ where asked."""
+        out = np.zeros((self.n_modalities, self.n_modalities), self.d.dtype)
+        for i, j, block in self.fixed_mu() if fixed else ():
+            rows, columns = self.span(i), self.span(j)
+            out[rows, columns], out[columns, rows] = block, block.T
         out[self.rows, self.columns] = out[self.columns, self.rows] = self.expand(weights)
         return out
 
+    def fixed_mu(self) -> Iterator[tuple[int, int, np.ndarray]]:
+        """Yield features of each pair, and (size, size) float32 μ of its cells as if other features were independent.
 
-def needed_bytes(tables: ContingencyTables) -> float:
-    """Return the memory that training takes without the chains. Empty cells count, because their d = 0 lowers μ."""
-    cells = sum(np.prod(tables.encoder.sizes[list(key)], dtype=float) for key in tables.tables)
-    return CELL_BYTES * cells + PAIR_BYTES * float(tables.encoder.offsets[-1]) ** 2
+        With e records expected at μ = 0 it solves e·exp(μ) + 2λμ = d, where the gradient of eq. 5 is 0.
+        """
+        tables = self.tables or {}
+        for i, j in (key for key in tables if len(key) > 1):
+            a, b = (x / (2 * self.l2_mu) for x in (tables[i, j].dense()[0], _expected(self.marginals, i, j)))
+            with np.errstate(divide="ignore"):
+                yield i, j, (a - wrightomega(a + np.log(b))).astype(np.float32)
 
 
-def _check_size(tables: ContingencyTables) -> None:
+def count_cells(tables: ContingencyTables) -> float:
+    """Return the number of cells of all tables."""
+    return sum(np.prod(tables.encoder.sizes[list(key)], dtype=float) for key in tables.tables)
+
+
+def needed_bytes(tables: ContingencyTables, fixed: bool = False) -> float:
+    """Return the memory that training takes without the chains, with fixed weights or without.
+
+    Without, empty cells count, because their d = 0 lowers μ.
+    """
+    pairs = float(tables.encoder.offsets[-1]) ** 2
+    if not fixed:
+        return CELL_BYTES * count_cells(tables) + PAIR_BYTES * pairs
+    marginals, trained = [np.sort(counts) for counts in marginal_counts(tables)], int(tables.encoder.offsets[-1])
+    for (i, j), table in ((key, table) for key, table in tables.tables.items() if len(key) > 1):
+        with np.errstate(divide="ignore"):
+            least = RARE * marginals[i].sum() / marginals[i]
+        trained += np.sum(table.counts >= RARE) + np.sum(len(marginals[j]) - np.searchsorted(marginals[j], least))
+    return TRAINED_BYTES * trained + FIXED_BYTES * count_cells(tables) + FIXED_PAIR_BYTES * pairs
+
+
+def _expected(marginals: list[np.ndarray], i: int, j: int | None = None) -> np.ndarray:
+    """(size,) or (size, size) records of cells if features are independent."""
+    return marginals[i] if j is None else np.outer(marginals[i], marginals[j]) / marginals[i].sum()
+
+
+def _check_size(tables: ContingencyTables, fixed: bool) -> None:
     """DataError if there are too many modalities for 16-bit positions or for the memory of this machine."""
     sizes, total = tables.encoder.sizes, int(tables.encoder.offsets[-1])
-    needed, memory = needed_bytes(tables), memory_bytes()
+    needed, memory = needed_bytes(tables, fixed), memory_bytes()
     if total <= MAX_MODALITIES and needed <= memory:
         return
     widest = tables.names[int(np.argmax(sizes))]
@@ -132,7 +197,8 @@ def _weights_of_cells(tables: ContingencyTables) -> np.ndarray:
     return np.concatenate(weights)
 
 
-def _cells(tables: ContingencyTables, key: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
+def cell_positions(tables: ContingencyTables, key: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
+    """Return int32 positions of all cells of a table, those of the first feature and those of the last one."""
     offsets, sizes = tables.encoder.offsets, tables.encoder.sizes
     first, second = ((offsets[i] + np.arange(sizes[i])).astype(np.int32) for i in (key[0], key[-1]))
     return (first, first) if len(key) == 1 else (np.repeat(first, len(second)), np.tile(second, len(first)))

@@ -26,6 +26,9 @@ class Chains:
         self.weights[:, -1] = kernels.CLOSED
         self.weights[:, -1, index.padded] = 0.0
         self.theta = np.zeros((k, k), np.float32)
+        for i, j, block in index.fixed_mu():
+            for d, e, values in ((i, j, block), (j, i, block.T)):
+                self.weights[:, index.span(d), index.padded[index.span(e)]] = values
         self.acc = np.zeros((numba.get_num_threads(), len(index.rows)), np.int64)
 
     def set_weights(self, mu: np.ndarray, theta: np.ndarray) -> None:
@@ -34,7 +37,7 @@ class Chains:
 
     def sweep(self, iteration: int, n_sweeps: int = 1, marginalize: bool = True) -> tuple[np.ndarray, np.ndarray]:
         """Move all chains, and return (w,) sums over them, which estimate E[D]·n′/n and E[C]·n′/n (lines 2–7)."""
-        counts, sums = np.zeros((2, len(self.index.rows)), np.int64)
+        counts, sums = np.zeros((2, len(self.index.rows)))  # of integers below 2^53, hence exact
         seed = np.random.SeedSequence([self.seed, iteration]).generate_state(1, np.uint64)[0]
         for first in range(0, self.n, kernels.SEGMENT):
             kernels.gibbs(
@@ -43,7 +46,8 @@ class Chains:
                 self.acc,
             )  # fmt: skip
             kernels.collect(self.acc, counts, sums)
-        return self.index.fold(counts.astype(float)), self.index.fold(sums / kernels.UNIT)
+        sums /= kernels.UNIT
+        return self.index.fold(counts), self.index.fold(sums)
 
 
 def wide_features(index: WeightIndex, sampler: str) -> np.ndarray:
