@@ -16,7 +16,6 @@ from world_claims import CLAIMS, FEW, NO_RESULT, judged, region
 from world_figures import (
     check_curves,
     check_dots,
-    check_flows,
     check_lines,
     check_scatter_against_a_measure,
     check_scatter_against_a_method,
@@ -391,7 +390,3 @@ def test_lines(state, drawn):
 def test_scatter_against_a_method_and_against_a_measure(state, drawn):
     check_scatter_against_a_method(drawn[3], state.world)
     check_scatter_against_a_measure(drawn[4], state.world)
-
-
-def test_flows(state, drawn):
-    check_flows(drawn[5], state.world)

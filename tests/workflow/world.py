@@ -92,7 +92,6 @@ EXPERIMENT = {
         {"kind": "line", "x": "params.prior", "y": "nllh", "series": ["method"], "panel": ["dataset_params.rows"], "x_none": "none"},
         {"kind": "scatter", "x": "base", "y": "right", "panel": ["dataset_params.rows", "keys.colour"], "series": ["method", "params.prior"]},
         {"kind": "scatter", "x": "true_flow", "y": "flow", "series": BY_METHOD},
-        {"kind": "flows", "x": "true_flow", "y": "flow", "series": BY_METHOD},
     ],
     "reported": [
         printed("base", 240, "nllh", -0.01),  # agrees

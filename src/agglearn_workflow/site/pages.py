@@ -153,7 +153,7 @@ def _ladder(plan: Plan, experiments: dict, results: Path, base: Path) -> dict | 
     name = plan.config["references"].get("ladder")
     if name not in experiments:
         return None
-    view = drawing.first_view(results / f"figures/{name}.svg", entire=True)
+    view = drawing.first_view(results / f"figures/{name}.svg")
     return experiments[name] | {"text": read_findings(base, results, "ladder")["findings"], "view": view}
 
 

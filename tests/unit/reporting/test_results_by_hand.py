@@ -197,7 +197,7 @@ CELLS = {
     (0, 0): Cell("0.430 ± 0.047", "0.42", "+0.01", "undecided", best=False),
     (0, 1): Cell("400 ± 294", "200", "2× as much", "not compared"),
     (0, 2): Cell("0.2 ± 1.3", note=1),
-    (1, 0): Cell("0.40 ± 0.12", "0.1", "+0.30", "above"),
+    (1, 0): Cell("0.400 ± 0.118", "0.1", "+0.30", "above"),
     (1, 2): Cell("0.25", note=2),
     (2, 0): Cell("failed", note=3, stated=True),
     (2, 2): Cell("not available", "-0.20", note=4, stated=True),
@@ -228,8 +228,8 @@ def test_every_line_of_a_run(results):
         "|  | A, NLLH | A, memory (MB) | B & b, NLLH |",
         "| --- | ---: | ---: | ---: |",
         "| Ours | 0.430 ± 0.047 (0.42, +0.01) | 400 ± 294 (200, 2× as much) | 0.2 ± 1.3 [1] |",
-        "| base | 0.40 ± 0.12 (0.1, +0.30) |  | 0.25 [2] |",
-        "| Third | failed [3] |  | not available (-0.20) [4] |",
+        "| base | 0.400 ± 0.118 (0.1, +0.30) | – | 0.25 [2] |",
+        "| Third | failed [3] | – | not available (-0.20) [4] |",
         "", CAPTION,
         *(line for k, note in enumerate(NOTES, 1) for line in ("", f"[{k}] {note}")),
     ]  # fmt: skip
@@ -239,8 +239,8 @@ def test_every_line_of_a_run(results):
         r" & NLLH & memory (MB) & NLLH \\",
         r"\midrule",
         r"Ours & 0.430 $\pm$ 0.047 (0.42, +0.01) & 400 $\pm$ 294 (200, 2$\times$ as much) & 0.2 $\pm$ 1.3 [1] \\",
-        r"base & 0.40 $\pm$ 0.12 (0.1, +0.30) &  & 0.25 [2] \\",
-        r"Third & failed [3] &  & not available (-0.20) [4] \\",
+        r"base & 0.400 $\pm$ 0.118 (0.1, +0.30) & -- & 0.25 [2] \\",
+        r"Third & failed [3] & -- & not available (-0.20) [4] \\",
     ]
     html = (folder / "tables/e.html").read_text()
     body = re.findall(r"<t[dh].*?</t[dh]>", html[html.index("<tbody>") :])
@@ -400,8 +400,8 @@ def test_every_field_of_the_page_of_a_source(words_of_pages):
         "not judged Third wins. §4 Missing: gone. The first page has how to get it.",
         "A B &amp; b NLLH memory (MB) NLLH",
         "Ours 0.430 ± 0.047 0.42, +0.01 400 ± 294 200, 2× as much 0.2 ± 1.3 1",
-        "base 0.40 ± 0.12 0.1, +0.30 0.25 2",
-        "Third failed 3 not available 4 -0.20",
+        "base 0.400 ± 0.118 0.1, +0.30 – 0.25 2",
+        "Third failed 3 – not available 4 -0.20",
         " ".join([CAPTION, *NOTES]),
         "How each method is tuned Ours: l2: 1, 2 by test records base: not stated Third: nothing to tune",
         'Make it again: make reproduce ARGS="e --config scale=smoke". Table: CSV, Markdown, LaTeX, every measure ;',
