@@ -232,8 +232,12 @@ class Estimate:
         """The mean with the decimals of two digits of the half width; alone with three digits. For usual sizes."""
         if self.half is None:
             return f"{self.mean:.3g}"
-        decimals = max(0, 1 - Decimal(self.half).adjusted())
-        return f"{self.mean:.{decimals}f} ± {self.half:.{decimals}f}".replace("-", "−")
+        return self.rounded(max(0, 1 - Decimal(self.half).adjusted()))
+
+    def rounded(self, decimals: int) -> str:
+        """The mean, never −0, and the half width if there is one, with some decimals."""
+        text = f"{self.mean:z.{decimals}f}" + ("" if self.half is None else f" ± {self.half:.{decimals}f}")
+        return text.replace("-", "−")
 
     @property
     def low(self) -> float:

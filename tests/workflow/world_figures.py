@@ -2,7 +2,7 @@
 
 import pytest
 import world as w
-from matplotlib.collections import FillBetweenPolyCollection, PathCollection
+from matplotlib.collections import FillBetweenPolyCollection
 
 from agglearn_workflow.figures import drawing
 from agglearn_workflow.plan import Plan
@@ -39,7 +39,6 @@ def panel(ax) -> dict:
         "printed": [(float(x), round(float(y))) for line in ax.lines if line.get_marker() == "D" for x, y in zip(*line.get_data(), strict=True)],
         "lines": {line.get_label(): list(zip(*map(list, line.get_data()), strict=True)) for line in ax.lines if line.get_label()[:1] != "_"},
         "bands": [band.get_paths()[0].vertices.tolist() for band in ax.collections if isinstance(band, FillBetweenPolyCollection)],
-        "points": {s.get_label(): s.get_offsets().tolist() for s in ax.collections if isinstance(s, PathCollection)},
     }  # fmt: skip
 
 
@@ -123,10 +122,10 @@ def check_scatter_against_a_method(panels: list[dict], world: w.World) -> None:
     assert set(named) == {f"rows {size}, colour {colour}" for size in w.SIZES for colour in w.COLOURS}
     for size in w.SIZES:
         for colour in w.COLOURS:
-            found, keys = named[f"rows {size}, colour {colour}"]["points"], w.colour_keys(colour)
+            found, keys = named[f"rows {size}, colour {colour}"]["lines"], w.colour_keys(colour)
             x = w.cell(world, "base", None, size, "right", keys).estimate.mean
             expected = {
-                labelled(*c[:2]): [[x, w.cell(world, *c, "right", keys).estimate.mean]]
+                labelled(*c[:2]): [(x, w.cell(world, *c, "right", keys).estimate.mean)]
                 for c in with_result(world) if c[2] == size and c[0] != "base"
             }  # fmt: skip
             assert {k: v for k, v in found.items() if v} == {
@@ -138,9 +137,9 @@ def check_scatter_against_a_measure(panels: list[dict], world: w.World) -> None:
     """Points at the true flow and the found one of every leg."""
     [found] = panels
     assert found["axis"] == ("true flow", "flow")
-    assert set(found["points"]) == {labelled(*c) for c in with_result(world)}
+    assert set(found["lines"]) == {labelled(*c) for c in with_result(world)}
     for c in with_result(world):
         expected = [
-            [w.cell(world, *c, m, w.leg_keys(leg)).estimate.mean for m in ("true_flow", "flow")] for leg in w.LEGS
-        ]
-        assert sorted(found["points"][labelled(*c)]) == [pytest.approx(p) for p in sorted(expected)]
+            tuple(w.cell(world, *c, m, w.leg_keys(leg)).estimate.mean for m in ("true_flow", "flow")) for leg in w.LEGS
+        ]  # a line joins few points, from the left to the right
+        assert found["lines"][labelled(*c)] == [pytest.approx(p) for p in sorted(expected)]
