@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.colors import to_rgb
@@ -15,7 +16,7 @@ from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
 
 from agglearn.evaluation.intervals import mean_interval
 from agglearn_workflow.run_summary import CELL
-from agglearn_workflow.tables.numbers import measure_name, method_name, number, setting
+from agglearn_workflow.tables.numbers import direction, measure_name, method_name, number, setting
 from agglearn_workflow.tables.printed_table import undistinguished
 from agglearn_workflow.tables.summary import column_or_param, overlap_of
 
@@ -52,12 +53,14 @@ def color(k: int) -> str:
 
 def natural(label: str) -> list:
     """Sort key under which numbers inside text count as numbers."""
-    return [float(text) if i % 2 else text for i, text in enumerate(re.split(r"(\d+(?:\.\d+)?)", label))]
+    parts = enumerate(re.split(r"(\d+(?:,\d{3})*(?:\.\d+)?)", label))
+    return [float(text.replace(",", "")) if i % 2 else text for i, text in parts]
 
 
-def darker(colour: str) -> tuple[float, ...]:
-    """For text, which needs more contrast with white than a line."""
-    return tuple(0.7 * c for c in to_rgb(colour))
+def darker(colour: str | tuple) -> tuple[float, ...]:
+    """For text, which needs more contrast with white than a line: 4.5 or more."""
+    light = np.dot(np.power(to_rgb(colour), 2.2), [0.2126, 0.7152, 0.0722])
+    return tuple(min(0.7, (0.16 / max(light, 0.01)) ** (1 / 2.2)) * c for c in to_rgb(colour))
 
 
 def tick(x: float, _: float = 0.0) -> str:
@@ -99,11 +102,40 @@ class Chart:
         rank = frame["dataset"].map(list(self.experiment["datasets"]).index)
         return sorted(set(panel), key=lambda name: (rank[panel == name].min(), natural(name)))
 
+    def colours(self, frame: pd.DataFrame, fields: list[str], n: int) -> list:
+        """Of n names: from light to dark where a number is all that distinguishes them."""
+        varied = [column_or_param(frame, f).dropna() for f in fields]
+        varied = [values for values in varied if values.map(str).nunique() > 1]
+        if n > 2 and len(varied) == 1 and varied[0].map(lambda v: isinstance(v, int | float)).all():
+            return list(colormaps["viridis_r"](np.linspace(0.1, 1, n)))
+        return [color(k) for k in range(n)]
+
+    def heading(self) -> str:
+        """The stated title, where all that it names has a result, and how the measure is read."""
+        chosen = self.table[(self.table["measure"] == self.spec["y"]) & self.table["mean"].notna()]
+        is_whole = set(self.spec.get("highlight", {})) <= set(self.series(chosen))
+        better, n = direction(self.spec["y"]), int(chosen["n"].max()) if len(chosen) else 1
+        name = measure_name(self.spec["y"])
+        sentences = [f"{name[:1].upper()}{name[1:]}: {better} is better." if better else ""]
+        if n > 1:
+            sentences.append(f"Means {'' if self.spec['kind'] == 'scatter' else 'with 95 % intervals '}over {n} seeds.")
+        return "\n".join(filter(None, [self.spec.get("title", "") * is_whole, " ".join(filter(None, sentences))]))
+
     def label(self, axis: str, rows: pd.DataFrame | None = None) -> str:
         """The stated label of an axis, else its measure, with the unit that rows have in common."""
         units = set() if rows is None else set(rows["unit"].dropna()) - {""}
         unit = f" ({units.pop()})" if len(units) == 1 else ""
         return self.spec.get(f"{axis}_label", measure_name(self.spec[axis]) + unit)
+
+
+def draw(chart: Chart) -> Figure | None:
+    """The figure under its heading. None without a result."""
+    figure, lines = KINDS[chart.spec["kind"]](chart), chart.heading().splitlines()
+    if figure and lines:
+        wrapped = [textwrap.fill(line, int(12 * figure.get_figwidth())) for line in lines]
+        figure.suptitle("\n".join(wrapped), x=0.01, ha="left", fontsize=9)
+        figure.set_figheight(figure.get_figheight() + 0.08 + 0.16 * sum(1 + w.count("\n") for w in wrapped))
+    return figure
 
 
 def dots(chart: Chart) -> Figure | None:
@@ -118,6 +150,7 @@ def dots(chart: Chart) -> Figure | None:
     if labels.nunique() == 1:  # one method on many data sets, which are the rows then
         labels, panels, names = panels, labels, list(labels[:1])
     order, levels = list(dict.fromkeys(labels)), sorted(set(colours), key=natural)
+    palette = chart.colours(chosen, dodge, len(levels))
     shift = (colours.map(levels.index) - (len(levels) - 1) / 2) * 0.7 / len(levels)
     chosen = chosen.assign(y=labels.map(order.index) + shift, half=(chosen["high"] - chosen["low"]) / 2)
     texts = [textwrap.fill(label, ROW_LABEL) for label in order]
@@ -128,7 +161,7 @@ def dots(chart: Chart) -> Figure | None:
         printed = panel[panel["reported"].notna()]
         for k, level in enumerate(levels):
             drawn = panel[colours[panel.index] == level]
-            look: dict[str, Any] = {"fmt": MARKERS[k % len(MARKERS)], "ms": 4, "color": color(k), "capsize": 2}
+            look: dict[str, Any] = {"fmt": MARKERS[k % len(MARKERS)], "ms": 4, "color": palette[k], "capsize": 2}
             ax.errorbar(drawn["mean"], drawn["y"], xerr=drawn["half"], label=level * (len(levels) > 1) or None, **look)
         ax.plot(printed["reported"], printed["y"], "D", mfc="none", mec="black", ms=5)
         ax.set_yticks(range(len(order)), texts)
@@ -179,7 +212,8 @@ def scatter(chart: Chart) -> Figure | None:
             xy = points.loc[(panel == name) & (labels == label), ["mean_base", "mean"]].sort_values("mean_base")
             few, look = len(xy) <= MARKED, f"{MARKERS[k % len(MARKERS)]}{'-' * (len(xy) <= MARKED)}"
             ax.plot(*xy.to_numpy().T, look, ms=3 + few, alpha=0.7 + 0.3 * few, color=color(k), label=label)
-        both = points.loc[panel == name, ["mean_base", "mean"]].to_numpy()
+        same = (panel == name) | (points["dataset"].nunique() == 1)  # panels on one data set have one scale
+        both = points.loc[same, ["mean_base", "mean"]].to_numpy()
         scale, margin = "log" if spec.get("x_log") else "linear", 0.04 * np.ptp(both)
         ends = [both.min() * 0.8, both.max() * 1.25] if scale == "log" else [both.min() - margin, both.max() + margin]
         ax.plot(ends, ends, color="0.6", lw=0.8, zorder=0)
@@ -264,7 +298,8 @@ def _draw_lines(chart: Chart, chosen: pd.DataFrame, printed: pd.DataFrame, x_lab
     beside = len(order) > 1
     figure, axes = grid(names, 3.2, max_columns=2 if beside else 3, width=WIDTH + LABEL_WIDTH * beside)
     end = chosen["x"].max() if "x_none" in spec else None
-    looks = {label: _look(k, label, highlighted) for k, label in enumerate(order)}
+    colours = chart.colours(chosen, spec.get("series", ["method"]), len(order))
+    looks = {label: _look(k, label, colours, highlighted) for k, label in enumerate(order)}
     for name, ax in zip(names, axes, strict=True):
         rows = chosen[panel == name]
         ends = _panel(ax, rows, printed[of_printed == name], looks, labels, end, spec)
@@ -272,9 +307,6 @@ def _draw_lines(chart: Chart, chosen: pd.DataFrame, printed: pd.DataFrame, x_lab
         if beside:
             _label_ends(ax, ends)
     axes[0].set_ylabel(textwrap.fill(chart.label("y", chosen), ROW_LABEL))
-    if "title" in spec:
-        title = textwrap.fill(spec["title"], int(9.5 * figure.get_figwidth()))
-        figure.suptitle(title, x=0.01, ha="left", fontsize=11, fontweight="bold")
     if len(printed):
         _legend(figure, axes[0].plot([], [], "D", mfc="none", mec="0.3", ms=5), [PRINTED])
     return figure
@@ -304,8 +336,9 @@ def _panel(
         if leaves:
             ax.plot(x, bottom, "v", color=looks[label]["color"], clip_on=False, zorder=4)
         if label in names:
-            text = names[label] + f"\n(lowest {number(lowest)})" * leaves
-            ends[text] = (points[-1, 1], looks[label]["color"])
+            beyond = f"(lowest {number(lowest)})" if leaves else "" if np.isfinite(lowest) else "(0)"
+            text = "\n".join(filter(None, [names[label], beyond]))
+            ends[text] = (points[np.isfinite(points[:, 1])][-1:, 1].sum(), looks[label]["color"])
         elif leaves:
             above = 4 + 9 * sum(x == mark for mark in beside)
             ax.annotate(
@@ -317,10 +350,11 @@ def _panel(
 
 def _bottom(ax: Axes, drawn: list[np.ndarray], spec: dict) -> float:
     """Set and return the lower end of the axis: 0 where it is stated, else below means from `y_from` on with their intervals, which
-    at most double the axis."""
-    if (stated := spec.get("y_from")) is None:
-        return -np.inf
+    at most double the axis. Without such means the axis holds all."""
+    stated = spec.get("y_from", np.inf)
     top, inside = ax.get_ylim()[1], np.concatenate([line[line[:, 0] >= stated].ravel() for line in drawn])
+    if not len(inside):
+        return -np.inf
     lowest = np.nanmin(inside, initial=top)
     margin = 0 if spec.get("y_log") else 0.05 * (top - lowest)
     bottom = stated if stated == 0 or lowest == top else max(lowest - margin, 2 * stated - top)
@@ -328,13 +362,13 @@ def _bottom(ax: Axes, drawn: list[np.ndarray], spec: dict) -> float:
     return bottom
 
 
-def _look(k: int, label: str, highlighted: dict) -> dict:
+def _look(k: int, label: str, colours: list, highlighted: dict) -> dict:
     if highlighted and label not in highlighted:
         return {"color": "0.75", "marker": ".", "ls": "-", "lw": 0.8}
     stroke = {"ls": STROKES[k // len(COLORS) % len(STROKES)], "lw": 1.4}
     if highlighted:
         k, stroke = list(highlighted).index(label), {"ls": "-", "lw": 1.8, "zorder": 3}
-    return {"color": color(k), "marker": MARKERS[k % len(MARKERS)], **stroke}
+    return {"color": colours[k], "marker": MARKERS[k % len(MARKERS)], **stroke}
 
 
 def _scales(ax: Axes, spec: dict, x_label: str, rows: pd.DataFrame, end: float | None) -> None:

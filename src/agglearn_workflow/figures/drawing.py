@@ -12,7 +12,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from agglearn.errors import describe
-from agglearn_workflow.figures.charts import KINDS, STYLE, Chart
+from agglearn_workflow.figures import charts
 from agglearn_workflow.tables.printed_table import measures_of
 
 SVG = "http://www.w3.org/2000/svg"
@@ -86,19 +86,20 @@ NO_RESULT = "No run of this figure has a result."
 
 
 def draw(rows: pd.DataFrame, table: pd.DataFrame, experiment: dict, titles: dict[str, str], path: Path) -> list[str]:
-    """Write the figures of an experiment below each other. A sentence replaces one without data, and one that fails."""
+    """Write the figures of an experiment below each other. A sentence replaces one that fails, and all of them
+    where none has data."""
     specs = experiment.get("figure") or {"kind": "dots", "y": measures_of(experiment)[0]}
     title, caption = experiment["title"], experiment.get("caption", "").strip()
     drawings, failed = [], []
     for spec in specs if isinstance(specs, list) else [specs]:
         try:
-            with matplotlib.rc_context(STYLE):  # type: ignore[arg-type]
-                figure = KINDS[spec["kind"]](Chart(rows, table, experiment, spec, titles))
-                name = spec.get("title", title)
-                drawings.append(sentence(NO_RESULT) if figure is None else from_figure(figure, name, caption))
+            with matplotlib.rc_context(charts.STYLE):  # type: ignore[arg-type]
+                figure = charts.draw(charts.Chart(rows, table, experiment, spec, titles))
+                if figure is not None:
+                    drawings.append(from_figure(figure, spec.get("title", title), caption))
         except Exception as error:
             traceback.print_exc()
             failed.append(describe(error))
             drawings.append(sentence(f"This figure failed: {failed[-1]}"))
-    write(stack(drawings, title), path)
+    write(stack(drawings or [sentence(NO_RESULT)], title), path)
     return failed

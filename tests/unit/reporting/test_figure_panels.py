@@ -24,7 +24,7 @@ def cells(*found) -> pd.DataFrame:
     rows = [
         dict.fromkeys(CELL, "{}")
         | {"run": "r", "dataset": "a", "method": m, "dataset_params": json.dumps(p), "measure": k, "keys": i and json.dumps(i), "mean": v,
-           "low": np.nan, "high": np.nan, "reported": np.nan, "step": np.nan, "overlap": np.nan, "value": v, "unit": ""}
+           "low": np.nan, "high": np.nan, "reported": np.nan, "step": np.nan, "overlap": np.nan, "value": v, "unit": "", "n": 1}
         for m, p, k, i, v in found
     ]  # fmt: skip
     return pd.DataFrame(rows)
@@ -43,13 +43,50 @@ def drawn(draw, found: list, spec: dict, experiment=EXPERIMENT):
 
 
 def test_a_panel_per_parameter_in_the_order_of_numbers():
-    table = cells(*[("ours", {"size": s, "n": n}, "share", None, n / 10) for s in (100, 10, 2) for n in (1, 2)])
+    table = cells(*[("ours", {"size": s, "n": n}, "share", None, n / 10) for s in (10_000, 1000, 2) for n in (1, 2)])
     spec = {"kind": "line", "y": "share", "x": "dataset_params.n", "panel": ["dataset_params.size"]}
-    figure = charts.lines(Chart(table, table, EXPERIMENT, spec | {"title": "Left"}, {}))
+    figure = charts.draw(Chart(table, table, EXPERIMENT, spec | {"title": "Left"}, {}))
     assert figure.get_suptitle() == "Left"
     assert 0 <= figure._suptitle.get_position()[0] < 0.1
-    assert texts(figure) == ["size 2", "size 10", "size 100"]
+    assert texts(figure) == ["size 2", "size 1000", "size 10,000"]
     assert figure.axes[0].lines[0].get_ydata().tolist() == [0.1, 0.2]
+
+
+def test_lines_of_an_ordered_parameter_go_from_light_to_dark():
+    """Of settings that one number distinguishes. Their names are dark enough to be read."""
+    table = cells(*[("ours", {"k": k, "n": n}, "share", None, k * n) for k in (3, 1, 2, 10) for n in (1, 2)])
+    spec = {"kind": "line", "y": "share", "x": "dataset_params.n", "series": ["dataset_params.k"]}
+    [axes] = charts.draw(Chart(table, table, EXPERIMENT, spec, {})).axes
+    assert [line.get_label() for line in axes.lines] == ["k = 1", "k = 2", "k = 3", "k = 10"]
+    light = [lab(linear_rgb(line.get_color()))[0] for line in axes.lines]
+    assert all(a - b > 15 for a, b in itertools.pairwise(light))
+    luminance = [linear_rgb(text.get_color()) @ [0.2126, 0.7152, 0.0722] for text in axes.texts]
+    assert min(1.05 / (y + 0.05) for y in luminance) >= 4.5
+
+
+@pytest.mark.parametrize("last", [0.0, np.nan])
+def test_a_line_that_ends_at_zero_is_named_at_its_last_point_of_a_logarithmic_axis(last):
+    found = [("ours", {"n": n}, "share", None, v) for n, v in ((1, 1.0), (2, 0.1), (3, last))]
+    found += [("base", {"n": n}, "share", None, v) for n, v in ((1, 0.9), (2, 1e-3), (3, 1e-4))]
+    spec = {"kind": "line", "y": "share", "x": "dataset_params.n", "y_log": True}
+    [axes] = drawn(charts.lines, found, spec).axes
+    heights = {text.get_text(): text.xy[1] for text in axes.texts}
+    assert heights["ours"] > 0.6 > heights["base"]
+
+
+def test_an_axis_from_a_level_that_no_mean_reaches_holds_all():
+    found = [("ours", {"n": n}, "share", None, -3.0 * n) for n in (1, 2)]
+    spec = {"kind": "line", "y": "share", "x": "dataset_params.n", "y_from": -1}
+    low, high = drawn(charts.lines, found, spec).axes[0].get_ylim()
+    assert low < -6
+    assert high > -3
+
+
+def test_a_figure_without_data_leaves_no_sentence_beside_one_with_data(tmp_path):
+    table = cells(("ours", {}, "share", None, 0.5))
+    experiment = EXPERIMENT | {"figure": [{"kind": "dots", "y": "other"}, {"kind": "dots", "y": "share"}]}
+    assert drawing.draw(table, table, experiment, {}, tmp_path / "f.svg") == []
+    assert "No run" not in (tmp_path / "f.svg").read_text()
 
 
 def test_values_of_a_dodged_field_share_a_row_and_have_a_colour_each():

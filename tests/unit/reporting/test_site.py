@@ -306,7 +306,7 @@ def test_highlighted_lines_are_named_at_their_ends():
     rows = pd.DataFrame(
         [
             {"dataset": "a", "dataset_params": "{}", "method": m, "params": f'{{"k": {k}}}', "observation_params": "{}", "keys": None,
-             "measure": "nllh", "step": np.nan, "value": v, "mean": v, "overlap": np.nan, "seed": 0, "reported": np.nan, "unit": ""}
+             "measure": "nllh", "step": np.nan, "value": v, "mean": v, "n": 3, "overlap": np.nan, "seed": 0, "reported": np.nan, "unit": ""}
             for m, v in (("ours", 0.5), ("base", 0.5), ("other", 0.1)) for k in (1, 2)
         ]
     )  # fmt: skip
@@ -318,16 +318,17 @@ def test_highlighted_lines_are_named_at_their_ends():
         "highlight": {"Ours": "ours!", "base": "base!"},
         "title": "A sentence",
     }
-    figure = charts.lines(charts.Chart(rows, rows, experiment, spec, {}))
+    figure = charts.draw(charts.Chart(rows, rows, experiment, spec, {}))
     [ax] = figure.axes
     texts = {t.get_text(): t for t in ax.texts}
     assert set(texts) == {"ours!", "base!"}
     heights = [t.xy[1] for t in texts.values()]
     assert abs(heights[0] - heights[1]) > 0.06  # apart, though the lines are one
-    assert figure.get_suptitle() == "A sentence"
+    assert figure.get_suptitle() == "A sentence\nNLLH: higher is better. Means with 95 % intervals over 3 seeds."
     assert [line.get_color() for line in ax.lines].count("0.75") == 1
     other = spec | {"highlight": {"nobody": "x"}}
-    alone = charts.lines(charts.Chart(rows, rows, experiment, other, {}))
+    alone = charts.draw(charts.Chart(rows, rows, experiment, other, {}))
+    assert "A sentence" not in alone.get_suptitle()  # it tells of a line that is not there
     assert "0.75" not in [line.get_color() for line in alone.axes[0].lines]
 
 
