@@ -73,13 +73,10 @@ def _size(drawing: Element) -> tuple[float, float]:
     return width, height
 
 
-def first_view(path: Path) -> tuple[str, float] | None:
-    """(part of an address that shows the first of some figures, width over height). None where there is none."""
+def first(path: Path) -> Element | None:
+    """The first of some figures below each other that has a result."""
     drawings = ElementTree.parse(path).iter(f"{{{SVG}}}svg")
-    if (first := next((d for d in drawings if d.find(f"{{{SVG}}}g") is not None), None)) is None:
-        return None
-    width, height = _size(first)
-    return f"#svgView(viewBox(0,0,{width:g},{height:g}))", width / height
+    return next((d for d in drawings if d.find(f"{{{SVG}}}g") is not None), None)
 
 
 NO_RESULT = "No run of this figure has a result."

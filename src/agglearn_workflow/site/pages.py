@@ -96,9 +96,10 @@ def build(plan: Plan, claims: list[dict], results: Path, out: Path, base: Path, 
         "sources": sources,
         "counts": statements.count_verdicts(claims),
         "archived_counts": statements.count_verdicts(claims, "archived"),
+        "described": described,
         "failing": [c for c in described if c["verdict"] == FAILS],
         "timed": [c for c in described if c["of_time"]],
-        "ladder": _ladder(plan, experiments, results, base),
+        "ladder": _ladder(plan, experiments, results, base, out),
         "benchmarks": _benchmarks(Path(config["results"])),
         "datasets": _datasets(plan, base),
         "without": problem_lines(results, problems(config["results"], results, plan.experiments)),
@@ -122,7 +123,7 @@ def _source(plan: Plan, name: str, experiments: dict, claims: list[dict], result
     return described | {
         "name": name,
         "page": (base / f"docs/{name}.md").exists(),
-        "picture": _picture(sorted(rendered, key=lambda e: e["name"] != paper.get("headline")), results),
+        "headline": _headline(plan, paper.get("headline"), results),
         "experiments": rendered,
         "claims": [_claim(plan, c, experiments) for c in of_source],
         "counts": statements.count_verdicts(of_source),
@@ -141,20 +142,29 @@ def _claim(plan: Plan, claim: dict, experiments: dict) -> dict:
     return claim | statements.describe_claim(claim, entry, len(e["seeds"]), titles, spent)
 
 
-def _picture(experiments: list[dict], results: Path) -> dict | None:
-    for e in experiments:
-        if view := drawing.first_view(results / f"figures/{e['name']}.svg"):
-            return {"name": e["name"], "title": e["title"], "view": view}
-    return None
+def _headline(plan: Plan, name: str | None, results: Path) -> dict | None:
+    """The first number of an experiment that is compared with a printed one and is not the baseline's."""
+    if name not in plan.experiments:
+        return None
+    e, table = plan.experiments[name], pd.read_csv(results / f"tables/{name}.csv", dtype={"printed": str})
+    rows = table[table["tolerance"].notna() & (table["method"] != e.get("baseline"))]
+    if rows.empty:
+        return None
+    row, title = rows.iloc[0], plan.config["datasets"][rows.iloc[0]["dataset"]]["title"]
+    what = f"{method_name(e, row['method'])}, {measure_name(row['measure'])} on {title}"
+    return {"what": what, "printed": row["printed"], "measured": number(row["mean"], row["low"], row["high"])}
 
 
-def _ladder(plan: Plan, experiments: dict, results: Path, base: Path) -> dict | None:
-    """The experiment that compares releases, with its finding. None where it is not in the plan."""
+def _ladder(plan: Plan, experiments: dict, results: Path, base: Path, out: Path) -> dict | None:
+    """The experiment that compares releases, with its finding. None where it is not in the plan. The first of its figures
+    is written as `figures/ladder.svg`."""
     name = plan.config["references"].get("ladder")
     if name not in experiments:
         return None
-    view = drawing.first_view(results / f"figures/{name}.svg")
-    return experiments[name] | {"text": read_findings(base, results, "ladder")["findings"], "view": view}
+    if (picture := drawing.first(results / f"figures/{name}.svg")) is not None:
+        drawing.write(picture, out / "figures/ladder.svg")
+    text = read_findings(base, results, "ladder")["findings"]
+    return experiments[name] | {"text": text, "is_drawn": picture is not None}
 
 
 def _guide(results: Path, site: Path) -> str:

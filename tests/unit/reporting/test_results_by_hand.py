@@ -364,8 +364,10 @@ def test_every_field_of_the_first_page(words_of_pages):
     today = datetime.date.today().isoformat()
     expected = [
         "Work Data Verdicts",
+        "1 fail 1 open 2 not judged",
         "Of their claims 1 fails, 1 is undecided, 2 could not be judged. Of those that were tested at scale paper too, "
-        "1 holds there. make reproduce FROM=archive shows these pages for them.",
+        "1 holds there: make reproduce FROM=archive shows these pages for them. "
+        f"Scale smoke, {today}, 2 of 2 data sets here, 3 data sets, runs or solvers without result",
         f"scale smoke date {today} commit abc machine a machine computed in 3 min of one core",
         "data sets 2 of 2 here",
         "without result 3 data sets, runs or solvers",

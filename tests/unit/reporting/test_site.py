@@ -16,6 +16,7 @@ from agglearn_workflow.claims.judging import PREDICATES, judge_case
 from agglearn_workflow.claims.samples import Sample
 from agglearn_workflow.claims.statements import LABEL, MAX_CASES, WIDTH, _axis, forest, in_words
 from agglearn_workflow.figures import charts, drawing
+from agglearn_workflow.plan import Plan
 from agglearn_workflow.site import pages
 
 BOUNDS = {"at_least": 0.5, "at_most": 0.5, "ratio_at_least": 2.0, "slope_between": [0.9, 1.1]}
@@ -258,34 +259,36 @@ def test_every_source_has_findings_and_a_headline():
     assert config["references"]["ladder"] in config["experiments"]
 
 
-def test_the_first_of_the_figures_below_each_other_is_shown_entire(tmp_path):
+def test_the_first_of_the_figures_below_each_other_that_has_a_result(tmp_path):
     figure, axes = charts.grid(["a", "b"], 3.0)
     axes[0].plot([0, 1])
     path = tmp_path / "f.svg"
-    for copies in (1, 2):
-        drawing.write(drawing.stack([drawing.from_figure(figure, "t") for _ in range(copies)], "t"), path)
-        fragment, ratio = drawing.first_view(path)
-        size = re.fullmatch(r"#svgView\(viewBox\(0,0,([\d.]+),([\d.]+)\)\)", fragment).groups()
-        assert list(map(float, size)) == pytest.approx([662.4, 216])
-        assert ratio == pytest.approx(662.4 / 216)
-    drawing.write(drawing.stack([drawing.sentence("nothing"), drawing.from_figure(figure, "t")], "t"), path)
-    assert drawing.first_view(path)[1] == pytest.approx(662.4 / 216)
-    drawing.write(drawing.sentence("nothing"), path)
-    assert drawing.first_view(path) is None
+    sentence = drawing.sentence("nothing")
+    for before, copies in ((0, 1), (0, 2), (1, 2)):
+        pictures = [drawing.from_figure(figure, "t") for _ in range(copies)]
+        drawing.write(drawing.stack([sentence] * before + pictures, "t"), path)
+        assert list(map(float, drawing.first(path).get("viewBox").split())) == pytest.approx([0, 0, 662.4, 216])
+    drawing.write(sentence, path)
+    assert drawing.first(path) is None
 
 
-def test_a_source_is_shown_by_its_first_figure_that_has_a_result(tmp_path):
-    (tmp_path / "figures").mkdir()
-    experiments = [{"name": name, "title": name.upper()} for name in ("headline", "second", "third")]
-    for e in experiments:
-        drawing.write(drawing.sentence("No run of this figure has a result."), tmp_path / f"figures/{e['name']}.svg")
-    assert pages._picture(experiments, tmp_path) is None
-    figure, axes = charts.grid(["a"], 3.0)
-    axes[0].plot([0, 1])
-    for name in ("second", "third"):
-        drawing.write(drawing.from_figure(figure, "t"), tmp_path / f"figures/{name}.svg")
-    shown = pages._picture(experiments, tmp_path)
-    assert (shown["name"], shown["title"]) == ("second", "SECOND")
+def test_the_headline_of_a_source_is_its_first_compared_number_beside_the_printed_one(tmp_path):
+    (tmp_path / "tables").mkdir()
+    plan = Plan(shipped_config() | {"run": ["maxent_table4"]})
+    row = {"dataset": "adult", "low": 0.41, "high": 0.43, "measure": "nllh"}
+    rows = [
+        row | {"method": "maxent", "mean": 0.9, "printed": "0.5", "tolerance": np.nan},
+        row | {"method": "logistic", "mean": 0.42, "printed": "0.421", "tolerance": 0.01},
+        row | {"method": "maxent", "mean": 0.42, "printed": "0.416", "tolerance": 0.01},
+    ]
+    pd.DataFrame(rows).to_csv(tmp_path / "tables/maxent_table4.csv")
+    plan.experiments["maxent_table4"]["baseline"] = "logistic"
+    what = "Maximum entropy, NLLH on Adult (1994 census income)"
+    expected = {"what": what, "printed": "0.416", "measured": "0.420 ± 0.010"}
+    assert pages._headline(plan, "maxent_table4", tmp_path) == expected
+    pd.DataFrame(rows[:2]).to_csv(tmp_path / "tables/maxent_table4.csv")
+    assert pages._headline(plan, "maxent_table4", tmp_path) is None
+    assert pages._headline(plan, None, tmp_path) is None
 
 
 def test_the_first_page_counts_the_verdicts_of_the_archive():
