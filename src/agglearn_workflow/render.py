@@ -26,7 +26,9 @@ def render(plan: Plan, name: str, paths: Iterable[str | Path], results: str | Pa
     try:
         rows = summary.load_rows(paths, plan, name)
         table = summary.summarise(rows, experiment)
-        grids = printed_table.grids(table.assign(reason=_reasons(plan, table)), experiment, titles)
+        grids = printed_table.grids(
+            table.assign(reason=_reasons(plan, table), number=range(len(table))), experiment, titles
+        )
         texts = printed_table.write(experiment["title"], grids, caption_of(experiment, table))
         failed = []
     except Exception as error:

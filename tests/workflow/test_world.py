@@ -142,7 +142,8 @@ def test_tables_for_readers(state):
         if kind == "html":
             figures = text[text.index("<figure") : text.index("</html>")]
             shown = figures.replace("<figcaption>World &amp; 5 % of_it</figcaption>", "")  # which is the page's heading
-            assert shown in (state.results / "site/spike.html").read_text()
+            page = (state.results / "site/spike.html").read_text()  # whose values lead to the page of every measure
+            assert shown in re.sub(r'<td><a href="full/world.html#r(\d+)">(.*?)</a>', r'<td data-row="\1">\2', page)
         else:
             assert (state.results / f"site/tables/world.{kind}").read_text() == text
     table = (state.results / "tables/world.csv").read_text()
@@ -233,7 +234,9 @@ def test_claims_on_the_page_of_the_source(state):
 
 
 def test_page_of_every_measure(state):
-    [everything] = Tables((state.results / "site/full/world.html").read_text()).tables
+    everything, runs = Tables((state.results / "site/full/world.html").read_text()).tables
+    assert sum(cells[3]["text"].split() == list(map(str, w.SEEDS)) for cells in runs[1:]) == len(state.world.cells)
+    assert {cells[4]["text"] for cells in runs[1:]} == {"MLflow"}
     with open(state.results / "tables/world.csv", newline="") as handle:
         rows = list(csv.DictReader(handle))
     for cells, row in zip(everything[1:], rows, strict=True):
@@ -241,6 +244,7 @@ def test_page_of_every_measure(state):
         assert (method, n) == (w.METHOD_NAMES.get(row["method"], row["method"]), row["n"])
         apart = f" by {abs(float(row['difference'])):.3g}" if row["outcome"] in ("above", "below") else ""
         assert (place, verdict) == (row["place"], row["outcome"] + apart)
+        assert cells[5]["a"][1]["href"] in {f"#c{k}" for k in range(len(state.world.cells))}
         assert params == row["params"].strip("{}").replace('"', "")
         assert reported == (f"{float(row['reported']):g}" if row["reported"] else "")
         if row["measure"].partition("_minus_")[0] not in ("seconds", "elapsed"):

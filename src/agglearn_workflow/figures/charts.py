@@ -53,8 +53,8 @@ def color(k: int) -> str:
 
 def natural(label: str) -> list:
     """Sort key under which numbers inside text count as numbers."""
-    parts = enumerate(re.split(r"(\d+(?:,\d{3})*(?:\.\d+)?)", label))
-    return [float(text.replace(",", "")) if i % 2 else text for i, text in parts]
+    texts = enumerate(re.split(r"(\d+(?:,\d{3})*(?:\.\d+)?)", label))
+    return [float(text.replace(",", "")) if i % 2 else text for i, text in texts]
 
 
 def darker(colour: str | tuple) -> tuple[float, ...]:

@@ -21,7 +21,7 @@ from agglearn_workflow.claims import statements
 from agglearn_workflow.claims.samples import Rows
 from agglearn_workflow.digests import commit
 from agglearn_workflow.figures import drawing
-from agglearn_workflow.plan import Plan
+from agglearn_workflow.plan import Plan, cell_key
 from agglearn_workflow.run_summary import problem_lines, problems
 from agglearn_workflow.runs import products
 from agglearn_workflow.site import crate
@@ -79,7 +79,7 @@ MAX_ROWS = 800  # of the page with every measure, for less than 300 kB
 def build(plan: Plan, claims: list[dict], results: Path, out: Path, base: Path, address: Path) -> None:
     """Write the site of a plan into an empty folder. `address` is where it will lie."""
     config = plan.config
-    experiments = {n: _experiment(plan, n, results, out) for n in plan.experiments}
+    experiments = {n: _experiment(plan, n, results, out, address) for n in plan.experiments}
     archived = prices.summarise(plan, config["archive"]) if config["from"] == "archive" else {}
     for name, entry in experiments.items():
         entry["archived"] = archived.get(name)
@@ -182,7 +182,7 @@ def _benchmarks(results: Path) -> dict | None:
     return {"date": when, "machine": machine.describe(), "parts": tables}
 
 
-def _experiment(plan: Plan, name: str, results: Path, out: Path) -> dict:
+def _experiment(plan: Plan, name: str, results: Path, out: Path, address: Path) -> dict:
     """Entry of an experiment in the templates. Its files and its page with every measure are written into the site."""
     e = plan.experiments[name]
     for path in crate.files_of(name):
@@ -192,26 +192,60 @@ def _experiment(plan: Plan, name: str, results: Path, out: Path) -> dict:
     text = figures_in((results / f"tables/{name}.html").read_text())
     text = text.replace(f"<figcaption>{escape(e['title'])}</figcaption>", "")  # the page has it as a heading
     rows = storage.read_json(results / f"tables/{name}.json")["rows"]
+    listed = table[~table["measure"].astype(str).str.contains("_of_part")].head(MAX_ROWS)
     entry = e | {
         "name": name,
-        "table": Markup(text),
+        "table": Markup(_linked(text, name, set(listed.index))),
         "long": rows if rows > LONG else 0,
         "spent": _spent(plan, name, results),
         "budget": e.get("budget"),
         "command": crate.command(plan, name),
         "runs": len(plan.runs(name)),
-        "tuned": [(method_name(e, m), tunings(e, m)) for m in e["methods"]],
+        "tuned": [(method_name(e, m), spec["class"], tunings(e, m)) for m, spec in e["methods"].items()],
+        "written": _address(project.project_files() / f"config/experiments/{name}.yaml", address),
     }
-    listed = table[~table["measure"].astype(str).str.contains("_of_part")].head(MAX_ROWS)
-    page = PAGES.get_template("full.html").render(e=entry, rows=_full(listed, e), total=len(table))
+    cells = _runs(plan, name, results, address / "full")
+    numbers = {cell["key"]: k for k, cell in enumerate(cells)}
+    rows = _full(listed, entry, numbers)
+    page = PAGES.get_template("full.html").render(e=entry, rows=rows, total=len(table), cells=cells)
     (out / "full").mkdir(exist_ok=True)
     (out / f"full/{name}.html").write_text(page)
     return entry
 
 
-def _full(table: pd.DataFrame, e: dict) -> list[dict]:
+def _linked(text: str, name: str, numbers: set[int]) -> str:
+    """A table whose values lead to their rows in the page of every measure."""
+
+    def link(cell: re.Match) -> str:
+        number, value = cell.groups()
+        return f'<td><a href="full/{name}.html#r{number}">{value}</a>' if int(number) in numbers else f"<td>{value}"
+
+    return re.sub(r'<td data-row="(\d+)">(.*?)(?=<sup|<span|</td>)', link, text)
+
+
+def _address(path: Path, page: Path) -> str:
+    """Path from a folder of pages to a file. Empty where there is no such file."""
+    return os.path.relpath(path, page) if path.is_file() else ""
+
+
+def _runs(plan: Plan, name: str, results: Path, page: Path) -> list[dict]:
+    """Cells of an experiment: `key`, what it is, its `runs` (seed, address of the record), and the address of its mean in MLflow."""
+    receipts = [storage.read_json(path)["experiments"].get(name, {}) for path in (results / "tracking").glob("*.json")]
+    sent = next((receipt for receipt in receipts if "means" in receipt), {"means": {}})
+    cells: dict[str, dict] = {}
+    for run in plan.runs(name):
+        key, params = cell_key(run.identity), run.params.strip("{}").replace('"', "")
+        number = sent["means"].get(key)
+        mlflow = f"{project.SERVER}/#/experiments/{sent['experiment_id']}/runs/{number}" if number else ""
+        what = {"dataset": run.dataset, "method": method_name(plan.experiments[name], run.method), "params": params}
+        record = _address(Path(plan.config["results"]) / f"runs/{run.key}/run.json", page)
+        cells.setdefault(key, what | {"key": key, "mlflow": mlflow, "runs": []})["runs"].append((run.seed, record))
+    return [cell for cell in cells.values() if cell["mlflow"] or any(record for _, record in cell["runs"])]
+
+
+def _full(table: pd.DataFrame, e: dict, cells: dict[str, int]) -> list[dict]:
     rows = []
-    for row in table.to_dict("records"):
+    for index, row in zip(table.index, table.to_dict("records"), strict=True):
         texts = {name: row[name] if isinstance(row[name], str) else "" for name in ("unit", "place", "keys")}
         texts |= {
             "method": method_name(e, row["method"]),
@@ -220,6 +254,8 @@ def _full(table: pd.DataFrame, e: dict) -> list[dict]:
             "value": number(row["mean"], row["low"], row["high"]) if pd.notna(row["mean"]) else statement(row),
             "reported": f"{row['reported']:g}" if pd.notna(row["reported"]) else "",
             "outcome": _outcome(row),
+            "index": index,
+            "cell": cells.get(cell_key(row | {"experiment": e["name"]})),
         }
         rows.append(row | texts)
     return rows

@@ -26,6 +26,7 @@ class Cell:
     difference: str = ""
     outcome: str = ""
     note: int | None = None
+    number: int | None = None  # of its row in the summary
     best: bool = False
     stated: bool = False
 
@@ -308,10 +309,11 @@ def _cell(row: pd.Series, unit: float, decimals: int | None, notes: dict[str, in
     if isinstance(row["reason"], str) and row["reason"] and row["status"] != "stopped":
         note = notes.setdefault(row["reason"], len(notes) + 1)
     if row["status"] != "ok" or not np.isfinite(row["mean"]):
-        return Cell(statement(row), reported, note=note, stated=True)
+        return Cell(statement(row), reported, note=note, number=row.get("number"), stated=True)
     difference = _difference(row, reported, unit) if reported else ""
     value = numbers.number(row["mean"] / unit, row["low"] / unit, row["high"] / unit, decimals)
-    return Cell(value, reported, difference, row["outcome"] if isinstance(row["outcome"], str) else "", note)
+    outcome = row["outcome"] if isinstance(row["outcome"], str) else ""
+    return Cell(value, reported, difference, outcome, note, row.get("number"))
 
 
 def _difference(row: pd.Series, reported: str, unit: float) -> str:

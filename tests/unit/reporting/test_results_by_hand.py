@@ -20,6 +20,7 @@ from agglearn import __version__
 from agglearn_workflow import render, run_summary
 from agglearn_workflow.archive.store import SCHEMA, table_of
 from agglearn_workflow.claims import judging
+from agglearn_workflow.plan import IDENTITY, cell_key
 from agglearn_workflow.site import pages
 from agglearn_workflow.tables import printed_table, summary
 from agglearn_workflow.tables.printed_table import Cell
@@ -85,7 +86,12 @@ def batches() -> dict[str, list[dict]]:
 def results(tmp_path):
     """(plan, paths of the batches, folder)"""
     runs = {row["run"]: row for rows in batches().values() for row in rows}
-    today = [SimpleNamespace(key=key, recipe="today") for key in runs]
+    today = [
+        SimpleNamespace(
+            recipe="today", key=key, identity={f: row[f] for f in IDENTITY}, **{f: row[f] for f in IDENTITY}
+        )
+        for key, row in runs.items()
+    ]
     paths = []
     for name, rows in batches().items():
         keys = {row["run"] for row in rows}
@@ -263,7 +269,7 @@ def test_every_line_of_a_run(results):
 def test_every_row_of_the_page_with_all_measures(results):
     plan, _, folder = results
     names = ("dataset", "method", "measure", "value", "unit", "n", "reported", "place", "outcome")
-    rows = pages._full(summarised(results), EXPERIMENT)
+    rows = pages._full(summarised(results), EXPERIMENT | {"name": "e"}, {})
     assert [tuple(row[name] for name in names) for row in rows] == [
         ("a", "Ours", "NLLH", "0.430 ± 0.047", "", 5, "0.42", "Table 1", "undecided"),
         ("a", "Ours", "RMSE", "2.25 ± 0.38", "", 5, "", "", ""),
@@ -293,26 +299,48 @@ def test_every_field_of_an_experiment_on_a_page(results, tmp_path, monkeypatch, 
     monkeypatch.setattr(pages, "MAX_ROWS", limit)
     monkeypatch.setattr(pages, "LONG", 2)
     (tmp_path / "out").mkdir()
-    entry = pages._experiment(plan, "e", folder, tmp_path / "out")
+    entry = pages._experiment(plan, "e", folder, tmp_path / "out", folder / "site")
     assert "<figcaption>T</figcaption>" not in entry["table"]
     assert entry.pop("table").startswith('<figure class="table">')
     assert entry.pop("tuned") == [
-        ("Ours", [{"l2": [1, 2], "by": "test records"}]),
-        ("base", []),
-        ("Third", [{"by": "nothing"}]),
+        ("Ours", METHOD["class"], [{"l2": [1, 2], "by": "test records"}]),
+        ("base", METHOD["class"], []),
+        ("Third", METHOD["class"], [{"by": "nothing"}]),
     ]
     expected = {"name": "e", "source": "s", "title": "T", "long": 3, "spent": pytest.approx(158.7), "budget": None, "runs": 17,
                 "command": 'make reproduce ARGS="e --config scale=smoke"'}  # fmt: skip
     assert {key: entry[key] for key in expected} == expected
     page = (tmp_path / "out/full/e.html").read_text()
     assert re.search(r"CSV</a> of the same(.*)</p>", page)[1] == words
-    assert page.count("<tr><td>") == min(limit, 15)
+    assert page.count('<tr id="r') == min(limit, 15)
     assert (
-        "<td>a</td><td>Ours</td><td></td><td>NLLH</td><td>0.430 ± 0.047 </td><td>5</td><td>0.42</td><td>Table 1</td><td>undecided</td>"
+        '<tr id="r0"><td>a</td><td>Ours</td><td></td><td>NLLH</td><td>0.430 ± 0.047 </td><td>5</td><td>0.42</td><td>Table 1</td><td>undecided</td>'
         in page
     )
     copied = {str(path.relative_to(tmp_path / "out")) for path in (tmp_path / "out").rglob("*.*")}
     assert copied == {"tables/e.csv", "tables/e.md", "tables/e.tex", "figures/e.svg", "full/e.html"}
+
+
+def test_a_number_leads_to_its_row_to_its_runs_and_to_their_mean_in_mlflow(results, tmp_path):
+    plan, paths, folder = results
+    render.render(plan, "e", paths, folder)
+    run = next(run for run in plan.runs("e") if run.key == "a ours 3")
+    (folder / f"runs/{run.key}").mkdir(parents=True)
+    (folder / f"runs/{run.key}/run.json").write_text("{}")
+    (folder / "tracking").mkdir()
+    sent = {"status": "ok", "experiment_id": "7", "means": {cell_key(run.identity): "abc"}}
+    (folder / "tracking/all.json").write_text(json.dumps({"experiments": {"e": sent}}))
+    (tmp_path / "out").mkdir()
+    entry = pages._experiment(plan, "e", folder, tmp_path / "out", folder / "site")
+    page = (tmp_path / "out/full/e.html").read_text()
+    [row] = re.findall(r'<a href="full/e.html#(r\d+)">0.430 ± 0.047</a>', entry["table"])
+    [cell] = re.findall(rf'<tr id="{row}"><td>a</td><td>Ours</td>.*<td><a href="#(c\d+)">5</a></td><td>0.42</td>', page)
+    [runs] = re.findall(rf'<tr id="{cell}">(.*)</tr>', page)
+    assert re.findall(r'href="(.*?)">(.*?)<', runs) == [
+        ("../../runs/a ours 3/run.json", "3"),
+        ("http://127.0.0.1:5000/#/experiments/7/runs/abc", "MLflow"),
+    ]
+    assert 'href="full/e.html#' not in (folder / "tables/e.html").read_text()
 
 
 CLAIMS = {
@@ -405,7 +433,8 @@ def test_every_field_of_the_page_of_a_source(words_of_pages):
         "base 0.400 ± 0.118 0.1, +0.30 – 0.25 2",
         "Third failed 3 – not available 4 -0.20",
         " ".join([CAPTION, *NOTES]),
-        "How each method is tuned Ours: l2: 1, 2 by test records base: not stated Third: nothing to tune",
+        f"Class of each method, and how it is tuned Ours ( {METHOD['class']} ): l2: 1, 2 by test records "
+        f"base ( {METHOD['class']} ): not stated Third ( {METHOD['class']} ): nothing to tune",
         'Make it again: make reproduce ARGS="e --config scale=smoke". Table: CSV, Markdown, LaTeX, every measure ;',
         "figure. 17 runs, 159 s of one core.",
     ]  # fmt: skip
