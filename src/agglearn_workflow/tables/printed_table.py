@@ -3,7 +3,7 @@
 import itertools
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -47,10 +47,12 @@ class Grid:
     corner: str = ""
     notes: list[str] = field(default_factory=list)
     without: list[str] = field(default_factory=list)  # why rows and columns are not there
+    of_all: str = ""  # what would be a note of every cell
     sentence: str = ""
 
     def explain(self, caption: str) -> str:
-        return " ".join(filter(None, [caption, BEST if any(c.best for c in self.cells.values()) else ""]))
+        of_all = f"All numbers: {self.of_all}." if self.of_all else ""
+        return " ".join(filter(None, [caption, BEST if any(c.best for c in self.cells.values()) else "", of_all]))
 
     @property
     def width(self) -> int:
@@ -134,6 +136,8 @@ def grid(table: pd.DataFrame, experiment: dict, titles: dict[str, str], turned: 
     spec = experiment.get("table") or {"rows": ["method"], "columns": ["dataset"]}
     measures = measures_of(experiment)
     rows, columns = list(spec["rows"]), list(spec["columns"])
+    if len(measures) == 1 and rows != ["measure"]:  # its name is in the head
+        rows, columns = ([f for f in fields if f != "measure"] for fields in (rows, columns))
     table = _of_measures(table, measures)
     if len(measures) > 1 and "measure" not in rows + columns:
         columns.append("measure")
@@ -160,6 +164,10 @@ def grid(table: pd.DataFrame, experiment: dict, titles: dict[str, str], turned: 
     placed = table.assign(row=in_rows, column=in_columns, setting=settings)
     none = (spec.get("none", ""), *[""] * (len(rows) - 1))
     cells, notes = _cells(placed, {m: size for m, (_, size) in units.items()})
+    of_all = ""
+    if len(notes) == 1 and len(cells) > 1 and all(cell.note for cell in cells.values()):
+        (of_all,), notes = notes, []
+        cells = {key: replace(cell, note=None) for key, cell in cells.items()}
     return Grid(
         [numbers.parameter_name(f.rpartition(".")[2]) if "." in f else "" for f in rows],
         [tuple(map(stub, rows, key)) if any(k is not None for k in key) else none for key in row_keys],
@@ -168,6 +176,7 @@ def grid(table: pd.DataFrame, experiment: dict, titles: dict[str, str], turned: 
         names[measures[0]] if len(measures) == 1 else "",
         notes,
         without,
+        of_all,
     )
 
 

@@ -221,6 +221,25 @@ def test_equal_reasons_share_a_note():
     assert grid.notes == ["x", "y"]
 
 
+def test_a_reason_of_every_cell_is_said_once():
+    cells = [
+        around(mean, 0.1) | {"method": m, "reason": "of the archive"} for m, mean in (("ours", 0.5), ("base", 0.2))
+    ]
+    grid = printed_table.grid(summary(cells), EXPERIMENT, {})
+    assert grid.notes == []
+    assert "[1]" not in written("md", grid)
+    assert grid.explain("As measured.").endswith("All numbers: of the archive.")
+    cells[1]["reason"] = None
+    assert printed_table.grid(summary(cells), EXPERIMENT, {}).notes == ["of the archive"]
+
+
+def test_the_name_of_the_only_measure_is_in_the_head_alone():
+    cells = [{"method": m, "measure": "nllh"} for m in ("ours", "base")]
+    table = {"rows": ["measure", "method"], "columns": ["dataset"], "measure": "nllh"}
+    grid = printed_table.grid(summary(cells), EXPERIMENT | {"table": table}, {})
+    assert (grid.corner, [len(labels) for labels in grid.rows]) == ("NLLH", [1, 1])
+
+
 def test_two_of_three_may_be_the_best():
     cells = [around(0.5, 0.01), {"method": "base", **around(0.495, 0.01)}, {"params": '{"l2": 1}', **around(0.3, 0.01)}]
     grid = printed_table.grid(summary(cells), EXPERIMENT, {"a": "A"})
