@@ -231,7 +231,7 @@ def _address(path: Path, page: Path) -> str:
 def _runs(plan: Plan, name: str, results: Path, page: Path) -> list[dict]:
     """Cells of an experiment: `key`, what it is, its `runs` (seed, address of the record), and the address of its mean in MLflow."""
     receipts = [storage.read_json(path)["experiments"].get(name, {}) for path in (results / "tracking").glob("*.json")]
-    sent = next((receipt for receipt in receipts if "means" in receipt), {"means": {}})
+    sent: dict = next((receipt for receipt in receipts if "means" in receipt), {"means": {}})
     cells: dict[str, dict] = {}
     for run in plan.runs(name):
         key, params = cell_key(run.identity), run.params.strip("{}").replace('"', "")

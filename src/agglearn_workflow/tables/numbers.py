@@ -8,7 +8,7 @@ import numpy as np
 
 ABBREVIATIONS = {
     "nllh": "NLLH", "auc": "AUC", "rmse": "RMSE", "mse": "MSE", "nmse": "MSE / variance", "mae": "MAE", "l2": "L2", "map": "MAP",
-    "gibbs": "Gibbs", "seconds": "time", "elapsed": "time",
+    "gibbs": "Gibbs", "seconds": "time", "elapsed": "time in all",
 }  # fmt: skip
 SYMBOLS = {
     "l2_mu": "λμ", "l2_theta": "λθ", "l2": "λ", "theta": "θ", "epsilon": "ε", "delta": "δ", "population": "M", "scale": "b",

@@ -125,6 +125,7 @@ def test_of_every_measure_it_is_stated_which_values_are_better():
 
 def test_names():
     assert measure_name("nllh_best_on_test") == "NLLH best on test"
+    assert (measure_name("seconds"), measure_name("elapsed")) == ("time", "time in all")
     assert [direction(m) for m in ("nllh", "log_loss", "information_loss", "seconds", "nllh_minus_base", "tuned")] == [
         "higher", "lower", "lower", "lower", "higher", None,
     ]  # fmt: skip
