@@ -41,7 +41,7 @@ for line, _ in LEFT_OUT:
 R = config["results"]  # of all scales: records, finished runs
 S = config["scale_folder"]  # of this scale: what is measured and rendered
 # Keys of an experiment that tables show beside the measurements, and keys that runs depend on.
-SHOWN = ("title", "caption", "table", "figure", "reported", "agreement", "baseline", "budget")
+SHOWN = ("title", "caption", "table", "figure", "words", "reported", "agreement", "baseline", "budget")
 FOR_READERS_OF_TABLES = ("name", "change", "ours", "tune")  # keys of a method that no run depends on
 COMPUTED = ("task", "datasets", "observe", "seeds", "measures", "exclude", "batch_by", "keep_model", "time_limit")
 

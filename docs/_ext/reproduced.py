@@ -127,7 +127,9 @@ def data(name: str) -> str:
         is_real = kind_of(entry) != "simulated"
         size = [f"{sizes[dataset]:,} rows"] if is_real and sizes.get(dataset) else []
         varied = {k: v.get("grid") if isinstance(v, dict) else v for k, v in (varied or {}).items()}  # no nested ones
-        keys = [setting(k, v) for k, v in varied.items() if not (k == "rows" and (sizes.get(dataset) or 0) <= (v or 0))]
+        keys = [
+            setting(k, v, {}) for k, v in varied.items() if not (k == "rows" and (sizes.get(dataset) or 0) <= (v or 0))
+        ]
         facts = ["real" if is_real else "simulated", *size, *filter(None, keys)]
         texts.append(f"{entry['title']} ({', '.join(facts)})")
     return "; ".join(texts)

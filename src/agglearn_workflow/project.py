@@ -9,6 +9,7 @@ PACKAGE = Path(__file__).resolve().parent
 SHIPPED = PACKAGE / "project"  # in a wheel, where `setup.py` puts the files
 TEMPLATES = PACKAGE / "templates"  # of pages and tables
 SCHEMAS = "workflow/schemas"  # what every copy of the project has
+SERVER = "http://127.0.0.1:5000"  # of `make ui`
 
 
 def project_files() -> Path:

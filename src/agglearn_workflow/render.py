@@ -8,10 +8,11 @@ import pandas as pd
 
 from agglearn import storage
 from agglearn.errors import describe
-from agglearn.text import write_csv
+from agglearn.text import bytes_text, write_csv
 from agglearn_workflow.figures import drawing
+from agglearn_workflow.memory import size_of_files
 from agglearn_workflow.plan import Plan
-from agglearn_workflow.run_summary import CELL
+from agglearn_workflow.run_summary import CELL, NOT_HAD
 from agglearn_workflow.tables import printed_table, summary
 from agglearn_workflow.tables.numbers import measure_name
 
@@ -25,7 +26,9 @@ def render(plan: Plan, name: str, paths: Iterable[str | Path], results: str | Pa
     try:
         rows = summary.load_rows(paths, plan, name)
         table = summary.summarise(rows, experiment)
-        grids = printed_table.grids(table, experiment, titles)
+        grids = printed_table.grids(
+            table.assign(reason=_reasons(plan, table), number=range(len(table))), experiment, titles
+        )
         texts = printed_table.write(experiment["title"], grids, caption_of(experiment, table))
         failed = []
     except Exception as error:
@@ -48,6 +51,16 @@ def render(plan: Plan, name: str, paths: Iterable[str | Path], results: str | Pa
     without = states[states["status"] != "ok"].fillna("").drop_duplicates().to_numpy().tolist()
     n_rows = sum(len(grid.rows) for _, grid in grids)
     storage.write_json(tables / f"{name}.json", {"failed": failed, "rows": n_rows, "without": without})
+
+
+def _reasons(plan: Plan, table: pd.DataFrame) -> pd.Series:
+    """Reasons of cells without a run. What is said of a data set that is not here is size, licence and command."""
+    texts = {}
+    for name, e in ((name, plan.config["datasets"][name]) for name in set(table["dataset"])):
+        about = f"size {bytes_text(size_of_files(e))}, licence {e.get('licence', 'unknown')}"
+        texts[name] = f"{e['title']} is not here ({about}). Fetch it: agglearn data get {name}"
+    is_absent = (table["status"] == "unavailable") & table["reason"].str.contains(NOT_HAD, regex=False, na=False)
+    return table["reason"].mask(is_absent, table["dataset"].map(texts))
 
 
 def _agreement(experiment: dict, table: pd.DataFrame) -> list[str]:

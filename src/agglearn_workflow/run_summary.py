@@ -15,6 +15,7 @@ from agglearn.storage import atomic_file
 from agglearn.text import bytes_text
 
 CELL = ["dataset", "dataset_params", "observation", "observation_params", "method", "params"]  # key of a cell
+NOT_HAD = " cannot be had ("  # as the reason of a data set without a source goes on
 STARTED = time.time()
 WIDTH = 100  # letters of a line on the terminal
 
@@ -86,7 +87,8 @@ def _unavailable(results: Path, dataset: str, reason: str, users: set[str]) -> s
     absent = source["status"] != "ok" and source["reason"] in reason
     size = f" ({bytes_text(source['bytes'])})" if absent and source.get("bytes") else ""
     get = f"; get it: agglearn data get {dataset}" if absent else ""
-    return f"not available: {dataset}{size}: {reason} (needed by {', '.join(sorted(users))}){get}"
+    file, is_file, _ = reason.partition(NOT_HAD)  # what each address answered stands in the log
+    return f"not available: {dataset}{size}: {file + ' cannot be had' if is_file else reason} (needed by {', '.join(sorted(users))}){get}"
 
 
 def _rendered(folder: Path, experiments: Container[str] | None) -> list[str]:
@@ -145,6 +147,8 @@ def as_text(markdown: str) -> str:
     """A table for the terminal. Columns that do not fit its width stand below, each block beside all labels of rows."""
     title, *lines = markdown.splitlines()
     rows = [[cell.strip().replace("**", "") for cell in row[1:-1].split(" | ")] for row in lines if row.startswith("|")]
+    if not rows:
+        return "\n".join([title.strip("*"), lines[1]])
     head, *body = [row for row in rows if not row[0].startswith("---")]
     columns = [[*_setting_and_measure(text), *cells] for text, *cells in zip(head, *body, strict=True)]
     n_labels = rows[1].count("---")  # columns of numbers are aligned at the right, `---:`

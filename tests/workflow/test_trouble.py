@@ -49,7 +49,7 @@ def test_failed_and_missing_cells_are_stated(small):
     table = small.table("spike_regions")
     assert set(table.status) == {"ok", "failed", "unavailable", "stopped"}
     assert (small.table("spike_adult").status == "unavailable").all()
-    assert "not available" in (small.results / "tables/spike_adult.md").read_text()
+    assert "is not here (size" in (small.results / "tables/spike_adult.md").read_text()
     page = (small.results / "site/index.html").read_text()
     assert "adult.data cannot be had" in page
     assert any(line.startswith("agglearn: not available: adult") for line in outcome.said)

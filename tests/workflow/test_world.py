@@ -4,6 +4,7 @@ import collections
 import csv
 import dataclasses
 import html
+import itertools
 import json
 import math
 import re
@@ -16,7 +17,6 @@ from world_claims import CLAIMS, FEW, NO_RESULT, judged, region
 from world_figures import (
     check_curves,
     check_dots,
-    check_flows,
     check_lines,
     check_scatter_against_a_measure,
     check_scatter_against_a_method,
@@ -24,7 +24,7 @@ from world_figures import (
 )
 from world_project import State, cell_of, claims_of, run_twice
 from world_readers import CHECKS, Tables, check_html
-from world_tables import LAYOUTS, Place, grids
+from world_tables import LAYOUTS, grids
 from world_tracking import check_mean, check_run
 
 from agglearn_workflow import digests
@@ -142,7 +142,8 @@ def test_tables_for_readers(state):
         if kind == "html":
             figures = text[text.index("<figure") : text.index("</html>")]
             shown = figures.replace("<figcaption>World &amp; 5 % of_it</figcaption>", "")  # which is the page's heading
-            assert shown in (state.results / "site/spike.html").read_text()
+            page = (state.results / "site/spike.html").read_text()  # whose values lead to the page of every measure
+            assert shown in re.sub(r'<td><a href="full/world.html#r(\d+)">(.*?)</a>', r'<td data-row="\1">\2', page)
         else:
             assert (state.results / f"site/tables/world.{kind}").read_text() == text
     table = (state.results / "tables/world.csv").read_text()
@@ -163,21 +164,13 @@ def test_what_other_code_has_computed_is_no_number(states, tmp_path):
     paths = sorted(first.results.glob("measurements/world/*.parquet"))
     render(second.plan(), "world", paths, tmp_path)
     main = LAYOUTS["main"]
-    expected = grids(first.world, main)
-    for (_, key), row in zip(main.rows, expected[0].cells, strict=True):
-        for j, place in enumerate(row):
-            place.best = False  # one method is left that has an interval
-            place.note = str(int(place.note) + 1) if place.note else ""
-            if key["method"] == "rates":
-                row[j] = Place("stale", place.printed, note="1", stated=True)
-    expected[0].notes.insert(0, "computed with other code or settings than today's; run the workflow again")
+    expected = grids(first.world, main, stale="rates")
+    for place in itertools.chain(*expected[0].cells):
+        place.best = False  # one method is left that has an interval
     check_html((tmp_path / "tables/world.html").read_text(), main, expected)
     drawn = figures_of(second.plan(), paths, tmp_path / "world.svg")
     assert not any(
-        "Rates" in label
-        for panels in drawn
-        for panel in panels
-        for label in (*panel["ticks"], *panel["lines"], *panel["points"])
+        "Rates" in label for panels in drawn for panel in panels for label in (*panel["ticks"], *panel["lines"])
     )
     assert len(drawn) == len(w.EXPERIMENT["figure"])
 
@@ -241,7 +234,9 @@ def test_claims_on_the_page_of_the_source(state):
 
 
 def test_page_of_every_measure(state):
-    [everything] = Tables((state.results / "site/full/world.html").read_text()).tables
+    everything, runs = Tables((state.results / "site/full/world.html").read_text()).tables
+    assert sum(cells[3]["text"].split() == list(map(str, w.SEEDS)) for cells in runs[1:]) == len(state.world.cells)
+    assert {cells[4]["text"] for cells in runs[1:]} == {"MLflow"}
     with open(state.results / "tables/world.csv", newline="") as handle:
         rows = list(csv.DictReader(handle))
     for cells, row in zip(everything[1:], rows, strict=True):
@@ -249,6 +244,7 @@ def test_page_of_every_measure(state):
         assert (method, n) == (w.METHOD_NAMES.get(row["method"], row["method"]), row["n"])
         apart = f" by {abs(float(row['difference'])):.3g}" if row["outcome"] in ("above", "below") else ""
         assert (place, verdict) == (row["place"], row["outcome"] + apart)
+        assert cells[5]["a"][1]["href"] in {f"#c{k}" for k in range(len(state.world.cells))}
         assert params == row["params"].strip("{}").replace('"', "")
         assert reported == (f"{float(row['reported']):g}" if row["reported"] else "")
         if row["measure"].partition("_minus_")[0] not in ("seconds", "elapsed"):
@@ -391,7 +387,3 @@ def test_lines(state, drawn):
 def test_scatter_against_a_method_and_against_a_measure(state, drawn):
     check_scatter_against_a_method(drawn[3], state.world)
     check_scatter_against_a_measure(drawn[4], state.world)
-
-
-def test_flows(state, drawn):
-    check_flows(drawn[5], state.world)

@@ -92,7 +92,6 @@ EXPERIMENT = {
         {"kind": "line", "x": "params.prior", "y": "nllh", "series": ["method"], "panel": ["dataset_params.rows"], "x_none": "none"},
         {"kind": "scatter", "x": "base", "y": "right", "panel": ["dataset_params.rows", "keys.colour"], "series": ["method", "params.prior"]},
         {"kind": "scatter", "x": "true_flow", "y": "flow", "series": BY_METHOD},
-        {"kind": "flows", "x": "true_flow", "y": "flow", "series": BY_METHOD},
     ],
     "reported": [
         printed("base", 240, "nllh", -0.01),  # agrees
@@ -233,8 +232,12 @@ class Estimate:
         """The mean with the decimals of two digits of the half width; alone with three digits. For usual sizes."""
         if self.half is None:
             return f"{self.mean:.3g}"
-        decimals = max(0, 1 - Decimal(self.half).adjusted())
-        return f"{self.mean:.{decimals}f} ± {self.half:.{decimals}f}".replace("-", "−")
+        return self.rounded(max(0, 1 - Decimal(self.half).adjusted()))
+
+    def rounded(self, decimals: int) -> str:
+        """The mean, never −0, and the half width if there is one, with some decimals."""
+        text = f"{self.mean:z.{decimals}f}" + ("" if self.half is None else f" ± {self.half:.{decimals}f}")
+        return text.replace("-", "−")
 
     @property
     def low(self) -> float:

@@ -44,7 +44,7 @@ class Tables(HTMLParser):
                 cell[inner][0] += data
 
 
-UNTEX = {r"\&": "&", r"\%": "%", r"\_": "_", r"$\pm$": "±", "$-$": "−", "$>$": ">", "$<$": "<"}
+UNTEX = {r"\&": "&", r"\%": "%", r"\_": "_", r"$\pm$": "±", "$-$": "−", "$>$": ">", "$<$": "<", "--": "–"}
 
 
 def untexed(text: str) -> str:
@@ -87,10 +87,11 @@ def check_markdown(text: str, layout: Layout, expected: list[Grid]) -> None:
     for block, grid in zip(blocks, expected, strict=True):
         rows = [[c.strip() for c in line[1:-1].split("|")] for line in block.splitlines() if line.startswith("|")]
         first = " by ".join(filter(None, [layout.corner, layout.stubs[0]]))
-        assert rows[0] == [first, *layout.stubs[1:], *(", ".join(filter(None, head)) for head, _ in layout.heads)]
+        assert rows[0] == [first, *layout.stubs[1:], *(", ".join(filter(None, head)) for head in grid.heads)]
         check_body(rows[2:], layout, grid, lambda c: in_text(c, r"\*\*(.*?)\*\*"))
         assert block.startswith(f"**World & 5 % of_it{grid.title}**\n")
         assert re.findall(r"^\[\d+\] (.*)", block, re.MULTILINE) == grid.notes
+        assert re.findall(r"^Without a result: (.*)", block, re.MULTILINE) == grid.without
         assert ("Bold: the best" in block) == any(p.best for row in grid.cells for p in row)
 
 
@@ -103,12 +104,13 @@ def check_latex(text: str, layout: Layout, expected: list[Grid]) -> None:
         head, body = ([[c.strip() for c in re.split(r"(?<!\\)&", line)] for line in part] for part in (head, body))
         n = len(layout.stubs)
         levels = expanded([[spanned(c) for c in row[n:]] for row in head])
-        check_head(levels, layout)
+        check_head(levels, layout, grid)
         assert [[untexed(c) for c in row[:n]] for row in head] == [[""] * n] * (len(head) - 1) + [layout.stubs]
         check_body([[untexed(c) for c in row] for row in body], layout, grid, lambda c: in_text(c, r"\\textbf{(.*?)}"))
         plain = untexed(block)
         assert rf"\caption{{World & 5 % of_it{grid.title}. By hand, <plainly>." in plain
         assert re.findall(r"footnotesize \[\d+\] (.*)", plain) == grid.notes
+        assert re.findall(r"footnotesize Without a result: (.*)", plain) == grid.without
 
 
 def spanned(text: str) -> tuple[str, int, int]:
@@ -126,24 +128,23 @@ def check_html(text: str, layout: Layout, expected: list[Grid]) -> None:
         body = [row for row in table if not all(c["head"] for c in row)]
         n = len(layout.stubs)
         assert {tuple(row[:n]) for row in head} == {tuple(layout.stubs)}
-        check_head([row[n:] for row in head], layout)
+        check_head([row[n:] for row in head], layout, grid)
         labels = expanded([[size(c) for c in row if c["head"]] for row in body])
         cells = [[c for c in row if not c["head"]] for row in body]
         check_body([a + b for a, b in zip(labels, cells, strict=True)], layout, grid, in_html, verdicts=True)
         assert f"<figcaption>World &amp; 5 % of_it{grid.title}</figcaption>" in figure
-        assert re.findall("<li>(.*?)</li>", figure) == [escape(note) for note in grid.notes]
+        assert re.findall("<li>(.*?)</li>", figure) == [escape(note) for note in grid.without + grid.notes]
 
 
-def check_head(levels: list[list[str]], layout: Layout) -> None:
-    depth = len(layout.heads[0][0])
-    wanted = [[head[k] for head, _ in layout.heads] for k in range(depth)]
-    assert levels == [[layout.corner] * len(layout.heads)] * bool(layout.corner) + wanted
+def check_head(levels: list[list[str]], layout: Layout, grid: Grid) -> None:
+    wanted = [list(level) for level in zip(*grid.heads, strict=True)]
+    assert levels == [[layout.corner] * len(grid.heads)] * bool(layout.corner) + wanted
 
 
 def check_body(rows: list[list], layout: Layout, grid: Grid, read, verdicts: bool = False) -> None:
     n = len(layout.stubs)
-    assert [tuple(row[:n]) for row in rows] == [labels for labels, _ in layout.rows]
-    for row, (labels, _), expected in zip(rows, layout.rows, grid.cells, strict=True):
+    assert [tuple(row[:n]) for row in rows] == grid.rows
+    for row, labels, expected in zip(rows, grid.rows, grid.cells, strict=True):
         for cell, place in zip(row[n:], expected, strict=True):
             found = read(cell)
             if not verdicts:

@@ -27,7 +27,8 @@ def check_run(state: State, client: mlflow.MlflowClient, run: Run) -> None:
     began, ended = run.info.start_time / 1000, run.info.end_time / 1000
     assert ended == pytest.approx(record["ended"], abs=0.002)
     assert 0 <= ended - began < state.outcome.seconds
-    assert run.info.status == ("FINISHED" if status in ("ok", "stopped") else "FAILED")
+    shown = {"ok": "FINISHED", "stopped": "FINISHED", "unavailable": "SCHEDULED", "failed": "FAILED"}
+    assert run.info.status == shown[status]
     tags = {k: run.data.tags.get(k) for k in ("dataset", "method", "status", "agglearn.fingerprint")}
     assert tags == {
         "dataset": "people",
@@ -50,6 +51,8 @@ def check_run(state: State, client: mlflow.MlflowClient, run: Run) -> None:
 def check_mean(state: State, run: Run, cell: tuple, records: list[dict]) -> None:
     """The mean of a cell over its seeds, with its interval, and what is printed of it."""
     assert run.info.run_name == run_name(*cell, "mean of 3 seeds")
+    assert run.info.start_time == run.info.end_time
+    assert "/agglearn/spike.html#world" in run.data.tags["mlflow.note.content"].splitlines()[0]
     statuses = [state.world.status(cell[0], cell[2], seed)[0] for seed in w.SEEDS]
     shown = next(s for s in ("ok", "failed", "unavailable", "stopped") if s in statuses)
     assert (run.data.tags["status"], run.data.metrics.pop("n_seeds")) == (shown, statuses.count("ok"))
@@ -82,7 +85,8 @@ def check_printed(state: State, run: Run, cell: tuple) -> None:
             if entry := w.printed_for(*cell, measure, keys):
                 verdicts.append(w.compared(w.cell(state.world, *cell, measure, keys).estimate, entry))
                 assert (
-                    f"{entry['value']:g} ({entry['place']}): {verdicts[-1]} |" in run.data.tags["mlflow.note.content"]
+                    f"; printed {entry['value']:g} ({entry['place']}): {verdicts[-1]}\n"
+                    in run.data.tags["mlflow.note.content"] + "\n"
                 )
     words = collections.Counter(verdict.partition(" by ")[0] for verdict in verdicts)
     shown = run.data.tags.get("printed", "")

@@ -189,7 +189,7 @@ def _cases(claim: dict, rows: Rows) -> Iterator[tuple[str, dict]]:
 def describe_level(field: str, value: object) -> str:
     if "." not in field:
         return str(value)
-    return setting(field, value) or f"without {parameter_name(field.rpartition('.')[2])}"
+    return setting(field, value, {}) or f"without {parameter_name(field.rpartition('.')[2])}"
 
 
 def _over_all(claim: dict, cases: list[dict], drawn: list[Sample]) -> tuple[str, str]:

@@ -62,7 +62,7 @@ def table(datasets: list[dict]) -> list[str]:
     for row in datasets:
         size = "" if row["kind"] != "files" else bytes_text(row["bytes"])
         needed = count_text(len(row["experiments"]), "table") if row["experiments"] else "no table"
-        licence = textwrap.shorten(row["licence"], 28, placeholder=" …")
+        licence = textwrap.shorten(row["licence"], 26, placeholder=" …")
         cells.append([row["name"], "yes" if row["here"] else "no", row["origin"], size, licence, needed])
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     return ["  ".join(c.ljust(w) for c, w in zip(line, widths, strict=True)).rstrip() for line in cells]

@@ -88,7 +88,7 @@ class Paper(Model):
     menu: str = key("one or two words for the menu of the site")
     citation: str
     url: Homepage = key()
-    headline: str = key("experiment whose figure stands for the source on the first page")
+    headline: str = key("experiment whose first compared number stands for the source on the first page")
 
 
 class References(Model):
@@ -393,41 +393,34 @@ class Table(Model):
     rows: Fields
     columns: Fields
     none: str = key("how a column without its parameter is headed")
-    beside: str = key("the measures <beside>_<measure> stand in columns of their own beside <measure>")
     measure: ShownMeasure | Some[ShownMeasure]
-
-
-class Highlight(Model):
-    series: str = Field(description="as a legend would name it")
-    name: str
 
 
 class Figure(Model):
     KIND = "kind"
     USES: ClassVar = {
-        "dots": ("", "title highlight x panel x_label x_log x_none x_from extent"),
-        "curve": ("", "dodge x_none extent"),
-        "line": ("x", "dodge extent"),
-        "scatter": ("x", "dodge title highlight x_log x_none y_log y_from x_from extent"),
-        "flows": ("", "dodge title highlight panel y_label x_log x_none y_log y_from x_from"),
-        "map": ("extent", "dodge title highlight panel x_log x_none y_log y_from x_from"),
+        "dots": ("", "title highlight x panel x_label x_log x_none x_from y_from"),
+        "curve": ("", "dodge x_none"),
+        "line": ("x", "dodge"),
+        "scatter": ("x", "dodge title highlight x_none y_log y_from x_from"),
     }
-    kind: Literal["dots", "curve", "line", "scatter", "flows", "map"]
-    x: str = key("line: parameter or measure; curve: seconds; scatter: method or measure; flows, map: measure")
+    kind: Literal["dots", "curve", "line", "scatter"]
+    x: str = key("line: parameter or measure; curve: seconds; scatter: method or measure")
     y: Measure = Field(description="a measure")
     series: Fields = key()
     panel: Fields = key("a panel for each of their values")
     dodge: Fields = key("a colour for each of their values, in one row (dots)")
     x_label: str = key()
     y_label: str = key()
-    x_log: bool = key()
+    x_log: bool = key("for both axes of a scatter")
     x_none: str = key("tick for what lacks the parameter x, to the right of the others (line)")
     y_log: bool = key()
-    y_from: float = key("lower end of the y axis")
+    y_from: float = key("lower end of the y axis: 0, or where means leave it (curve, line)")
     x_from: float = key("left end of the x axis")
     title: str = key("what the figure shows, as a sentence above it")
-    extent: Annotated[list[float], Len(4, 4)] = key("west, east, south and north end in degrees (flows, map)")
-    highlight: Some[Highlight] = key("line, curve: series that are named at the end of their line; the others are grey")
+    highlight: dict[str, str] = key(
+        "line, curve: series as a legend names it → its name at the end; the others are grey"
+    )
 
     @model_validator(mode="after")
     def check_abscissa(self, info: ValidationInfo) -> Self:
@@ -482,6 +475,7 @@ class Experiment(Model):
     keep_model: Literal["none", "first_seed", "all"] = key(default="none")
     table: Table = key()
     figure: Figure | Some[Figure] = key("several in a list stand below each other")
+    words: dict[str, str] = key("value of a parameter or key → what tables and figures call it", {})
     reported: list[Reported] = key(default=[])
     agreement: Agreement = key("when a measured mean agrees with a printed number")
 
@@ -491,10 +485,6 @@ class Experiment(Model):
             check_known(method.observe, self.observe, f"methods.{name}.observe")
         if self.reported and self.agreement is None and "measure" in (info.context or {}):  # its own names come first
             raise refusal("is missing; printed numbers need margins, with a reason", "agreement")
-        if self.table is not None and (beside := self.table.beside) is not None:
-            first, *others = [self.table.measure] if isinstance(self.table.measure, str) else self.table.measure
-            if not {f"{beside}_{measure}" for measure in (first, *others)} & set(self.measures):
-                raise refusal(f"there is no measure {beside}_{first} to stand beside {first}", "table.beside")
         return self
 
 

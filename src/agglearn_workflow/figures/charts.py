@@ -1,29 +1,31 @@
-"""Charts of an experiment: dots with intervals, scatters, curves over steps, lines over a parameter, maps."""
+"""Charts of an experiment: dots with intervals, scatters, curves over steps, lines over a parameter."""
 
-import json
 import re
 import textwrap
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
-from matplotlib.backends.backend_svg import FigureCanvasSVG
+from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
-from matplotlib.patches import Rectangle
 from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
 
 from agglearn.evaluation.intervals import mean_interval
 from agglearn_workflow.run_summary import CELL
-from agglearn_workflow.tables.numbers import measure_name, method_name, number, setting
+from agglearn_workflow.tables.numbers import direction, measure_name, method_name, number, setting
+from agglearn_workflow.tables.printed_table import undistinguished
 from agglearn_workflow.tables.summary import column_or_param, overlap_of
 
+SMALL = 8  # points, the smallest text
 STYLE = {
     "svg.hashsalt": "agglearn", "font.size": 9, "axes.spines.top": False, "axes.spines.right": False,
-    "axes.grid": True, "grid.alpha": 0.3, "figure.constrained_layout.use": True, "svg.fonttype": "path",
+    "axes.grid": True, "grid.alpha": 0.3, "figure.constrained_layout.use": True, "svg.fonttype": "none",
+    "legend.fontsize": SMALL, "legend.frameon": False, "legend.handlelength": 1.5, "legend.columnspacing": 1.0,
+    "savefig.transparent": True,
 }  # fmt: skip
 # Near the palette of Okabe and Ito. Each two differ by ΔE2000 ≥ 15, also under the three deficiencies of colour vision.
 COLORS = ["#116699", "#aa5522", "#009973", "#772255", "#cc8811", "#000000", "#8f97a8"]
@@ -36,9 +38,7 @@ def grid(
     """(figure, one axes per title), the titles in lines of `wrap` letters."""
     columns = 2 if len(titles) == 4 and max_columns == 3 else min(len(titles), max_columns)
     lines = -(-len(titles) // columns)
-    size = min(width * columns + 0.8, 13), height * lines
-    figure = Figure(size)
-    FigureCanvasSVG(figure)  # which measures texts
+    figure = Figure((min(width * columns + 0.8, 13), height * lines))
     all_axes = figure.subplots(lines, columns, squeeze=False)
     for axes in all_axes.flat[len(titles) :]:
         axes.axis("off")
@@ -53,16 +53,18 @@ def color(k: int) -> str:
 
 def natural(label: str) -> list:
     """Sort key under which numbers inside text count as numbers."""
-    return [float(text) if i % 2 else text for i, text in enumerate(re.split(r"(\d+(?:\.\d+)?)", label))]
+    texts = enumerate(re.split(r"(\d+(?:,\d{3})*(?:\.\d+)?)", label))
+    return [float(text.replace(",", "")) if i % 2 else text for i, text in texts]
 
 
-def series(frame: pd.DataFrame, fields: list[str], experiment: dict) -> pd.Series:
-    def text(name: str, value: Any) -> str:
-        return method_name(experiment, value) if name == "method" else setting(name, value)
+def darker(colour: str | tuple) -> tuple[float, ...]:
+    """For text, which needs more contrast with white than a line: 4.5 or more."""
+    light = np.dot(np.power(to_rgb(colour), 2.2), [0.2126, 0.7152, 0.0722])
+    return tuple(min(0.7, (0.16 / max(light, 0.01)) ** (1 / 2.2)) * c for c in to_rgb(colour))
 
-    columns = [column_or_param(frame, f) for f in fields]
-    names = [", ".join(filter(None, map(text, fields, values))) for values in zip(*columns, strict=True)]
-    return pd.Series(names if fields else "", frame.index, dtype=object)
+
+def tick(x: float, _: float = 0.0) -> str:
+    return f"{x:,.5f}".rstrip("0").rstrip(".") if 1e-5 <= x < 1e6 else number(x)
 
 
 @dataclass(frozen=True)
@@ -75,19 +77,49 @@ class Chart:
     spec: dict
     titles: dict[str, str]
 
+    def names(self, frame: pd.DataFrame, fields: list[str]) -> pd.Series:
+        """The values of fields as one text for each row, without those that all results of the experiment share."""
+        measured, words = self.table[self.table["mean"].notna()], self.experiment.get("words", {})
+        varied = [f for f in fields if f == "method" or column_or_param(measured, f).map(str).nunique() > 1]
+
+        def text(name: str, value: Any) -> str:
+            if name == "dataset":
+                return self.titles.get(value, value)
+            return method_name(self.experiment, value) if name == "method" else setting(name, value, words)
+
+        columns = [column_or_param(frame, f) for f in varied]
+        names = [", ".join(filter(None, map(text, varied, values))) for values in zip(*columns, strict=True)]
+        return pd.Series(names if varied else "", frame.index, dtype=object)
+
     def series(self, frame: pd.DataFrame) -> pd.Series:
-        return series(frame, self.spec.get("series", ["method"]), self.experiment)
+        return self.names(frame, self.spec.get("series", ["method"]))
 
     def panels(self, frame: pd.DataFrame) -> pd.Series:
-        fields = self.spec.get("panel", [])
-        data, names = frame["dataset"].map(lambda d: self.titles.get(d, str(d))), series(frame, fields, self.experiment)
-        if not fields:
-            return data
-        return data + ": " + names if frame["dataset"].nunique() > 1 else names
+        names = self.names(frame, ["dataset", *self.spec.get("panel", [])])
+        return names.where(names != "", frame["dataset"].map(lambda d: self.titles.get(d, d)))
 
     def ordered(self, panel: pd.Series, frame: pd.DataFrame) -> list[str]:
         rank = frame["dataset"].map(list(self.experiment["datasets"]).index)
         return sorted(set(panel), key=lambda name: (rank[panel == name].min(), natural(name)))
+
+    def colours(self, frame: pd.DataFrame, fields: list[str], n: int) -> list:
+        """Of n names: from light to dark where a number is all that distinguishes them."""
+        varied = [column_or_param(frame, f).dropna() for f in fields]
+        varied = [values for values in varied if values.map(str).nunique() > 1]
+        if n > 2 and len(varied) == 1 and varied[0].map(lambda v: isinstance(v, int | float)).all():
+            return list(colormaps["viridis_r"](np.linspace(0.1, 1, n)))
+        return [color(k) for k in range(n)]
+
+    def heading(self) -> str:
+        """The stated title, where all that it names has a result, and how the measure is read."""
+        chosen = self.table[(self.table["measure"] == self.spec["y"]) & self.table["mean"].notna()]
+        is_whole = set(self.spec.get("highlight", {})) <= set(self.series(chosen))
+        better, n = direction(self.spec["y"]), int(chosen["n"].max()) if len(chosen) else 1
+        name = measure_name(self.spec["y"])
+        sentences = [f"{name[:1].upper()}{name[1:]}: {better} is better." if better else ""]
+        if n > 1:
+            sentences.append(f"Means {'' if self.spec['kind'] == 'scatter' else 'with 95 % intervals '}over {n} seeds.")
+        return "\n".join(filter(None, [self.spec.get("title", "") * is_whole, " ".join(filter(None, sentences))]))
 
     def label(self, axis: str, rows: pd.DataFrame | None = None) -> str:
         """The stated label of an axis, else its measure, with the unit that rows have in common."""
@@ -96,35 +128,41 @@ class Chart:
         return self.spec.get(f"{axis}_label", measure_name(self.spec[axis]) + unit)
 
 
+def draw(chart: Chart) -> Figure | None:
+    """The figure under its heading. None without a result."""
+    figure, lines = KINDS[chart.spec["kind"]](chart), chart.heading().splitlines()
+    if figure and lines:
+        wrapped = [textwrap.fill(line, int(12 * figure.get_figwidth())) for line in lines]
+        figure.suptitle("\n".join(wrapped), x=0.01, ha="left", fontsize=9)
+        figure.set_figheight(figure.get_figheight() + 0.08 + 0.16 * sum(1 + w.count("\n") for w in wrapped))
+    return figure
+
+
 def dots(chart: Chart) -> Figure | None:
+    """Means with intervals, a row per series. Parameters that rows share their name with have colours."""
     table, spec = chart.table, chart.spec
     chosen = table[(table["measure"] == spec["y"]) & table["mean"].notna()]
     if chosen.empty:
         return None
-    names = [d for d in chart.experiment["datasets"] if d in set(chosen["dataset"])]
-    labels, colours = chart.series(chosen), series(chosen, spec.get("dodge", []), chart.experiment)
-    order, levels = list(dict.fromkeys(labels)), list(dict.fromkeys(colours))
+    labels, panels = chart.series(chosen), chosen["dataset"].map(lambda d: chart.titles.get(d, d))
+    dodge = spec.get("dodge") or undistinguished(chosen, ["dataset", *spec.get("series", ["method"])])
+    colours, names = chart.names(chosen, dodge), chart.ordered(panels, chosen)
+    if labels.nunique() == 1:  # one method on many data sets, which are the rows then
+        labels, panels, names = panels, labels, list(labels[:1])
+    order, levels = list(dict.fromkeys(labels)), sorted(set(colours), key=natural)
+    palette = chart.colours(chosen, dodge, len(levels))
     shift = (colours.map(levels.index) - (len(levels) - 1) / 2) * 0.7 / len(levels)
     chosen = chosen.assign(y=labels.map(order.index) + shift, half=(chosen["high"] - chosen["low"]) / 2)
     texts = [textwrap.fill(label, ROW_LABEL) for label in order]
     row = max(0.32, 0.1 + 0.17 * max(1 + text.count("\n") for text in texts)) + 0.12 * (len(levels) - 1)
-    height = 0.6 + row * max(len(order), 2)
-    figure, axes = grid([chart.titles.get(d, d) for d in names], height, wrap=28)
+    figure, axes = grid(names, 0.95 + row * len(order), wrap=28)
     for name, ax in zip(names, axes, strict=True):
-        panel = chosen[chosen["dataset"] == name]
+        panel = chosen[panels == name]
         printed = panel[panel["reported"].notna()]
         for k, level in enumerate(levels):
-            drawn, marker = panel[colours[panel.index] == level], MARKERS[k % len(MARKERS)]
-            ax.errorbar(
-                drawn["mean"],
-                drawn["y"],
-                xerr=drawn["half"],
-                fmt=marker,
-                ms=4,
-                color=color(k),
-                capsize=2,
-                label=level or None,
-            )
+            drawn = panel[colours[panel.index] == level]
+            look: dict[str, Any] = {"fmt": MARKERS[k % len(MARKERS)], "ms": 4, "color": palette[k], "capsize": 2}
+            ax.errorbar(drawn["mean"], drawn["y"], xerr=drawn["half"], label=level * (len(levels) > 1) or None, **look)
         ax.plot(printed["reported"], printed["y"], "D", mfc="none", mec="black", ms=5)
         ax.set_yticks(range(len(order)), texts)
         cell = ax.get_subplotspec()
@@ -135,17 +173,24 @@ def dots(chart: Chart) -> Figure | None:
         else:
             ax.xaxis.set_major_locator(MaxNLocator(4))
         ax.set(xlabel=chart.label("y", chosen), ylim=(len(order) - 0.5, -0.5))
-        ax.set_xlim(left=spec.get("y_from"))
     if chosen["reported"].notna().any():
-        axes[0].plot([], [], "D", mfc="none", mec="black", ms=5, label="printed in the source")
-    handles, names = axes[0].get_legend_handles_labels()
-    if names:
-        figure.legend(handles, names, fontsize=7, frameon=False, loc="outside lower left", ncols=len(names))
+        axes[0].plot([], [], "D", mfc="none", mec="black", ms=5, label=PRINTED)
+    _legend(figure, *axes[0].get_legend_handles_labels())
     return figure
 
 
+def _legend(figure: Figure, handles: list, labels: list[str]) -> None:
+    """Names below the panels. The figure grows by their height."""
+    if not labels:
+        return
+    columns = min(max(int(figure.get_figwidth() / (0.06 * max(map(len, labels)) + 0.4)), 1), len(labels))
+    figure.set_figheight(figure.get_figheight() + 0.1 + 0.17 * -(-len(labels) // columns))
+    figure.legend(handles, labels, loc="outside lower left", ncols=columns)
+
+
 def scatter(chart: Chart) -> Figure | None:
-    """Values of the methods by key against those of the method `x`, or against the same method's measure `x`."""
+    """Values of the methods by key against those of the method `x`, or against the same method's measure `x`. A line
+    joins few points."""
     table, spec = chart.table, chart.spec
     measured = table[table["mean"].notna()]
     points = measured[(measured["measure"] == spec["y"]) & measured["keys"].notna()]
@@ -161,25 +206,34 @@ def scatter(chart: Chart) -> Figure | None:
         return None
     panel, labels = chart.panels(points), chart.series(points)
     names = chart.ordered(panel, points)
-    figure, axes = grid(names, 3.6)
+    figure, axes = grid(names, 3.6, width=3.6, wrap=38)
     for name, ax in zip(names, axes, strict=True):
         for k, label in enumerate(dict.fromkeys(labels)):
-            of_series = points[(panel == name) & (labels == label)]
-            ax.scatter(of_series["mean_base"], of_series["mean"], s=9, color=color(k), label=label, alpha=0.7, lw=0)
-        x = points.loc[panel == name, "mean_base"]
-        ax.plot([x.min(), x.max()], [x.min(), x.max()], color="0.6", lw=0.8, zorder=0)
-        ax.set_xlabel(chart.label("x"))
+            xy = points.loc[(panel == name) & (labels == label), ["mean_base", "mean"]].sort_values("mean_base")
+            few, look = len(xy) <= MARKED, f"{MARKERS[k % len(MARKERS)]}{'-' * (len(xy) <= MARKED)}"
+            ax.plot(*xy.to_numpy().T, look, ms=3 + few, alpha=0.7 + 0.3 * few, color=color(k), label=label)
+        same = (panel == name) | (points["dataset"].nunique() == 1)  # panels on one data set have one scale
+        both = points.loc[same, ["mean_base", "mean"]].to_numpy()
+        scale, margin = "log" if spec.get("x_log") else "linear", 0.04 * np.ptp(both)
+        ends = [both.min() * 0.8, both.max() * 1.25] if scale == "log" else [both.min() - margin, both.max() + margin]
+        ax.plot(ends, ends, color="0.6", lw=0.8, zorder=0)
+        ax.set(xlabel=chart.label("x"), xscale=scale, yscale=scale, aspect="equal", xlim=ends, ylim=ends)
+        for axis in (ax.xaxis, ax.yaxis):
+            axis.set_major_locator(LogLocator(subs=(1, 2, 5)) if scale == "log" else MaxNLocator(5))
+            axis.set_major_formatter(tick)
+            axis.set_minor_formatter(NullFormatter())
     axes[0].set_ylabel(chart.label("y"))
-    figure.legend(*axes[0].get_legend_handles_labels(), fontsize=7, frameon=False, loc="outside lower left", ncols=2)
+    if labels.nunique() > 1:
+        _legend(figure, *axes[0].get_legend_handles_labels())
     return figure
 
 
-ROW_LABEL = 34  # letters in a line of a row's name
-MAX_NAMED = len(COLORS)  # lines with a colour and a name at their ends, more have a legend
-LABEL = 24  # letters in a line of a name
+PRINTED = "printed in the source"
+ROW_LABEL = 34  # letters in a line of the name of a row or an axis
+LABEL = 26  # letters in a line of a name
 LABEL_WIDTH = 1.2  # inches beside a panel for the names of its lines
 LINE_HEIGHT = 0.055  # of the panel
-MARKERS, MARKED = "os^vPX*", 12  # forms, and at most so many on a line
+MARKERS, MARKED, TICKS = "os^vPX*", 12, 8  # forms, at most so many on a line, and so many values that are the ticks
 STROKES = ("-", "--", ":")
 
 
@@ -205,6 +259,9 @@ def lines(chart: Chart) -> Figure | None:
     printed = table[(table["measure"] == spec["y"]) & table["reported"].notna()]
     printed = printed.assign(series=chart.series(printed), x=_numbers(printed, chart))
     label = spec.get("x_label", spec["x"].rpartition(".")[2].replace("_", " "))
+    if chosen["x"].nunique() == 1:  # which makes no line
+        y_label = f"{chart.label('y', chosen)}\n{label}{' = ' if len(label) < 3 else ': '}{tick(chosen['x'].max())}"
+        return dots(replace(chart, spec=spec | {"y_label": y_label, "dodge": spec.get("panel")}))
     return _draw_lines(chart, chosen[chosen["x"].notna()], printed, label)
 
 
@@ -235,29 +292,23 @@ def _draw_lines(chart: Chart, chosen: pd.DataFrame, printed: pd.DataFrame, x_lab
         return None
     spec, panel, of_printed = chart.spec, chart.panels(chosen), chart.panels(printed)
     names, order = chart.ordered(panel, chosen), _order(chosen, chart.experiment)
-    highlighted = {h["series"]: h["name"] for h in spec.get("highlight", [])}
+    highlighted = spec.get("highlight", {})
     highlighted = highlighted if set(highlighted) & set(order) else {}  # else none of them has a result
-    labels = highlighted or ({s: s for s in order} if len(order) <= MAX_NAMED else {})
-    labels = {s: textwrap.fill(text, LABEL) for s, text in labels.items()}
-    beside = bool(labels) and len(order) > 1
+    labels = {s: textwrap.fill(text, LABEL) for s, text in (highlighted or {s: s for s in order}).items()}
+    beside = len(order) > 1
     figure, axes = grid(names, 3.2, max_columns=2 if beside else 3, width=WIDTH + LABEL_WIDTH * beside)
     end = chosen["x"].max() if "x_none" in spec else None
-    looks = {label: _look(k, label, highlighted) for k, label in enumerate(order)}
+    colours = chart.colours(chosen, spec.get("series", ["method"]), len(order))
+    looks = {label: _look(k, label, colours, highlighted) for k, label in enumerate(order)}
     for name, ax in zip(names, axes, strict=True):
-        ends = _panel(ax, chosen[panel == name], printed[of_printed == name], looks, labels, end, spec)
-        _scales(ax, spec, x_label, chosen, end)
+        rows = chosen[panel == name]
+        ends = _panel(ax, rows, printed[of_printed == name], looks, labels, end, spec)
+        _scales(ax, spec, x_label, rows, end)
         if beside:
             _label_ends(ax, ends)
-    axes[0].set_ylabel(chart.label("y", chosen))
-    if "title" in spec:
-        figure.suptitle(spec["title"], x=0.01, ha="left", fontsize=11, fontweight="bold")
-    unnamed = axes if len(order) > 1 and not labels else []  # a panel may have lines that the first one lacks
-    drawn = {text: line for ax in unnamed for line, text in zip(*ax.get_legend_handles_labels(), strict=True)}
-    legend = {text: drawn[text] for text in order if text in drawn}
+    axes[0].set_ylabel(textwrap.fill(chart.label("y", chosen), ROW_LABEL))
     if len(printed):
-        legend["printed in the source"] = axes[0].plot([], [], "D", mfc="none", mec="0.3", ms=5)[0]
-    if legend:
-        figure.legend(list(legend.values()), list(legend), fontsize=7, frameon=False, loc="outside lower left", ncols=2)
+        _legend(figure, axes[0].plot([], [], "D", mfc="none", mec="0.3", ms=5), [PRINTED])
     return figure
 
 
@@ -267,50 +318,73 @@ def _panel(
     """Draw a panel's lines and printed values, and return name → (end, colour) of the lines that are named."""
     ax.set_xscale("log" if spec.get("x_log") else "linear")
     ax.set_yscale("log" if spec.get("y_log") else "linear")
-    ends: dict[str, tuple[float, str]] = {}
+    lines: dict[str, np.ndarray] = {}
     for label, look in looks.items():
         line, marks = rows[rows["series"] == label], printed[printed["series"] == label]
         if line.empty:
             continue
-        points = _line(ax, line, end, spec, label in names, label=label, **look)
-        if label in names:
-            ends[names[label]] = (points[-1, 1], look["color"])
+        lines[label] = _line(ax, line, end, spec, label in names, label=label, **look)
         if len(printed):
             ax.plot(marks["x"], marks["reported"], "D", mfc="none", mec=look["color"], ms=5)
-        if "y_from" in spec:
-            _mark_leaving(ax, look["color"], points, spec["y_from"])
-    ax.set_ylim(bottom=spec.get("y_from"))
+    columns = {label: 3 if label in names and spec["kind"] == "line" else 2 for label in lines}
+    bottom = _bottom(ax, [points[:, 1 : columns[label]] for label, points in lines.items()], spec)
+    ends: dict[str, tuple[float, str]] = {}
+    beside: list[float] = []
+    for label, points in lines.items():
+        x, lowest = points[np.argmin(np.nan_to_num(points[:, 1], nan=np.inf)), :2]
+        leaves = bool(lowest < bottom)
+        if leaves:
+            ax.plot(x, bottom, "v", color=looks[label]["color"], clip_on=False, zorder=4)
+        if label in names:
+            beyond = f"(lowest {number(lowest)})" if leaves else "" if np.isfinite(lowest) else "(0)"
+            text = "\n".join(filter(None, [names[label], beyond]))
+            ends[text] = (points[np.isfinite(points[:, 1])][-1:, 1].sum(), looks[label]["color"])
+        elif leaves:
+            above = 4 + 9 * sum(x == mark for mark in beside)
+            ax.annotate(
+                number(lowest), (x, bottom), (4, above), textcoords="offset points", color="0.4", fontsize=SMALL
+            )
+            beside.append(x)
     return ends
 
 
-def _look(k: int, label: str, highlighted: dict) -> dict:
+def _bottom(ax: Axes, drawn: list[np.ndarray], spec: dict) -> float:
+    """Set and return the lower end of the axis: 0 where it is stated, else below means from `y_from` on with their intervals, which
+    at most double the axis. Without such means the axis holds all."""
+    stated = spec.get("y_from", np.inf)
+    top, inside = ax.get_ylim()[1], np.concatenate([line[line[:, 0] >= stated].ravel() for line in drawn])
+    if not len(inside):
+        return -np.inf
+    lowest = np.nanmin(inside, initial=top)
+    margin = 0 if spec.get("y_log") else 0.05 * (top - lowest)
+    bottom = stated if stated == 0 or lowest == top else max(lowest - margin, 2 * stated - top)
+    ax.set_ylim(bottom=bottom)
+    return bottom
+
+
+def _look(k: int, label: str, colours: list, highlighted: dict) -> dict:
     if highlighted and label not in highlighted:
         return {"color": "0.75", "marker": ".", "ls": "-", "lw": 0.8}
-    stroke = {"ls": STROKES[k // MAX_NAMED % len(STROKES)], "lw": 1.4}
+    stroke = {"ls": STROKES[k // len(COLORS) % len(STROKES)], "lw": 1.4}
     if highlighted:
         k, stroke = list(highlighted).index(label), {"ls": "-", "lw": 1.8, "zorder": 3}
-    return {"color": color(k), "marker": MARKERS[k % len(MARKERS)], **stroke}
+    return {"color": colours[k], "marker": MARKERS[k % len(MARKERS)], **stroke}
 
 
-def _scales(ax: Axes, spec: dict, x_label: str, chosen: pd.DataFrame, end: float | None) -> None:
+def _scales(ax: Axes, spec: dict, x_label: str, rows: pd.DataFrame, end: float | None) -> None:
     ax.set_xlabel(x_label)
     ax.set_xlim(left=spec.get("x_from"))
-    if spec.get("x_log"):
-        _readable(ax.xaxis)
     if spec.get("y_log"):
+        low, high = ax.get_ylim()
+        if set(rows["unit"]) == {"s"}:  # a time that does not grow looks flat
+            ax.set_ylim(min(low, np.sqrt(low * high / 10)), max(high, np.sqrt(10 * low * high)))
         _readable(ax.yaxis)
-    if end is not None:
-        ticks = sorted(chosen["x"].unique())
-        ax.set_xticks(ticks, [spec["x_none"] if x == end else f"{x:g}" for x in ticks])
-        ax.minorticks_off()
-
-
-def _mark_leaving(ax: Axes, line: str, points: np.ndarray, bottom: float) -> None:
-    """An arrow on the lower edge with the lowest mean of a line that leaves the axis there."""
-    x, mean = points[np.argmin(np.nan_to_num(points[:, 1], nan=np.inf)), :2]
-    if mean < bottom:
-        ax.plot(x, bottom, "v", color=line, clip_on=False, zorder=4)
-        ax.annotate(number(mean), (x, bottom), (4, 4), textcoords="offset points", color=line, fontsize=7)
+    values = np.unique(rows["x"][rows["x"] > 0] if spec.get("x_log") else rows["x"])
+    if spec["kind"] == "line" and len(values) <= TICKS:
+        ax.set_xticks(values, [spec["x_none"] if x == end else tick(x) for x in values])
+        ax.xaxis.minorticks_off()
+    elif spec.get("x_log"):
+        _readable(ax.xaxis)
 
 
 def _label_ends(ax: Axes, ends: dict[str, tuple[float, str]]) -> None:
@@ -326,17 +400,14 @@ def _label_ends(ax: Axes, ends: dict[str, tuple[float, str]]) -> None:
         y = np.clip(y, need / 2, 1 - need / 2)
     for text, height in zip(order, y, strict=True):
         ax.annotate(
-            text, (1.01, height), xycoords="axes fraction", color=ends[text][1], fontsize=8, va="center",
+            text, (1.01, height), xycoords="axes fraction", color=darker(ends[text][1]), fontsize=SMALL, va="center",
             linespacing=1.0,
         )  # fmt: skip
 
 
 def _order(chosen: pd.DataFrame, experiment: dict) -> list[str]:
-    labels = list(chosen["series"].unique())
-    if len(labels) <= MAX_NAMED:
-        return sorted(labels, key=natural)
     rank = chosen["method"].map(list(experiment["methods"]).index).groupby(chosen["series"]).min()
-    return sorted(labels, key=lambda label: (rank[label], natural(label)))
+    return sorted(rank.index, key=lambda label: (rank[label], natural(label)))
 
 
 def _readable(axis: Axis) -> None:
@@ -344,18 +415,20 @@ def _readable(axis: Axis) -> None:
     low, high = axis.get_view_interval()
     if high < 300 * low:
         axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-        axis.set_major_formatter(lambda x, _: number(x))
+        axis.set_major_formatter(tick)
     axis.set_minor_formatter(NullFormatter())
 
 
 def _line(ax: Axes, rows: pd.DataFrame, end: float | None, spec: dict, band: bool, **look: Any) -> np.ndarray:
-    """Draw means and intervals, on a log axis not below the smallest value, and return x, mean, low, high, smallest.
+    """Draw means and intervals, on a log axis not below the smallest value > 0, and return x, mean, low, high, smallest.
 
     A mean that leaves the axis has no interval, which may be a hundred times as high as the axis.
     """
-    points = np.array([[x, *mean_interval(g["value"], overlap_of(g)), g["value"].min()] for x, g in rows.groupby("x")])
+    points = np.array(
+        [[x, *mean_interval(g["value"], overlap_of(g)), g["value"][g["value"] > 0].min()] for x, g in rows.groupby("x")]
+    )
     if spec.get("y_log"):
-        points[:, 2] = np.maximum(points[:, 2], points[:, 4])
+        points[:, 2] = np.minimum(np.maximum(points[:, 2], points[:, 4]), points[:, 1])
         points[points[:, 1] <= 0] = np.nan
     x, mean, low, high = points[:, :4].T
     inside = mean >= spec.get("y_from", -np.inf)
@@ -371,111 +444,4 @@ def _line(ax: Axes, rows: pd.DataFrame, end: float | None, spec: dict, band: boo
     return points
 
 
-PARALLELS, ORIGIN = (29.5, 45.5), (-96.0, 37.5)  # degrees, of the projection that maps of the United States use
-LAND = "#eef0e8"
-
-
-def flows(chart: Chart) -> Figure | None:
-    """Maps with arrows from the key `from` (x, y) to `to`. With `extent` (west, east, south, north) in degrees."""
-    height = 2.7 if "extent" in chart.spec else 3.8
-    return _draw_maps(chart, height, lambda keys: [keys["from"], keys["to"]], _arrows)
-
-
-def areas(chart: Chart) -> Figure | None:
-    """Maps with a disc for the key `state` at `longitude`, `latitude`, coloured by its share."""
-    figure = _draw_maps(chart, 3.0, lambda keys: [keys["longitude"], keys["latitude"]], _discs)
-    if figure is not None:
-        axes = [ax for ax in figure.axes if ax.axison]
-        figure.colorbar(axes[0].collections[0], ax=axes, shrink=0.8, label=chart.label("y"))
-    return figure
-
-
-def _draw_maps(chart: Chart, height: float, coordinates: Callable[[dict], list], draw: Callable) -> Figure | None:
-    """A map per panel. `coordinates` reads them from a row's keys, and `draw` draws rows at their projection."""
-    panels = list(_maps(chart))
-    if not panels:
-        return None
-    figure, axes = grid([title for title, _ in panels], height, max_columns=2)
-    for (_, panel), ax in zip(panels, axes, strict=True):
-        points = np.array([coordinates(keys) for keys in map(json.loads, panel["keys"])], dtype=float)
-        inside = _inside(points, chart.spec).reshape(len(points), -1).all(axis=1)
-        xy, of_earth = points[inside], "extent" in chart.spec
-        draw(ax, panel[inside], project_albers(xy) if of_earth else xy, of_earth)
-        ax.margins(0.08)
-        ax.grid(False)
-        ax.spines[:].set_visible(False)
-        ax.set(aspect="equal", xticks=[], yticks=[])
-    return figure
-
-
-def _maps(chart: Chart) -> Iterator[tuple[str, pd.DataFrame]]:
-    """(title, rows) of every data set: first the measure `x`, if there is one, then each series of the measure `y`."""
-    table, spec, experiment = chart.table, chart.spec, chart.experiment
-    rows = table[table["mean"].notna() & table["keys"].notna()]
-    chosen = rows[rows["measure"] == spec["y"]]
-    truth = rows[rows["measure"] == spec.get("x")].drop_duplicates(["dataset", "dataset_params", "keys"])
-    varied = [f for f in spec.get("series", []) if f.startswith("dataset_params.")]
-    for name in [d for d in experiment["datasets"] if d in set(chosen["dataset"])]:
-        title = chart.titles.get(name, name) if chosen["dataset"].nunique() > 1 or "extent" not in spec else ""
-        true, panels = truth[truth["dataset"] == name], chosen[chosen["dataset"] == name]
-        for label, panel in true.groupby(series(true, varied, experiment), sort=False):
-            yield _title(title, label, chart.label("x")), panel
-        for label, panel in panels.groupby(chart.series(panels), sort=False):
-            yield _title(title, label), panel
-
-
-def _title(*texts: str) -> str:
-    text = ": ".join(filter(None, texts))
-    return text[:1].upper() + text[1:]
-
-
-def _inside(points: np.ndarray, spec: dict) -> np.ndarray:
-    west, east, south, north = spec.get("extent", (-np.inf, np.inf, -np.inf, np.inf))
-    x, y = points[..., 0], points[..., 1]
-    return (west <= x) & (x <= east) & (south <= y) & (y <= north)
-
-
-def project_albers(points: np.ndarray) -> np.ndarray:
-    """Longitudes and latitudes (…, 2), in degrees, in Albers's equal-area projection of the United States."""
-    lon, lat = np.radians(points[..., 0] - ORIGIN[0]), np.radians(points[..., 1])
-    first, second, origin = np.radians([*PARALLELS, ORIGIN[1]])
-    n = (np.sin(first) + np.sin(second)) / 2
-    c = np.cos(first) ** 2 + 2 * n * np.sin(first)
-    radius, centre = np.sqrt(c - 2 * n * np.sin(lat)) / n, np.sqrt(c - 2 * n * np.sin(origin)) / n
-    return np.stack([radius * np.sin(n * lon), centre - radius * np.cos(n * lon)], axis=-1)
-
-
-def _discs(ax: Axes, panel: pd.DataFrame, xy: np.ndarray, of_earth: bool) -> None:
-    """Draw a disc at each place (n, 2), with the name of its state."""
-    means = panel["mean"]
-    ax.scatter(xy[:, 0], xy[:, 1], c=means, s=150, cmap="RdBu", vmin=0.2, vmax=0.8, ec="0.4", lw=0.4)
-    for state, (x, y), mean in zip(column_or_param(panel, "keys.state"), xy, means, strict=True):
-        ax.text(x, y, state, fontsize=5.5, ha="center", va="center", color="w" if abs(mean - 0.5) > 0.17 else "k")
-
-
-def _arrows(ax: Axes, panel: pd.DataFrame, ends: np.ndarray, of_earth: bool) -> None:
-    """Draw arrows (n, 2, 2) from and to, wider and darker for larger flows, and a note on the widest."""
-    _ground(ax, np.unique(ends.reshape(-1, 2), axis=0), of_earth)
-    sizes = panel["mean"].to_numpy()
-    relative = np.sqrt(sizes / sizes.max())  # small flows stay visible
-    for k in np.argsort(sizes):
-        (start, stop), s = ends[k], relative[k]
-        ax.annotate(
-            "", stop, start,
-            arrowprops={"arrowstyle": "-|>", "lw": 0.3 + 2.2 * s, "alpha": 0.1 + 0.8 * s, "color": COLORS[0], "shrinkA": 0,
-                        "shrinkB": 0, "mutation_scale": 3 + 6 * s, "connectionstyle": "arc3,rad=0.12"},
-        )  # fmt: skip
-    ax.set_xlabel(f"widest arrow: {sizes.max():,.0f}", loc="left", fontsize=7, color="0.35")
-    ax.autoscale_view()
-
-
-def _ground(ax: Axes, points: np.ndarray, of_earth: bool) -> None:
-    if of_earth:
-        ax.scatter(points[:, 0], points[:, 1], s=26, color=LAND, ec="0.6", lw=0.5)
-        return
-    side = min(np.diff(np.unique(points[:, 0])).min(initial=np.inf), np.diff(np.unique(points[:, 1])).min(initial=1.0))
-    for x, y in points - side / 2:
-        ax.add_patch(Rectangle((x, y), side, side, fc=LAND, ec="0.85", lw=0.6, zorder=0))
-
-
-KINDS = {"dots": dots, "curve": curves, "line": lines, "scatter": scatter, "flows": flows, "map": areas}
+KINDS = {"dots": dots, "curve": curves, "line": lines, "scatter": scatter}

@@ -12,11 +12,10 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from agglearn.errors import describe
-from agglearn_workflow.figures.charts import KINDS, STYLE, Chart
+from agglearn_workflow.figures import charts
 from agglearn_workflow.tables.printed_table import measures_of
 
 SVG = "http://www.w3.org/2000/svg"
-PANEL = "data-panel"
 METADATA = dict.fromkeys(("Creator", "Date", "Format", "Type"))  # none of them
 ElementTree.register_namespace("", SVG)
 ElementTree.register_namespace("xlink", "http://www.w3.org/1999/xlink")
@@ -25,21 +24,7 @@ ElementTree.register_namespace("xlink", "http://www.w3.org/1999/xlink")
 def from_figure(figure: Figure, title: str, description: str = "") -> Element:
     file = io.BytesIO()
     figure.savefig(file, format="svg", metadata=METADATA)
-    drawing = ElementTree.fromstring(file.getvalue())
-    drawing.set(PANEL, "{:.1f} {:.1f} {:.1f}".format(*_first_panel(figure)))
-    return _with_words(drawing, title, description)
-
-
-def _first_panel(figure: Figure) -> tuple[float, float, float]:
-    """Upper end, width and height in points of a figure's first panel, from its left edge on, with legends below it."""
-    panel, *beside = (axes.get_tightbbox() or figure.bbox for axes in figure.axes)
-    boxes = [panel, *(legend.get_window_extent() for legend in figure.legends)]
-    points = 72 / figure.dpi
-    right, bottom = max(box.x1 for box in boxes), min(box.y0 for box in boxes)
-    width, height = figure.bbox.width, figure.bbox.height
-    neighbours = [box.x0 for box in beside if box.x0 >= right]  # nothing of theirs is shown
-    top = max(height - panel.y1 - 4, 0) if figure.get_suptitle() else 0
-    return top * points, min([right + 4, width, *neighbours]) * points, min(height - bottom + 4 - top, height) * points
+    return _with_words(ElementTree.fromstring(file.getvalue()), title, description)
 
 
 def _with_words(drawing: Element, title: str, description: str) -> Element:
@@ -88,32 +73,30 @@ def _size(drawing: Element) -> tuple[float, float]:
     return width, height
 
 
-def first_view(path: Path, entire: bool = False) -> tuple[str, float] | None:
-    """(part of an address that shows the first panel, or the entire first figure, width over height), or None."""
+def first(path: Path) -> Element | None:
+    """The first of some figures below each other that has a result."""
     drawings = ElementTree.parse(path).iter(f"{{{SVG}}}svg")
-    if (first := next((d for d in drawings if PANEL in d.attrib), None)) is None:
-        return None
-    top, width, height = (0.0, *_size(first)) if entire else map(float, first.attrib[PANEL].split())
-    return f"#svgView(viewBox(0,{top:g},{width:g},{height:g}))", width / height
+    return next((d for d in drawings if d.find(f"{{{SVG}}}g") is not None), None)
 
 
 NO_RESULT = "No run of this figure has a result."
 
 
 def draw(rows: pd.DataFrame, table: pd.DataFrame, experiment: dict, titles: dict[str, str], path: Path) -> list[str]:
-    """Write the figures of an experiment below each other. A sentence replaces one without data, and one that fails."""
+    """Write the figures of an experiment below each other. A sentence replaces one that fails, and all of them
+    where none has data."""
     specs = experiment.get("figure") or {"kind": "dots", "y": measures_of(experiment)[0]}
     title, caption = experiment["title"], experiment.get("caption", "").strip()
     drawings, failed = [], []
     for spec in specs if isinstance(specs, list) else [specs]:
         try:
-            with matplotlib.rc_context(STYLE):  # type: ignore[arg-type]
-                figure = KINDS[spec["kind"]](Chart(rows, table, experiment, spec, titles))
-                name = spec.get("title", title)
-                drawings.append(sentence(NO_RESULT) if figure is None else from_figure(figure, name, caption))
+            with matplotlib.rc_context(charts.STYLE):  # type: ignore[arg-type]
+                figure = charts.draw(charts.Chart(rows, table, experiment, spec, titles))
+                if figure is not None:
+                    drawings.append(from_figure(figure, spec.get("title", title), caption))
         except Exception as error:
             traceback.print_exc()
             failed.append(describe(error))
             drawings.append(sentence(f"This figure failed: {failed[-1]}"))
-    write(stack(drawings, title), path)
+    write(stack(drawings or [sentence(NO_RESULT)], title), path)
     return failed

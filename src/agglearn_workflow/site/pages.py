@@ -21,7 +21,7 @@ from agglearn_workflow.claims import statements
 from agglearn_workflow.claims.samples import Rows
 from agglearn_workflow.digests import commit
 from agglearn_workflow.figures import drawing
-from agglearn_workflow.plan import Plan
+from agglearn_workflow.plan import Plan, cell_key
 from agglearn_workflow.run_summary import problem_lines, problems
 from agglearn_workflow.runs import products
 from agglearn_workflow.site import crate
@@ -79,7 +79,7 @@ MAX_ROWS = 800  # of the page with every measure, for less than 300 kB
 def build(plan: Plan, claims: list[dict], results: Path, out: Path, base: Path, address: Path) -> None:
     """Write the site of a plan into an empty folder. `address` is where it will lie."""
     config = plan.config
-    experiments = {n: _experiment(plan, n, results, out) for n in plan.experiments}
+    experiments = {n: _experiment(plan, n, results, out, address) for n in plan.experiments}
     archived = prices.summarise(plan, config["archive"]) if config["from"] == "archive" else {}
     for name, entry in experiments.items():
         entry["archived"] = archived.get(name)
@@ -96,9 +96,10 @@ def build(plan: Plan, claims: list[dict], results: Path, out: Path, base: Path, 
         "sources": sources,
         "counts": statements.count_verdicts(claims),
         "archived_counts": statements.count_verdicts(claims, "archived"),
+        "described": described,
         "failing": [c for c in described if c["verdict"] == FAILS],
         "timed": [c for c in described if c["of_time"]],
-        "ladder": _ladder(plan, experiments, results, base),
+        "ladder": _ladder(plan, experiments, results, base, out),
         "benchmarks": _benchmarks(Path(config["results"])),
         "datasets": _datasets(plan, base),
         "without": problem_lines(results, problems(config["results"], results, plan.experiments)),
@@ -122,7 +123,7 @@ def _source(plan: Plan, name: str, experiments: dict, claims: list[dict], result
     return described | {
         "name": name,
         "page": (base / f"docs/{name}.md").exists(),
-        "picture": _picture(sorted(rendered, key=lambda e: e["name"] != paper.get("headline")), results),
+        "headline": _headline(plan, paper.get("headline"), results),
         "experiments": rendered,
         "claims": [_claim(plan, c, experiments) for c in of_source],
         "counts": statements.count_verdicts(of_source),
@@ -141,20 +142,29 @@ def _claim(plan: Plan, claim: dict, experiments: dict) -> dict:
     return claim | statements.describe_claim(claim, entry, len(e["seeds"]), titles, spent)
 
 
-def _picture(experiments: list[dict], results: Path) -> dict | None:
-    for e in experiments:
-        if view := drawing.first_view(results / f"figures/{e['name']}.svg"):
-            return {"name": e["name"], "title": e["title"], "view": view}
-    return None
+def _headline(plan: Plan, name: str | None, results: Path) -> dict | None:
+    """The first number of an experiment that is compared with a printed one and is not the baseline's."""
+    if name not in plan.experiments:
+        return None
+    e, table = plan.experiments[name], pd.read_csv(results / f"tables/{name}.csv", dtype={"printed": str})
+    rows = table[table["tolerance"].notna() & (table["method"] != e.get("baseline"))]
+    if rows.empty:
+        return None
+    row, title = rows.iloc[0], plan.config["datasets"][rows.iloc[0]["dataset"]]["title"]
+    what = f"{method_name(e, row['method'])}, {measure_name(row['measure'])} on {title}"
+    return {"what": what, "printed": row["printed"], "measured": number(row["mean"], row["low"], row["high"])}
 
 
-def _ladder(plan: Plan, experiments: dict, results: Path, base: Path) -> dict | None:
-    """The experiment that compares releases, with its finding. None where it is not in the plan."""
+def _ladder(plan: Plan, experiments: dict, results: Path, base: Path, out: Path) -> dict | None:
+    """The experiment that compares releases, with its finding. None where it is not in the plan. The first of its figures
+    is written as `figures/ladder.svg`."""
     name = plan.config["references"].get("ladder")
     if name not in experiments:
         return None
-    view = drawing.first_view(results / f"figures/{name}.svg", entire=True)
-    return experiments[name] | {"text": read_findings(base, results, "ladder")["findings"], "view": view}
+    if (picture := drawing.first(results / f"figures/{name}.svg")) is not None:
+        drawing.write(picture, out / "figures/ladder.svg")
+    text = read_findings(base, results, "ladder")["findings"]
+    return experiments[name] | {"text": text, "is_drawn": picture is not None}
 
 
 def _guide(results: Path, site: Path) -> str:
@@ -173,7 +183,7 @@ def _benchmarks(results: Path) -> dict | None:
     return {"measured": "; ".join(measured), "lines": [line for k in benches for line in k["lines"]], "parts": tables}
 
 
-def _experiment(plan: Plan, name: str, results: Path, out: Path) -> dict:
+def _experiment(plan: Plan, name: str, results: Path, out: Path, address: Path) -> dict:
     """Entry of an experiment in the templates. Its files and its page with every measure are written into the site."""
     e = plan.experiments[name]
     for path in crate.files_of(name):
@@ -183,26 +193,60 @@ def _experiment(plan: Plan, name: str, results: Path, out: Path) -> dict:
     text = figures_in((results / f"tables/{name}.html").read_text())
     text = text.replace(f"<figcaption>{escape(e['title'])}</figcaption>", "")  # the page has it as a heading
     rows = storage.read_json(results / f"tables/{name}.json")["rows"]
+    listed = table[~table["measure"].astype(str).str.contains("_of_part")].head(MAX_ROWS)
     entry = e | {
         "name": name,
-        "table": Markup(text),
+        "table": Markup(_linked(text, name, set(listed.index))),
         "long": rows if rows > LONG else 0,
         "spent": _spent(plan, name, results),
         "budget": e.get("budget"),
         "command": crate.command(plan, name),
         "runs": len(plan.runs(name)),
-        "tuned": [(method_name(e, m), tunings(e, m)) for m in e["methods"]],
+        "tuned": [(method_name(e, m), spec["class"], tunings(e, m)) for m, spec in e["methods"].items()],
+        "written": _address(project.project_files() / f"config/experiments/{name}.yaml", address),
     }
-    listed = table[~table["measure"].astype(str).str.contains("_of_part")].head(MAX_ROWS)
-    page = PAGES.get_template("full.html").render(e=entry, rows=_full(listed, e), total=len(table))
+    cells = _runs(plan, name, results, address / "full")
+    numbers = {cell["key"]: k for k, cell in enumerate(cells)}
+    rows = _full(listed, entry, numbers)
+    page = PAGES.get_template("full.html").render(e=entry, rows=rows, total=len(table), cells=cells)
     (out / "full").mkdir(exist_ok=True)
     (out / f"full/{name}.html").write_text(page)
     return entry
 
 
-def _full(table: pd.DataFrame, e: dict) -> list[dict]:
+def _linked(text: str, name: str, numbers: set[int]) -> str:
+    """A table whose values lead to their rows in the page of every measure."""
+
+    def link(cell: re.Match) -> str:
+        number, value = cell.groups()
+        return f'<td><a href="full/{name}.html#r{number}">{value}</a>' if int(number) in numbers else f"<td>{value}"
+
+    return re.sub(r'<td data-row="(\d+)">(.*?)(?=<sup|<span|</td>)', link, text)
+
+
+def _address(path: Path, page: Path) -> str:
+    """Path from a folder of pages to a file. Empty where there is no such file."""
+    return os.path.relpath(path, page) if path.is_file() else ""
+
+
+def _runs(plan: Plan, name: str, results: Path, page: Path) -> list[dict]:
+    """Cells of an experiment: `key`, what it is, its `runs` (seed, address of the record), and the address of its mean in MLflow."""
+    receipts = [storage.read_json(path)["experiments"].get(name, {}) for path in (results / "tracking").glob("*.json")]
+    sent: dict = next((receipt for receipt in receipts if "means" in receipt), {"means": {}})
+    cells: dict[str, dict] = {}
+    for run in plan.runs(name):
+        key, params = cell_key(run.identity), run.params.strip("{}").replace('"', "")
+        number = sent["means"].get(key)
+        mlflow = f"{project.SERVER}/#/experiments/{sent['experiment_id']}/runs/{number}" if number else ""
+        what = {"dataset": run.dataset, "method": method_name(plan.experiments[name], run.method), "params": params}
+        record = _address(Path(plan.config["results"]) / f"runs/{run.key}/run.json", page)
+        cells.setdefault(key, what | {"key": key, "mlflow": mlflow, "runs": []})["runs"].append((run.seed, record))
+    return [cell for cell in cells.values() if cell["mlflow"] or any(record for _, record in cell["runs"])]
+
+
+def _full(table: pd.DataFrame, e: dict, cells: dict[str, int]) -> list[dict]:
     rows = []
-    for row in table.to_dict("records"):
+    for index, row in zip(table.index, table.to_dict("records"), strict=True):
         texts = {name: row[name] if isinstance(row[name], str) else "" for name in ("unit", "place", "keys")}
         texts |= {
             "method": method_name(e, row["method"]),
@@ -211,6 +255,8 @@ def _full(table: pd.DataFrame, e: dict) -> list[dict]:
             "value": number(row["mean"], row["low"], row["high"]) if pd.notna(row["mean"]) else statement(row),
             "reported": f"{row['reported']:g}" if pd.notna(row["reported"]) else "",
             "outcome": _outcome(row),
+            "index": index,
+            "cell": cells.get(cell_key(row | {"experiment": e["name"]})),
         }
         rows.append(row | texts)
     return rows

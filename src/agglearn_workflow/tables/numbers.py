@@ -8,7 +8,7 @@ import numpy as np
 
 ABBREVIATIONS = {
     "nllh": "NLLH", "auc": "AUC", "rmse": "RMSE", "mse": "MSE", "nmse": "MSE / variance", "mae": "MAE", "l2": "L2", "map": "MAP",
-    "gibbs": "Gibbs", "seconds": "time", "elapsed": "time",
+    "gibbs": "Gibbs", "seconds": "time", "elapsed": "time in all",
 }  # fmt: skip
 SYMBOLS = {
     "l2_mu": "λμ", "l2_theta": "λθ", "l2": "λ", "theta": "θ", "epsilon": "ε", "delta": "δ", "population": "M", "scale": "b",
@@ -35,6 +35,8 @@ def _plain(value: object) -> str:
         return ", ".join(f"{parameter_name(k)} {_plain(v)}" for k, v in value.items())
     if isinstance(value, list):
         return f"({', '.join(map(_plain, value))})"
+    if type(value) is int and value >= 10_000:
+        return f"{value:,}"
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
@@ -42,9 +44,13 @@ def parameter_name(key: str) -> str:
     return SYMBOLS.get(key, key.replace("_", " "))
 
 
-def setting(field: str, value: object, sign: str = " ") -> str:
-    """A value of the field `params.l2` as text: its symbol or name, the sign, the value. Empty without a value."""
-    return "" if value is None or value != value else f"{parameter_name(field.rpartition('.')[2])}{sign}{plain(value)}"
+def setting(field: str, value: object, words: dict[str, str]) -> str:
+    """A value of the field `params.l2` as text: its word, or the name and the value, or the symbol = the value. Empty
+    without a value."""
+    if value is None or value != value:
+        return ""
+    name = parameter_name(field.rpartition(".")[2])
+    return words.get(str(value)) or f"{name}{' = ' if len(name) < 3 else ' '}{plain(value)}"
 
 
 def method_name(experiment: dict, key: str) -> str:
@@ -72,21 +78,43 @@ def fitting_unit(unit: str, means: Iterable[float]) -> tuple[str, float]:
     return name, size
 
 
-def number(mean: float, low: float = math.nan, high: float = math.nan) -> str:
+def common_power(means: Iterable[float]) -> int:
+    """The power of ten that small numbers of similar size have in common. 0 for others."""
+    sizes = [abs(m) for m in means if np.isfinite(m) and m]
+    is_small = bool(sizes) and max(sizes) < min(0.01, 1e3 * min(sizes))
+    return math.floor(math.log10(max(sizes))) if is_small else 0
+
+
+def common_decimals(means: np.ndarray, halves: np.ndarray) -> int | None:
+    """Decimals of a column: two digits of the median half interval, without intervals three of the median size, at most
+    four digits of the largest number. None where a number would lose its second digit and its interval."""
+    is_number = np.isfinite(means) & (means != 0)
+    sizes, halves = np.abs(means[is_number]), np.where(halves > 1e-12, halves, np.nan)[is_number]
+    if not len(sizes) or max(sizes) >= LARGE:
+        return None
+    if np.isnan(halves).all() and (sizes == np.round(sizes)).all():
+        return 0
+    digits = 2 - math.log10(np.median(sizes)) if np.isnan(halves).all() else 1 - math.log10(np.nanmedian(halves))
+    decimals = max(0, min(math.ceil(digits - 1e-9), 3 - math.floor(math.log10(max(sizes)))))
+    is_lost = (sizes < 10.0 ** (1 - decimals)) & ~(halves >= 0.5 * 10.0**-decimals)
+    return None if is_lost.any() else decimals
+
+
+def number(mean: float, low: float = math.nan, high: float = math.nan, decimals: int | None = None) -> str:
     """Mean ± half the interval, with two digits of the half. Without an interval it has three significant digits."""
     half = (high - low) / 2
     is_alone = not np.isfinite(half) or half <= 1e-12 * abs(mean)
     if is_alone and mean == 0:
         return "0"
     size = abs(mean) if is_alone else max(abs(mean), half)
-    power = 0 if SMALL <= size < LARGE else math.floor(math.log10(size))
+    power = 0 if SMALL <= size < LARGE or decimals is not None else math.floor(math.log10(size))
     mean, half = mean / 10.0**power, half / 10.0**power
-    if is_alone:
+    if is_alone and decimals is None:
         text = _signed(mean, max(0, 2 - math.floor(math.log10(abs(mean)))))
         text = text.rstrip("0").rstrip(".") if "." in text else text
     else:
-        decimals = max(0, 1 - math.floor(math.log10(half)))
-        text = f"{_signed(mean, decimals)} ± {half:,.{decimals}f}"
+        digits = max(0, 1 - math.floor(math.log10(half))) if decimals is None else decimals
+        text = _signed(mean, digits) + ("" if is_alone else f" ± {half:,.{digits}f}")
         text = f"({text})" if power else text
     return f"{text} × 10{str(power).translate(SUPERSCRIPTS)}" if power else text
 

@@ -3,7 +3,7 @@
 import itertools
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -15,7 +15,7 @@ from agglearn_workflow.run_summary import CELL
 from agglearn_workflow.tables import numbers, summary
 
 NO_RESULT = "No run of this table has a result."
-LONG_LABEL = 14  # letters
+WIDTH, LABEL, GAP = 112, 32, 3  # letters of a page, of a line of a row's label, and between columns
 BEST = "Bold: the best of its setting, and what the intervals do not separate from it."
 
 
@@ -26,6 +26,7 @@ class Cell:
     difference: str = ""
     outcome: str = ""
     note: int | None = None
+    number: int | None = None  # of its row in the summary
     best: bool = False
     stated: bool = False
 
@@ -37,25 +38,38 @@ class Cell:
 
 @dataclass
 class Grid:
+    """A table, or a sentence in its place."""
+
     stubs: list[str]
     rows: list[tuple[str, ...]]
     heads: list[tuple[str, ...]]
     cells: dict[tuple[int, int], Cell]
     corner: str = ""
     notes: list[str] = field(default_factory=list)
+    without: list[str] = field(default_factory=list)  # why rows and columns are not there
+    of_all: str = ""  # what would be a note of every cell
+    sentence: str = ""
 
     def explain(self, caption: str) -> str:
-        return " ".join(filter(None, [caption, BEST if any(c.best for c in self.cells.values()) else ""]))
+        of_all = f"All numbers: {self.of_all}." if self.of_all else ""
+        return " ".join(filter(None, [caption, BEST if any(c.best for c in self.cells.values()) else "", of_all]))
 
     @property
-    def in_words(self) -> bool:
-        """Whether the first column of row labels has words, which need more room than numbers."""
-        return max((len(labels[0]) for labels in self.rows if labels), default=0) > LONG_LABEL
+    def width(self) -> int:
+        """In letters, of the words that a line of a head cannot break."""
+        stubs = [max(len(labels[k]) for labels in [self.stubs, *self.rows]) for k in range(len(self.stubs))]
+        cells: list[int] = [
+            max((len(word) for text in head for word in text.split()), default=1) for head in self.heads
+        ]
+        for (_, column), cell in self.cells.items():
+            printed = 0.8 * len(f"paper {cell.reported}, {cell.difference} ") if cell.reported else 0
+            cells[column] = max(cells[column], len(cell.value), int(printed))
+        return sum(min(stub, LABEL) for stub in stubs) + sum(cells) + GAP * len([*stubs, *cells])
 
     @property
     def lines(self) -> list[tuple[tuple[str, ...], list[Cell]]]:
         columns = range(len(self.heads))
-        return [(labels, [self.cells.get((i, j), Cell()) for j in columns]) for i, labels in enumerate(self.rows)]
+        return [(labels, [self.cells.get((i, j), Cell("–")) for j in columns]) for i, labels in enumerate(self.rows)]
 
     @property
     def spanned_lines(self) -> list[tuple[list[tuple[str, int]], list[Cell]]]:
@@ -81,16 +95,29 @@ def _spans(labels: list[tuple[str, ...]], k: int) -> list[tuple[int, int]]:
 
 
 def grids(table: pd.DataFrame, experiment: dict, titles: dict[str, str]) -> list[tuple[str, Grid]]:
-    """(title, grid) of every table of an experiment: one, or one for each value of the field `each`."""
+    """(title, grid) of every table of an experiment: one, or one for each value of the field `each`. A table that does
+    not fit a page is turned, or has one table per measure."""
     title, each = experiment["title"], (experiment.get("table") or {}).get("each")
     if each is None:
-        return [(title, grid(table, experiment, titles))]
+        return _fitting(title, table, experiment, titles)
     keys, position = _positions(table, [each], experiment)
     tables = []
     for k, (value,) in enumerate(keys):
-        rows = table[np.equal(position, k)]
-        tables.append((f"{title}: {_label(experiment, titles, {}, each, value)}", grid(rows, experiment, titles)))
+        name = f"{title}: {_label(experiment, titles, {}, each, value)}"
+        tables += _fitting(name, table[np.equal(position, k)], experiment, titles)
     return tables or [(title, sentence(NO_RESULT))]
+
+
+def _fitting(title: str, table: pd.DataFrame, experiment: dict, titles: dict[str, str]) -> list[tuple[str, Grid]]:
+    as_stated, measures = grid(table, experiment, titles), measures_of(experiment)
+    if as_stated.width <= WIDTH:
+        return [(title, as_stated)]
+    turned = grid(table, experiment, titles, turned=True)
+    if min(turned.width, as_stated.width) <= WIDTH or len(measures) == 1:
+        return [(title, min(as_stated, turned, key=lambda g: g.width))]
+    of_each = [experiment | {"table": experiment["table"] | {"measure": measure}} for measure in measures]
+    names = [f"{title}: {numbers.measure_name(measure)}" for measure in measures]
+    return [one for name, e in zip(names, of_each, strict=True) for one in _fitting(name, table, e, titles)]
 
 
 def measures_of(experiment: dict) -> list[str]:
@@ -99,51 +126,75 @@ def measures_of(experiment: dict) -> list[str]:
     return measure if isinstance(measure, list) else [measure]
 
 
-def sentence(text: str) -> Grid:
-    return Grid([""], [("all",)], [("result",)], {(0, 0): Cell(text, stated=True)})
+def sentence(text: str, without: list[str] | None = None) -> Grid:
+    return Grid([], [], [], {}, without=without or [], sentence=text)
 
 
-def grid(table: pd.DataFrame, experiment: dict, titles: dict[str, str]) -> Grid:
-    """Lay a summary out by the experiment's `table:` (default: methods × data sets, first measure)."""
+def grid(table: pd.DataFrame, experiment: dict, titles: dict[str, str], turned: bool = False) -> Grid:
+    """Lay a summary out by the experiment's `table:` (default: methods × data sets, first measure), rows as columns where
+    it is turned."""
     spec = experiment.get("table") or {"rows": ["method"], "columns": ["dataset"]}
     measures = measures_of(experiment)
     rows, columns = list(spec["rows"]), list(spec["columns"])
-    beside = {b: m for m in measures if (b := f"{spec.get('beside')}_{m}") in experiment["measures"]}
-    table = _of_measures(table, [*measures, *beside])
-    if beside:  # `expected_share` stands in a column beside `share`
-        stands_beside = table["measure"].isin(beside).map({True: spec["beside"], False: None})
-        table = table.assign(beside=stands_beside, measure=table["measure"].replace(beside))
-        columns.append("beside")
+    if len(measures) == 1 and rows != ["measure"]:  # its name is in the head
+        rows, columns = ([f for f in fields if f != "measure"] for fields in (rows, columns))
+    table = _of_measures(table, measures)
     if len(measures) > 1 and "measure" not in rows + columns:
         columns.append("measure")
-    rows += _undistinguished(table, rows + columns)
+    rows += undistinguished(table, rows + columns)
+    rows, columns = (columns, rows) if turned else (rows, columns)
+    table, without = _with_results(table, rows, columns)
     if table.empty:
-        return sentence(NO_RESULT)
+        return sentence(NO_RESULT, without)
     # a parameter that no row has, such as one of a rival whose package is absent, has no column
     rows = [f for f in rows if "." not in f or summary.column_or_param(table, f).notna().any()] or rows[:1]
     groups = table.groupby("measure")
-    units = {m: numbers.fitting_unit(next(iter(group["unit"].dropna()), ""), group["mean"]) for m, group in groups}
+    units = {m: _unit(group) for m, group in groups}
     names = {m: numbers.measure_name(m) + (f" ({units[m][0]})" if units.get(m, ("",))[0] else "") for m in measures}
     label = partial(_label, experiment, titles, names)
 
     def stub(name: str, value: Any) -> str:  # below its heading, which has the name of a parameter
         if "." not in name:
             return label(name, value)
-        return "" if value is None else numbers.plain(value)
+        return "" if value is None else experiment.get("words", {}).get(str(value)) or numbers.plain(value)
 
     row_keys, in_rows = _positions(table, rows, experiment)
     column_keys, in_columns = _positions(table, columns, experiment)
     settings = list(map(str, _values(table, [f for f in rows + columns if _is_setting(f, columns)])))
     placed = table.assign(row=in_rows, column=in_columns, setting=settings)
+    none = (spec.get("none", ""), *[""] * (len(rows) - 1))
     cells, notes = _cells(placed, {m: size for m, (_, size) in units.items()})
+    of_all = ""
+    if len(notes) == 1 and len(cells) > 1 and all(cell.note for cell in cells.values()):
+        (of_all,), notes = notes, []
+        cells = {key: replace(cell, note=None) for key, cell in cells.items()}
     return Grid(
         [numbers.parameter_name(f.rpartition(".")[2]) if "." in f else "" for f in rows],
-        [tuple(map(stub, rows, key)) for key in row_keys],
+        [tuple(map(stub, rows, key)) if any(k is not None for k in key) else none for key in row_keys],
         _heads(columns, [list(map(label, columns, key)) for key in column_keys], spec.get("none", "")),
         cells,
         names[measures[0]] if len(measures) == 1 else "",
         notes,
+        without,
+        of_all,
     )
+
+
+def _with_results(table: pd.DataFrame, rows: list[str], columns: list[str]) -> tuple[pd.DataFrame, list[str]]:
+    """A summary without the rows and columns in which nothing is there, and sentences on them."""
+    present, remaining = ~table["status"].isin(["unavailable", "not archived"]), table
+    for fields in (rows, columns):
+        remaining = remaining[
+            present[remaining.index].groupby(pd.Series(_values(remaining, fields), remaining.index)).transform("any")
+        ]
+    reasons = table.loc[table.index.difference(remaining.index), "reason"].value_counts(sort=False)
+    return remaining, [f"{reason} ({n} cell{'s' * (n > 1)})" for reason, n in reasons.items()]
+
+
+def _unit(rows: pd.DataFrame) -> tuple[str, float]:
+    name, size = numbers.fitting_unit(next(iter(rows["unit"].dropna()), ""), rows["mean"])
+    power = 0 if name else numbers.common_power(rows["mean"])
+    return (f"×10{str(power).translate(numbers.SUPERSCRIPTS)}", 10.0**power) if power else (name, size)
 
 
 def _of_measures(table: pd.DataFrame, measures: list[str]) -> pd.DataFrame:
@@ -151,7 +202,7 @@ def _of_measures(table: pd.DataFrame, measures: list[str]) -> pd.DataFrame:
     printed = {"reported": np.nan, "printed": None, "place": None, "outcome": None}
     without = table[table["status"] != "ok"].assign(measure=measures[0], **printed)
     rows = pd.concat([table[table["measure"].isin(measures)], without])
-    return rows.drop_duplicates([*CELL, "measure", "keys"])
+    return rows.drop_duplicates([*CELL, "measure", "keys"], ignore_index=True)
 
 
 def _is_setting(name: str, columns: list[str]) -> bool:
@@ -160,7 +211,7 @@ def _is_setting(name: str, columns: list[str]) -> bool:
     return kind in ("dataset", "dataset_params", "keys") or (kind == "observation_params" and name in columns)
 
 
-def _undistinguished(table: pd.DataFrame, used: list[str]) -> list[str]:
+def undistinguished(table: pd.DataFrame, used: list[str]) -> list[str]:
     """Parameters and keys that distinguish rows which `used` does not distinguish. They join the row headers."""
     fields = dict.fromkeys([*used, "measure"])
     texts = pd.DataFrame({f: summary.column_or_param(table, f).map(str) for f in fields})
@@ -205,7 +256,16 @@ def _cells(table: pd.DataFrame, units: dict[str, float]) -> tuple[dict[tuple[int
     """(cells by row and column, notes). The best of each setting are marked."""
     notes: dict[str, int] = {}
     table = table.drop_duplicates(["row", "column"]).sort_values(["row", "column"], ignore_index=True)
-    cells = [_cell(row, units[row["measure"]], notes) for _, row in table.iterrows()]
+    size = table["measure"].map(units)
+    mean, half = table["mean"] / size, (table["high"] - table["low"]) / 2 / size
+    groups = table.groupby(["column", "measure"])
+    decimals = {
+        key: numbers.common_decimals(mean[k].to_numpy(), half[k].to_numpy()) for key, k in groups.groups.items()
+    }
+    keys = zip(table["column"], table["measure"], strict=True)
+    cells = [
+        _cell(row, units[key[1]], decimals[key], notes) for key, (_, row) in zip(keys, table.iterrows(), strict=True)
+    ]
     compared = table[[not cell.stated for cell in cells]]
     for (measure, _), group in compared.groupby(["measure", "setting"]):
         for k in _best(group, numbers.direction(measure)):
@@ -246,10 +306,10 @@ def _label(experiment: dict, titles: dict[str, str], measures: dict[str, str], n
         return titles.get(value, value)
     if name == "measure":
         return measures.get(value) or numbers.measure_name(value)
-    return (value or "") if name == "beside" else numbers.setting(name, value, " = ")
+    return numbers.setting(name, value, experiment.get("words", {}))
 
 
-def _cell(row: pd.Series, unit: float, notes: dict[str, int]) -> Cell:
+def _cell(row: pd.Series, unit: float, decimals: int | None, notes: dict[str, int]) -> Cell:
     """A row of the summary as a cell. `unit` is the size of the unit. New reasons get numbers in `notes`."""
     reported = ""
     if pd.notna(row["reported"]):
@@ -258,19 +318,20 @@ def _cell(row: pd.Series, unit: float, notes: dict[str, int]) -> Cell:
     if isinstance(row["reason"], str) and row["reason"] and row["status"] != "stopped":
         note = notes.setdefault(row["reason"], len(notes) + 1)
     if row["status"] != "ok" or not np.isfinite(row["mean"]):
-        return Cell(statement(row), reported, note=note, stated=True)
-    difference = _difference(row, reported) if reported else ""
-    value = numbers.number(row["mean"] / unit, row["low"] / unit, row["high"] / unit)
-    return Cell(value, reported, difference, row["outcome"] if isinstance(row["outcome"], str) else "", note)
+        return Cell(statement(row), reported, note=note, number=row.get("number"), stated=True)
+    difference = _difference(row, reported, unit) if reported else ""
+    value = numbers.number(row["mean"] / unit, row["low"] / unit, row["high"] / unit, decimals)
+    outcome = row["outcome"] if isinstance(row["outcome"], str) else ""
+    return Cell(value, reported, difference, outcome, note, row.get("number"))
 
 
-def _difference(row: pd.Series, reported: str) -> str:
+def _difference(row: pd.Series, reported: str, unit: float) -> str:
     """Our number less the printed one. For times and sizes, which depend on the machine, the ratio."""
     if row["unit"] in numbers.UNITS and row["mean"] > 0 < row["reported"]:
         ratio = row["mean"] / row["reported"]
         return f"{numbers.number(ratio)}× as much" if ratio > 1 else f"{numbers.number(1 / ratio)}× less"
     digits = max(len(reported.partition(".")[2]), 2)
-    return f"{row['difference']:+,.{digits}f}".replace("-", "−")
+    return f"{row['difference'] / unit:+,.{digits}f}".replace("-", "−")
 
 
 def statement(row: Mapping[str, Any] | pd.Series) -> str:
@@ -291,7 +352,7 @@ TEMPLATES = Environment(
 KINDS = ("md", "tex", "html")
 TEX = str.maketrans({
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
-    "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "±": r"$\pm$", "−": "$-$", "×": r"$\times$", "λ": r"$\lambda$",
+    "~": r"\textasciitilde{}", "–": "--", "^": r"\textasciicircum{}", "±": r"$\pm$", "−": "$-$", "×": r"$\times$", "λ": r"$\lambda$",
     "μ": r"$_\mu$", "µ": r"$\mu$", "θ": r"$\theta$", "ε": r"$\varepsilon$", "δ": r"$\delta$", "σ": r"$\sigma$",
     "<": "$<$", ">": "$>$", "|": "$|$", "≥": r"$\ge$", "≤": r"$\le$", "→": r"$\to$", "…": r"\ldots{}", "⁻": r"$^{-}$",
     **{c: f"$^{i}$" for i, c in enumerate("⁰¹²³⁴⁵⁶⁷⁸⁹")}, "\0": r"$\lambda_\theta$",

@@ -23,10 +23,11 @@ from mlflow.types.schema import ColSpec, Schema
 from agglearn.storage import digest, file_digest, read_json
 from agglearn.text import count_text
 from agglearn_workflow.plan import cell_key
+from agglearn_workflow.project import SERVER
 from agglearn_workflow.run_summary import CELL
 from agglearn_workflow.tables.numbers import fitting_unit, number, parameter_name, plain
 from agglearn_workflow.tables.summary import summarise
-from agglearn_workflow.tracking.receipts import KEY, overview_key
+from agglearn_workflow.tracking.receipts import KEY, SITE, overview_key
 
 LONGEST = 250  # characters of a name that MLflow keeps
 # Field → prefix of its parameters in MLflow.
@@ -78,7 +79,6 @@ RENDERED = "tables/{}.html", "figures/{}.svg", "tables/{}.csv", "tables/{}.md", 
 PLACE = re.compile(r"(?:Table|Figure|Section|Appendix|Theorem)s? [\dA-Z](?:[^:,']|, (?=\d|Figure))*")
 TYPES = {"integer": "long", "number": "double", "boolean": "boolean", "text": "string"}  # ours → MLflow's
 MAY_DIFFER = "mlflow.source.git.commit", "scale"  # tags of the runs of one cell
-HEAD = "| measure | mean over seeds | seeds | printed in the source |\n| --- | --- | --- | --- |"
 
 
 @dataclass(frozen=True)
@@ -151,7 +151,7 @@ def of_run(facts: dict, folder: Path, varied: set[tuple[str, str, str]], units: 
 
 def of_mean(rows: list[dict], facts: Sequence[dict], runs: Sequence[Entry], varied: set[tuple[str, str, str]]) -> Entry:
     """The mean of a cell, from the rows of its summary, the facts on its runs, and their entries, by seed."""
-    began, ended = min(run.times[0] for run in runs), max(run.times[1] for run in runs)
+    ended = max(run.times[1] for run in runs)
     measured = [row for row in rows if row["status"] == "ok" and not isinstance(row["keys"], str)]
     numbers = {f"{row['measure']}_{bound}": row[bound] for row in measured for bound in ("mean", "low", "high")}
     numbers = {name: value for name, value in numbers.items() if not math.isnan(value)}
@@ -159,12 +159,12 @@ def of_mean(rows: list[dict], facts: Sequence[dict], runs: Sequence[Entry], vari
     inputs = {used.dataset.digest: used for run in runs for used in run.inputs}
     several = {name: ", ".join(dict.fromkeys(run.tags[name] for run in runs)) for name in MAY_DIFFER}
     mean = {KIND: "mean", "seeds": ", ".join(run.params["seed"] for run in runs), "status": rows[0]["status"]}
-    identity = {KEY: cell_key(facts[0]), PRINT: digest([numbers, [*inputs]]), NOTE: _note(rows)[:MAX_NOTE]}
+    identity = {KEY: cell_key(facts[0]), PRINT: digest([numbers, [*inputs]]), NOTE: _note(rows, facts[-1])[:MAX_NOTE]}
     return Entry(
         title(facts[-1], varied, f"mean of {count_text(len(facts), 'seed')}"),
         runs[-1].tags | several | mean | identity | _printed(rows),
         mlflow_status(rows[0]["status"]),
-        (began, ended),
+        (ended, ended),  # a mean takes no time of its own
         params=parameters(facts[-1]),
         metrics=lambda: [Metric(name, value, ended, 0) for name, value in numbers.items()],
         inputs=[*inputs.values()],
@@ -176,7 +176,7 @@ def overview(name: str, latest: dict, rendered: Path) -> list[Entry]:
     files = tuple(path for pattern in RENDERED if (path := rendered / pattern.format(name)).exists())
     shared = {KIND: "overview", "scale": latest["config"]["scale"], "mlflow.source.name": name, KEY: overview_key(name)}
     all_tags, (_, ended) = shared | {PRINT: digest([file_digest(path) for path in files])}, milliseconds(latest)
-    return [Entry("Table and figure", all_tags, "FINISHED", (ended, ended), files=files)] if files else []
+    return [Entry("Table and figure", all_tags, "FINISHED", (ended + 1, ended + 1), files=files)] if files else []
 
 
 def tags(facts: dict) -> dict[str, str]:
@@ -194,14 +194,15 @@ def experiment_tags(experiment: dict, latest: dict, links: dict[str, str]) -> di
     source = f"Source: [{paper['short']}]({paper['url']})" if "url" in paper else paper.get("short", "")
     anchors = [f"[{text}]({address})" for text, address in links.items()]
     kinds = "Runs named `mean of … seeds` hold means with 95 % intervals; under each are the runs of its seeds. Times are in seconds."
-    title, caption = f"**{experiment['title']}**", experiment.get("caption", "").strip()
+    title, caption = experiment["title"], experiment.get("caption", "").strip()
     note = "\n\n".join(filter(None, (title, caption, " · ".join(filter(None, [*anchors, source])), kinds)))
     printed_in = {"place": position.group()} if position else {}
     return {"source": experiment["source"], **printed_in, "scale": config["scale"], NOTE: note[:MAX_NOTE]}
 
 
 def mlflow_status(status: str) -> str:
-    return "FINISHED" if status in ("ok", "stopped") else "FAILED"
+    """A run that waits for data or a package is no failure, which MLflow shows in red."""
+    return {"ok": "FINISHED", "stopped": "FINISHED", "unavailable": "SCHEDULED"}.get(status, "FAILED")
 
 
 def milliseconds(facts: dict) -> tuple[int, int]:
@@ -249,19 +250,22 @@ def _printed(rows: list[dict]) -> dict[str, str]:
     return {"printed": counted if len(outcomes) > 1 else next(iter(outcomes))} if outcomes else {}
 
 
-def _note(rows: list[dict]) -> str:
-    reasons = list(dict.fromkeys(row["reason"] for row in rows if isinstance(row["reason"], str)))
+def _note(rows: list[dict], facts: dict) -> str:
+    """The address of the table, why there is no result, and a line per measure, as text."""
+    page = f"{SERVER}{SITE}/{facts['config']['experiment']['source']}.html#{facts['experiment']}"
+    reasons = dict.fromkeys(row["reason"] for row in rows if isinstance(row["reason"], str))
     measured = [row for row in rows if isinstance(row["measure"], str)]
     lines = [_line(row) for row in measured if isinstance(row["outcome"], str) or not isinstance(row["keys"], str)]
-    return "\n\n".join(reasons + (["\n".join([HEAD, *lines])] if lines else []))
+    return "\n\n".join([f"Its table, while make ui runs: {page}", *reasons, *lines])
 
 
 def _line(row: dict) -> str:
     unit, size = fitting_unit(row["unit"], [row["mean"]])
     numbers = (row[bound] / size for bound in ("mean", "low", "high"))
-    keys = f", {plain(row['keys'])}" if isinstance(row["keys"], str) else ""
+    keys = f" ({plain(row['keys'])})" if isinstance(row["keys"], str) else ""
     is_measured = row["status"] == "ok" and not math.isnan(row["mean"])
-    value = f"{number(*numbers)} {unit}" if is_measured else row["status"]
-    printed = f"{row['reported']:g} ({row['place']}): {row['outcome']}" if isinstance(row["outcome"], str) else ""
-    cells = f"`{row['measure']}`{keys}", value, f"{row['n']}", printed
-    return "| " + " | ".join(text.replace("|", "\\|").strip() for text in cells) + " |"
+    value = f"{number(*numbers)} {unit}".strip() if is_measured else row["status"]
+    printed = (
+        f"; printed {row['reported']:g} ({row['place']}): {row['outcome']}" if isinstance(row["outcome"], str) else ""
+    )
+    return f"{row['measure']}{keys}: {value}, {count_text(row['n'], 'seed')}{printed}"

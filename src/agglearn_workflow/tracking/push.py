@@ -20,7 +20,7 @@ from sqlalchemy import Engine, event
 from agglearn import storage
 from agglearn.errors import NotAvailable, describe
 from agglearn_workflow.archive.store import lock
-from agglearn_workflow.tracking.entry import PARENT, Contents, Entry, experiment_tags
+from agglearn_workflow.tracking.entry import KIND, PARENT, Contents, Entry, experiment_tags
 from agglearn_workflow.tracking.receipts import KEY, SITE, SQLITE, mark_of, overview_key
 
 PATIENCE = 5  # seconds for a server to answer that has just failed
@@ -71,7 +71,8 @@ def _open(uri: str) -> Iterator[mlflow.MlflowClient]:
 
 
 def send(uri: str, contents: Contents, terminal: TextIO | None = None) -> dict[str, Any]:
-    """Send what the store lacks and return counts of the runs of single seeds. A deleted experiment is restored."""
+    """Send what the store lacks and return counts of the runs of single seeds, the experiment's number and those of `means` by key
+    of the cell. A deleted experiment is restored."""
     with _open(uri) as client:
         experiment = _find_experiment(client, uri, contents.name, terminal or sys.stderr)
         numbers, n_sent = _send_entries(client, experiment.experiment_id, contents.entries)
@@ -80,7 +81,9 @@ def send(uri: str, contents: Contents, terminal: TextIO | None = None) -> dict[s
             if experiment.tags.get(name) != value:
                 client.set_experiment_tag(experiment.experiment_id, name, value)
     n_seeds = sum(entry.parent is not None for entry in contents.entries)
-    return {"sent": n_sent, "kept": n_seeds - n_sent, "experiment_id": experiment.experiment_id}
+    means = {entry.key: numbers[entry.key] for entry in contents.entries if entry.tags[KIND] == "mean"}
+    counts = {"sent": n_sent, "kept": n_seeds - n_sent}
+    return {**counts, "experiment_id": experiment.experiment_id, "means": means}
 
 
 def _send_entries(

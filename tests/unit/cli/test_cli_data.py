@@ -14,12 +14,13 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 from cli_calls import run
-from samples import ROOT, Project
+from samples import ROOT, Project, shipped_config
 
 from agglearn.errors import NotAvailable
 from agglearn.storage import write_json
 from agglearn_workflow.commands.data import table
 from agglearn_workflow.runs.products import build_product
+from agglearn_workflow.site.inventory import inventory
 
 CSV = b"a,y\n1,0\n2,1\n"
 PERSONS = "RT,SERIALNO,SPORDER,STATE,PUMA,PWGTP,AGEP\nP,2024HU0000001,1,1,402,7,30\n"
@@ -204,6 +205,12 @@ def test_a_terminal_gets_a_bar(here):
     assert process.communicate()[0].startswith(b"fetched: 1 file")
     os.close(theirs)
     assert b"/12.0" in os.read(ours, 10_000)
+
+
+def test_the_list_of_the_shipped_data_fits_100_columns():
+    config = shipped_config()
+    rows = inventory(config, config["experiments"], ROOT)
+    assert max(map(len, table(rows))) <= 100
 
 
 def test_sizes_and_columns_are_aligned():

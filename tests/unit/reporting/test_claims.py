@@ -217,8 +217,8 @@ def test_each_judges_every_case_and_the_reference_keeps_its_own():
     }
     outcome = judge(said, rows(values))
     assert outcome["verdict"] == "fails"
-    assert {c["case"]: c["verdict"] for c in outcome["cases"]} == {"λ 4": "holds", "λ 16": "fails"}
-    assert outcome["detail"].startswith("holds in 1 of 2, 1 fails: λ 16: ")
+    assert {c["case"]: c["verdict"] for c in outcome["cases"]} == {"λ = 4": "holds", "λ = 16": "fails"}
+    assert outcome["detail"].startswith("holds in 1 of 2, 1 fails: λ = 16: ")
 
 
 def by_case(gaps: dict) -> tuple[dict, pd.DataFrame]:

@@ -320,6 +320,6 @@ def test_at_most_four_cases_are_told_and_others_are_hinted_at(n):
     for k in range(n):
         values["a", "ours", json.dumps({"k": k})][0] += 0.001
     detail = judged({"predicate": "greater", "value": OURS, "reference": BASE, "each": ["params.k"]}, values)["detail"]
-    assert [f"k {k}: difference" in detail for k in range(n)] == [k < 4 for k in range(n)]
+    assert [f"k = {k}: difference" in detail for k in range(n)] == [k < 4 for k in range(n)]
     assert detail.endswith(" …") == (n > 4)
     assert detail.startswith(f"holds in {n} of {n}: ")

@@ -24,7 +24,7 @@ def cells(*found) -> pd.DataFrame:
     rows = [
         dict.fromkeys(CELL, "{}")
         | {"run": "r", "dataset": "a", "method": m, "dataset_params": json.dumps(p), "measure": k, "keys": i and json.dumps(i), "mean": v,
-           "low": np.nan, "high": np.nan, "reported": np.nan, "step": np.nan, "overlap": np.nan, "value": v, "unit": ""}
+           "low": np.nan, "high": np.nan, "reported": np.nan, "step": np.nan, "overlap": np.nan, "value": v, "unit": "", "n": 1}
         for m, p, k, i, v in found
     ]  # fmt: skip
     return pd.DataFrame(rows)
@@ -43,13 +43,50 @@ def drawn(draw, found: list, spec: dict, experiment=EXPERIMENT):
 
 
 def test_a_panel_per_parameter_in_the_order_of_numbers():
-    table = cells(*[("ours", {"size": s, "n": n}, "share", None, n / 10) for s in (100, 10, 2) for n in (1, 2)])
+    table = cells(*[("ours", {"size": s, "n": n}, "share", None, n / 10) for s in (10_000, 1000, 2) for n in (1, 2)])
     spec = {"kind": "line", "y": "share", "x": "dataset_params.n", "panel": ["dataset_params.size"]}
-    figure = charts.lines(Chart(table, table, EXPERIMENT, spec | {"title": "Left"}, {}))
+    figure = charts.draw(Chart(table, table, EXPERIMENT, spec | {"title": "Left"}, {}))
     assert figure.get_suptitle() == "Left"
     assert 0 <= figure._suptitle.get_position()[0] < 0.1
-    assert texts(figure) == ["size 2", "size 10", "size 100"]
+    assert texts(figure) == ["size 2", "size 1000", "size 10,000"]
     assert figure.axes[0].lines[0].get_ydata().tolist() == [0.1, 0.2]
+
+
+def test_lines_of_an_ordered_parameter_go_from_light_to_dark():
+    """Of settings that one number distinguishes. Their names are dark enough to be read."""
+    table = cells(*[("ours", {"k": k, "n": n}, "share", None, k * n) for k in (3, 1, 2, 10) for n in (1, 2)])
+    spec = {"kind": "line", "y": "share", "x": "dataset_params.n", "series": ["dataset_params.k"]}
+    [axes] = charts.draw(Chart(table, table, EXPERIMENT, spec, {})).axes
+    assert [line.get_label() for line in axes.lines] == ["k = 1", "k = 2", "k = 3", "k = 10"]
+    light = [lab(linear_rgb(line.get_color()))[0] for line in axes.lines]
+    assert all(a - b > 15 for a, b in itertools.pairwise(light))
+    luminance = [linear_rgb(text.get_color()) @ [0.2126, 0.7152, 0.0722] for text in axes.texts]
+    assert min(1.05 / (y + 0.05) for y in luminance) >= 4.5
+
+
+@pytest.mark.parametrize("last", [0.0, np.nan])
+def test_a_line_that_ends_at_zero_is_named_at_its_last_point_of_a_logarithmic_axis(last):
+    found = [("ours", {"n": n}, "share", None, v) for n, v in ((1, 1.0), (2, 0.1), (3, last))]
+    found += [("base", {"n": n}, "share", None, v) for n, v in ((1, 0.9), (2, 1e-3), (3, 1e-4))]
+    spec = {"kind": "line", "y": "share", "x": "dataset_params.n", "y_log": True}
+    [axes] = drawn(charts.lines, found, spec).axes
+    heights = {text.get_text(): text.xy[1] for text in axes.texts}
+    assert heights["ours"] > 0.6 > heights["base"]
+
+
+def test_an_axis_from_a_level_that_no_mean_reaches_holds_all():
+    found = [("ours", {"n": n}, "share", None, -3.0 * n) for n in (1, 2)]
+    spec = {"kind": "line", "y": "share", "x": "dataset_params.n", "y_from": -1}
+    low, high = drawn(charts.lines, found, spec).axes[0].get_ylim()
+    assert low < -6
+    assert high > -3
+
+
+def test_a_figure_without_data_leaves_no_sentence_beside_one_with_data(tmp_path):
+    table = cells(("ours", {}, "share", None, 0.5))
+    experiment = EXPERIMENT | {"figure": [{"kind": "dots", "y": "other"}, {"kind": "dots", "y": "share"}]}
+    assert drawing.draw(table, table, experiment, {}, tmp_path / "f.svg") == []
+    assert "No run" not in (tmp_path / "f.svg").read_text()
 
 
 def test_values_of_a_dodged_field_share_a_row_and_have_a_colour_each():
@@ -79,7 +116,7 @@ def test_one_measure_against_another_by_key():
     spec = {"kind": "scatter", "y": "share", "x": "poll", "panel": ["keys.covariate"]}
     figure = charts.scatter(Chart(cells(*found), cells(*found), EXPERIMENT, spec, {}))
     assert texts(figure) == ["covariate race", "covariate sex"]
-    points = figure.axes[1].collections[0].get_offsets()
+    points = figure.axes[1].lines[0].get_xydata()
     assert np.allclose(points, [[0.4, 0.5], [0.6, 0.7]])
 
 
@@ -88,7 +125,7 @@ def test_a_method_against_another():
     spec = {"kind": "scatter", "y": "share", "x": "base"}
     figure = charts.scatter(Chart(cells(*found), cells(*found), EXPERIMENT, spec, {"a": "Data"}))
     assert texts(figure) == ["Data"]
-    assert np.allclose(figure.axes[0].collections[0].get_offsets(), [[0.2, 0.1], [0.2, 0.1]])
+    assert np.allclose(figure.axes[0].lines[0].get_xydata(), [[0.2, 0.1], [0.2, 0.1]])
     alone = cells(("ours", {}, "share", {"group": "x"}, 1))
     assert charts.scatter(Chart(alone, alone, EXPERIMENT, spec, {})) is None
 
@@ -143,7 +180,6 @@ SPECS = [
     {"kind": "line", "y": "share", "x": "dataset_params.n"},
     {"kind": "line", "y": "share", "x": "dataset_params.n", "panel": ["dataset_params.size"]},
     {"kind": "scatter", "y": "share", "x": "base", "panel": ["keys.covariate"]},
-    {"kind": "flows", "y": "share", "x": "poll"},
 ]
 
 
@@ -169,53 +205,17 @@ def test_a_figure_that_fails_leaves_the_others(tmp_path):
     assert len(list(second.iter())) > 20
 
 
-def test_a_legend_of_many_series_stands_below_the_first_panel():
-    """The first page shows that part of the figure."""
-    names = [f"Divisive, uniform budgets, {i}" for i in range(10)]
-    experiment = EXPERIMENT | {"methods": {f"m{i}": {"name": name} for i, name in enumerate(names)}}
-    found = [(f"m{i}", {"size": s, "n": n}, "share", None, i * n) for i in range(10) for s in (1, 2, 3) for n in (1, 2)]
-    table = cells(*found)
-    spec = {
-        "kind": "line",
-        "y": "share",
-        "x": "dataset_params.n",
-        "series": ["method"],
-        "panel": ["dataset_params.size"],
-    }
-    figure = charts.lines(Chart(table, table, experiment, spec, {}))
-    figure.canvas.draw()
-    [legend] = figure.legends
-    box = legend.get_window_extent()
-    assert box.x0 >= 0
-    assert box.x1 <= figure.bbox.width / 3
-    assert {text.get_text() for text in legend.get_texts()} == set(names)
-
-
 def test_lines_are_named_inside_the_height_of_their_panel():
     """Names keep apart, though the lines end at one height, on a logarithmic axis too."""
-    found = [(f"m{k}", {"n": n}, "share", None, 10.0**-n) for k in range(6) for n in (1, 2, 3)]
-    experiment = EXPERIMENT | {"methods": {f"m{k}": {} for k in range(6)}}
+    found = [(f"m{k}", {"n": n}, "share", None, 10.0**-n) for k in range(12) for n in (1, 2, 3)]
+    experiment = EXPERIMENT | {"methods": {f"m{k}": {} for k in range(12)}}
     spec = {"kind": "line", "y": "share", "x": "dataset_params.n", "y_log": True}
     [ax] = charts.lines(Chart(cells(*found), cells(*found), experiment, spec, {})).axes
     heights = sorted(text.xy[1] for text in ax.texts)
-    assert len(heights) == 6
+    assert len(heights) == 12
     assert heights[0] > 0
-    assert heights[-1] < 0.5  # the lines end at the bottom
+    assert heights[-1] < 0.9  # the lines end at the bottom
     assert np.diff(heights).min() > 0.06
-
-
-def test_a_legend_has_the_lines_of_all_panels():
-    experiment = EXPERIMENT | {"methods": {f"m{k}": {} for k in range(9)}}
-    found = [(f"m{k}", {"size": k % 2, "n": n}, "share", None, 0.1 * k) for k in range(9) for n in (1, 2)]
-    spec = {
-        "kind": "line",
-        "y": "share",
-        "x": "dataset_params.n",
-        "series": ["method"],
-        "panel": ["dataset_params.size"],
-    }
-    [legend] = charts.lines(Chart(cells(*found), cells(*found), experiment, spec, {})).legends
-    assert [text.get_text() for text in legend.get_texts()] == [f"m{k}" for k in range(9)]
 
 
 @pytest.mark.parametrize("y_log", [False, True])
@@ -234,8 +234,91 @@ def test_a_line_that_leaves_the_axis_is_marked_with_its_lowest_value():
     spec = {"kind": "line", "y": "share", "x": "dataset_params.n", "y_from": -0.2}
     [ax] = charts.lines(Chart(cells(*found), cells(*found), EXPERIMENT, spec, {})).axes
     [arrow] = [line for line in ax.lines if line.get_marker() == "v" and len(line.get_xdata()) == 1]
-    assert arrow.get_ydata() == [-0.2]
-    assert [text.get_text() for text in ax.texts if text.get_text().startswith("−")] == ["−3"]
+    assert arrow.get_ydata() == ax.get_ylim()[:1]
+    assert sorted(text.get_text() for text in ax.texts) == ["base\n(lowest −3)", "ours"]
+
+
+def test_values_of_unnamed_lines_that_leave_at_one_place_stand_above_each_other():
+    found = [(f"m{k}", {"n": n}, "share", None, -k if k else 0.5) for k in range(4) for n in (1, 2)]
+    experiment = EXPERIMENT | {"methods": {f"m{k}": {} for k in range(4)}}
+    spec = {"kind": "line", "y": "share", "x": "dataset_params.n", "y_from": -0.2, "highlight": {"m0": "first"}}
+    figure = drawn(charts.lines, found, spec, experiment)
+    numbers = [text for text in figure.axes[0].texts if text.get_text().startswith("−")]
+    boxes = sorted((text.get_window_extent() for text in numbers), key=lambda box: box.y0)
+    assert len(boxes) == 3
+    assert all(below.y1 <= above.y0 + 2 for below, above in itertools.pairwise(boxes))
+
+
+@pytest.mark.parametrize(("y_from", "values", "low", "high"), [
+    (0, (0.4, 0.5), 0.0, 0.0),  # stated as the base
+    (-0.2, (0.4, 0.5), 0.3, 0.4),  # nothing leaves: no empty half
+    (-0.2, (0.4, -3.0), 0.3, 0.4),  # one mean leaves
+])  # fmt: skip
+def test_the_lower_end_of_an_axis_is_0_or_near_the_lowest_mean_that_stays(y_from, values, low, high):
+    found = [(m, {"n": n}, "share", None, v) for m, v in zip(("ours", "base"), values, strict=True) for n in (1, 2)]
+    spec = {"kind": "line", "y": "share", "x": "dataset_params.n", "y_from": y_from}
+    [ax] = charts.lines(Chart(cells(*found), cells(*found), EXPERIMENT, spec, {})).axes
+    assert low <= ax.get_ylim()[0] <= high
+
+
+def test_a_time_that_does_not_grow_looks_flat():
+    """A mean from 0.19 to 0.2 s takes at most a tenth of the height of a logarithmic axis."""
+    table = cells(*[("ours", {"n": n}, "share", None, v) for n, v in ((1, 0.19), (2, 0.2))]).assign(unit="s")
+    spec = {"kind": "line", "y": "share", "x": "dataset_params.n", "y_log": True}
+    [ax] = charts.lines(Chart(table, table, EXPERIMENT, spec, {})).axes
+    low, high = ax.get_ylim()
+    assert high / low == pytest.approx(10)
+
+
+def test_lines_over_one_value_are_dots_that_name_it():
+    found = [(m, {"n": 5, "e": e}, "share", None, 0.1 + e) for m in ("ours", "base") for e in (1, 2)]
+    spec = {"kind": "line", "y": "share", "x": "dataset_params.n", "x_label": "bags", "panel": ["dataset_params.e"]}
+    figure = drawn(charts.lines, found, spec)
+    [axes] = figure.axes
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["ours", "base"]
+    assert axes.get_xlabel() == "share\nbags: 5"
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["e = 1", "e = 2"]
+
+
+def test_one_method_on_many_data_sets_has_a_row_for_each_of_them():
+    table = cells(*[("ours", {}, "share", None, v) for v in (0.1, 0.2, 0.3)]).assign(dataset=list("abc"))
+    experiment = EXPERIMENT | {"datasets": {"a": {}, "b": {}, "c": {}}}
+    [axes] = charts.dots(Chart(table, table, experiment, {"kind": "dots", "y": "share"}, {"c": "Data C"})).axes
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["a", "b", "Data C"]
+
+
+def test_dots_of_one_name_have_colours_by_what_tells_them_apart():
+    found = [(m, {"size": s}, "share", None, s / 100) for m in ("ours", "base") for s in (10, 20)]
+    figure = drawn(charts.dots, found, {"kind": "dots", "y": "share"})
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["size 10", "size 20"]
+
+
+def test_names_leave_out_what_all_results_share_and_use_the_words_of_the_experiment():
+    table = cells(*[("ours", {"hidden": h, "columns": "full", "n": 10000}, "share", None, 0.1) for h in ("SEX", "DIS")])
+    chart = Chart(table, table, EXPERIMENT | {"words": {"SEX": "sex hidden"}}, {}, {})
+    names = chart.names(table, [f"dataset_params.{key}" for key in ("hidden", "columns", "n")])
+    assert names.tolist() == ["sex hidden", "hidden DIS"]
+    assert chart.names(table, ["dataset_params.columns"]).tolist() == ["", ""]
+
+
+def test_a_line_joins_few_points():
+    spec = {"kind": "scatter", "y": "share", "x": "poll"}
+    for n, strokes in ((10, {"-"}), (30, {"None"})):
+        found = [(m, {}, k, {"i": i}, i / n) for m in ("ours", "base") for k in ("share", "poll") for i in range(n)]
+        figure = charts.scatter(Chart(cells(*found), cells(*found), EXPERIMENT, spec, {}))
+        assert {line.get_linestyle() for axes in figure.axes for line in axes.lines[:-1]} == strokes
+
+
+def test_numbers_of_logarithmic_axes_of_points_do_not_overlap():
+    found = [("ours", {}, k, {"i": i}, 10.0 ** (4 + i / 20)) for k in ("share", "poll") for i in range(20)]
+    figure = drawn(charts.scatter, found, {"kind": "scatter", "y": "share", "x": "poll", "x_log": True})
+    low, high = figure.axes[0].get_xlim()
+    shown = [
+        t for t in figure.axes[0].get_xticklabels(which="both") if t.get_text() and low <= t.get_position()[0] <= high
+    ]
+    boxes = sorted((label.get_window_extent() for label in shown), key=lambda box: box.x0)
+    assert len(boxes) >= 2
+    assert all(left.x1 <= right.x0 for left, right in itertools.pairwise(boxes))
 
 
 def test_a_mean_that_leaves_the_axis_has_no_interval():
@@ -272,6 +355,7 @@ def test_numbers_of_a_logarithmic_axis_of_dots_do_not_overlap(values):
 
 def test_the_legend_of_points_stands_outside_the_panels():
     found = [("ours", {}, k, {"group": i}, v) for k, v in (("share", 0.1), ("poll", 0.2)) for i in ("x", "y")]
+    found += [("base", *rest) for _, *rest in found]
     spec = {"kind": "scatter", "y": "share", "x": "poll"}
     figure = drawn(charts.scatter, found, spec)
     [legend] = figure.legends
@@ -334,27 +418,6 @@ def test_printed_numbers_are_marks_beside_their_line():
     [marks] = [line for line in figure.axes[0].lines if line.get_marker() == "D" and len(line.get_xdata())]
     assert (marks.get_xdata().tolist(), marks.get_ydata().tolist()) == ([1], [0.15])
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["printed in the source"]
-
-
-def test_a_map_shows_places_inside_its_extent_in_the_right_order():
-    """In Albers's projection south lies below north and west left of east; Alaska is left out."""
-    places = (("WA", -120, 47), ("FL", -82, 28), ("ME", -69, 45), ("AK", -152, 64))
-    keys = [dict(zip(("state", "longitude", "latitude"), place, strict=True)) for place in places]
-    found = [("ours", {}, "share", one, 0.2 * k) for k, one in enumerate(keys)]
-    spec = {"kind": "map", "y": "share", "extent": [-125, -66, 24, 50]}
-    ax, *_ = charts.areas(Chart(cells(*found), cells(*found), EXPERIMENT, spec, {})).axes
-    at = {text.get_text(): text.get_position() for text in ax.texts}
-    assert set(at) == {"WA", "FL", "ME"}
-    assert at["FL"][1] < at["ME"][1] < at["WA"][1] + 0.1
-    assert at["WA"][0] < at["FL"][0] < at["ME"][0]
-    assert ax.collections[0].get_array().tolist() == pytest.approx([0.0, 0.2, 0.4])
-    assert {t.get_text(): t.get_color() for t in ax.texts} == {"WA": "w", "FL": "w", "ME": "k"}  # on dark, on light
-
-
-def test_the_projection_is_the_one_of_the_united_states():
-    """Snyder (1987), Map Projections: A Working Manual, page 291: 35° N 75° W with the centre 23° N 96° W, radius 1."""
-    x, y = charts.project_albers(np.array([-75.0, 35.0])) - charts.project_albers(np.array([-96.0, 23.0]))
-    assert (x, y) == pytest.approx((0.2952720, 0.2416774), abs=1e-6)
 
 
 def test_a_drawing_has_a_title_and_a_description(tmp_path):

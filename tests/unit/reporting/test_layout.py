@@ -10,8 +10,8 @@ from reported_trial import EXPERIMENT, written
 
 from agglearn import tasks
 from agglearn_workflow.archive.store import MEASURED
-from agglearn_workflow.figures import charts
-from agglearn_workflow.tables import printed_table
+from agglearn_workflow.figures.charts import Chart
+from agglearn_workflow.tables import numbers, printed_table
 from agglearn_workflow.tables.numbers import direction, duration_text, fitting_unit, measure_name, number, plain
 from agglearn_workflow.tables.summary import COLUMNS, summarise
 
@@ -125,6 +125,7 @@ def test_of_every_measure_it_is_stated_which_values_are_better():
 
 def test_names():
     assert measure_name("nllh_best_on_test") == "NLLH best on test"
+    assert (measure_name("seconds"), measure_name("elapsed")) == ("time", "time in all")
     assert [direction(m) for m in ("nllh", "log_loss", "information_loss", "seconds", "nllh_minus_base", "tuned")] == [
         "higher", "lower", "lower", "lower", "higher", None,
     ]  # fmt: skip
@@ -142,10 +143,10 @@ def test_methods_are_rows_and_measures_stand_side_by_side():
     assert grid.rows == [("Ours",), ("base",)]
     assert grid.heads == [("A", "NLLH"), ("A", "time (ms)"), ("B", "NLLH")]
     assert {place: cell.value for place, cell in grid.cells.items()} == {
-        (0, 0): "0.5",
+        (0, 0): "0.500",
         (0, 1): "4",
-        (0, 2): "0.5",
-        (1, 0): "0.4",
+        (0, 2): "0.500",
+        (1, 0): "0.400",
     }
     [header, line, *_] = re.findall(r"<tr>.*?</tr>", written("html", grid))
     assert re.findall(r"colspan=(\d)>(.*?)<", header) == [("2", "A"), ("1", "B")]
@@ -184,7 +185,7 @@ def test_headers_say_what_there_is_and_mappings_are_spelt_out():
     rows = [f"observation_params.{p}" for p in ("buckets", "hashed")]
     e = EXPERIMENT | {"table": {"rows": rows, "columns": ["method"], "measure": "nllh"}}
     assert printed_table.grid(table, e, {}).rows == [("2", ""), ("", "x 3, y 4")]
-    series = charts.series(table, ["method", "observation_params.buckets", "observation_params.hashed"], e)
+    series = Chart(table, table, e, {}, {}).names(table, ["method", *rows])
     assert series.tolist() == ["Ours, hashed x 3, y 4", "base, buckets 2"]
 
 
@@ -219,6 +220,25 @@ def test_equal_reasons_share_a_note():
     grid = printed_table.grid(summary(cells), EXPERIMENT, {"a": "A"})
     assert [grid.cells[i, 0].note for i in range(5)] == [1, 2, 1, None, 2]
     assert grid.notes == ["x", "y"]
+
+
+def test_a_reason_of_every_cell_is_said_once():
+    cells = [
+        around(mean, 0.1) | {"method": m, "reason": "of the archive"} for m, mean in (("ours", 0.5), ("base", 0.2))
+    ]
+    grid = printed_table.grid(summary(cells), EXPERIMENT, {})
+    assert grid.notes == []
+    assert "[1]" not in written("md", grid)
+    assert grid.explain("As measured.").endswith("All numbers: of the archive.")
+    cells[1]["reason"] = None
+    assert printed_table.grid(summary(cells), EXPERIMENT, {}).notes == ["of the archive"]
+
+
+def test_the_name_of_the_only_measure_is_in_the_head_alone():
+    cells = [{"method": m, "measure": "nllh"} for m in ("ours", "base")]
+    table = {"rows": ["measure", "method"], "columns": ["dataset"], "measure": "nllh"}
+    grid = printed_table.grid(summary(cells), EXPERIMENT | {"table": table}, {})
+    assert (grid.corner, [len(labels) for labels in grid.rows]) == ("NLLH", [1, 1])
 
 
 def test_two_of_three_may_be_the_best():
@@ -305,8 +325,8 @@ def test_a_table_for_each_data_set():
     spec = {"each": "dataset", "rows": ["method"], "columns": ["params.l2"], "none": "plain", "measure": "nllh"}
     tables = printed_table.grids(table, EXPERIMENT | {"title": "T", "table": spec}, {"a": "A", "b": "B"})
     assert [(title, grid.heads, [c.value for c in grid.cells.values()]) for title, grid in tables] == [
-        ("T: A", [("plain",)], ["0.5"]),
-        ("T: B", [("plain",)], ["0.6"]),
+        ("T: A", [("plain",)], ["0.500"]),
+        ("T: B", [("plain",)], ["0.600"]),
     ]
     [(title, _)] = printed_table.grids(table, EXPERIMENT | {"title": "T"}, {})
     assert title == "T"
@@ -340,18 +360,6 @@ def test_columns_stay_in_the_order_of_the_configuration():
     assert grid.rows == [("A",), ("B",)]
 
 
-def test_expected_measures_stand_beside_the_others():
-    cells = [{"measure": m, "mean": k / 10} for k, m in enumerate(["share", "expected_share", "majority"], 1)]
-    experiment = EXPERIMENT | {
-        "measures": ["share", "expected_share", "majority"],
-        "table": {"rows": ["measure"], "columns": ["method"], "measure": ["share", "majority"], "beside": "expected"},
-    }
-    found = printed_table.grid(summary(cells), experiment, {})
-    assert found.rows == [("share",), ("majority",)]
-    assert found.heads == [("Ours", ""), ("Ours", "expected")]
-    assert {place: cell.value for place, cell in found.cells.items()} == {(0, 0): "0.1", (0, 1): "0.2", (1, 0): "0.3"}
-
-
 def test_each_budget_has_its_own_best():
     cells = [
         {"method": m, "observation_params": json.dumps({"epsilon": e}), **around(mean, 0.01)}
@@ -381,3 +389,44 @@ def test_a_table_file_says_how_it_is_encoded():
     assert '<meta charset="utf-8"><title>A &amp; B</title>' in text
     figures = printed_table.figures_in(text)
     assert (figures[:7], figures[-10:], figures.count("<figcaption>A &amp; B: ")) == ("<figure", "</figure>\n", 2)
+
+
+@pytest.mark.parametrize(("means", "halves", "decimals"), [
+    ((0.429, 0.371, -0.96), (0.033, 0.032, 0.24), 3),  # two digits of the median half interval
+    ((0.424955, 0.420683), (0.000072, 0.00035), 4),  # four digits of the largest number
+    ((13.4, 16.2, 8.18), (np.nan,) * 3, 1),  # without intervals three digits of the median
+    ((979.0, 12.0), (np.nan,) * 2, 0),  # counts
+    ((0.0198, 0.0000198), (0.00028, 0.0000003), None),  # the second would lose its digits
+])  # fmt: skip
+def test_numbers_of_a_column_have_one_precision(means, halves, decimals):
+    assert numbers.common_decimals(np.array(means), np.array(halves)) == decimals
+
+
+def test_small_numbers_have_their_power_of_ten_in_the_head():
+    table = summary([{"mean": 0.000502}, {"method": "base", "mean": 0.000321}])
+    grid = printed_table.grid(table, EXPERIMENT, {"a": "A"})
+    assert (grid.corner, [cell.value for cell in grid.cells.values()]) == ("NLLH (×10⁻⁴)", ["5.02", "3.21"])
+
+
+def test_a_table_that_does_not_fit_a_page_is_turned_or_has_one_table_per_measure():
+    names = {f"m{k}": {"name": f"method_{k}_of_a_long_name"} for k in range(9)}
+    e = EXPERIMENT | {"methods": names, "title": "T"}
+    cells = [{"method": m, "measure": k, "mean": 0.5} for m in names for k in ("nllh", "auc")]
+    e["table"] = {"rows": ["dataset"], "columns": ["method"], "measure": ["nllh", "auc"]}
+    [(title, grid)] = printed_table.grids(summary(cells), e, {"a": "A"})
+    assert title == "T"
+    assert len(grid.rows) == 18
+    wide = e | {"datasets": {f"d{k}": {} for k in range(9)}}
+    cells = [c | {"dataset": d} for c in cells for d in wide["datasets"]]
+    tables = printed_table.grids(
+        summary(cells), wide, dict.fromkeys(wide["datasets"], "a_set_of_data_with_a_long_name")
+    )
+    assert [title for title, _ in tables] == ["T: NLLH", "T: AUC"]
+
+
+def test_what_has_no_result_is_a_line_below_the_others():
+    away = {"status": "unavailable", "reason": "B is not here (size 5 MB)", "mean": np.nan, "measure": None}
+    table = summary([{}, {"dataset": "b"} | away, {"dataset": "b", "method": "base"} | away])
+    grid = printed_table.grid(table, EXPERIMENT, {"a": "A", "b": "B"})
+    assert grid.heads == [("A",)]
+    assert grid.without == ["B is not here (size 5 MB) (2 cells)"]

@@ -71,10 +71,10 @@ def test_one_failure_does_not_empty_the_table():
     )
     assert set(table.status) == {"ok", "unavailable", "failed"}
     text = written("md", printed_table.grid(table, EXPERIMENT, {"a": "A", "b": "B"}))
-    assert "not available [" in text
+    assert "| NLLH | A |" in text  # B has no result
     assert "failed [" in text
-    assert "| 0.5 |" in text
-    assert "no file" in text
+    assert "| 0.500 |" in text
+    assert "Without a result: no file (1 cell)" in text
     assert "E: x" in text
 
 
@@ -101,7 +101,7 @@ def test_a_printed_number_belongs_to_the_rows_with_its_keys():
     assert table["mean"].tolist() == pytest.approx([0.25, 0.45, 0.65])
 
 
-def test_reported_without_measurement_keeps_its_place():
+def test_reported_without_measurement_is_in_the_summary_and_not_in_a_table_that_has_no_result():
     e = EXPERIMENT | {
         "reported": [{"dataset": "b", "method": "ours", "measure": "nllh", "value": 0.4, "place": "Table 1"}],
         "agreement": {"margins": {"nllh": 0.01}, "reason": "ours"},
@@ -109,7 +109,10 @@ def test_reported_without_measurement_keeps_its_place():
     table = summarise(rows({("b", "ours"): ("unavailable", "no file")}), e)
     assert table.reported.tolist() == [0.4]
     assert table["outcome"].tolist() == ["not judged"]
-    assert "(0.4)" in written("md", printed_table.grid(table, e, {}))
+    text = written("md", printed_table.grid(table, e, {}))
+    assert printed_table.NO_RESULT in text
+    assert "Without a result: no file (1 cell)" in text
+    assert "|" not in text
 
 
 @pytest.mark.parametrize(
@@ -179,7 +182,7 @@ def test_each_text_of_parameters_is_read_once(monkeypatch):
 def test_a_solver_that_stopped_shows_its_limit():
     table = summarise(rows({("a", "ours"): ("stopped", "> 8 s"), ("a", "base"): [0.5]}), EXPERIMENT)
     text = written("md", printed_table.grid(table, EXPERIMENT, {"a": "A"}))
-    assert "| Ours | > 8 s |\n| base | 0.5 |" in text
+    assert "| Ours | > 8 s |\n| base | 0.500 |" in text
     assert "[1]" not in text
 
 

@@ -20,6 +20,7 @@ from agglearn import __version__
 from agglearn_workflow import render, run_summary
 from agglearn_workflow.archive.store import SCHEMA, table_of
 from agglearn_workflow.claims import judging
+from agglearn_workflow.plan import IDENTITY, cell_key
 from agglearn_workflow.site import pages
 from agglearn_workflow.tables import printed_table, summary
 from agglearn_workflow.tables.printed_table import Cell
@@ -85,7 +86,12 @@ def batches() -> dict[str, list[dict]]:
 def results(tmp_path):
     """(plan, paths of the batches, folder)"""
     runs = {row["run"]: row for rows in batches().values() for row in rows}
-    today = [SimpleNamespace(key=key, recipe="today") for key in runs]
+    today = [
+        SimpleNamespace(
+            recipe="today", key=key, identity={f: row[f] for f in IDENTITY}, **{f: row[f] for f in IDENTITY}
+        )
+        for key, row in runs.items()
+    ]
     paths = []
     for name, rows in batches().items():
         keys = {row["run"] for row in rows}
@@ -197,7 +203,7 @@ CELLS = {
     (0, 0): Cell("0.430 ± 0.047", "0.42", "+0.01", "undecided", best=False),
     (0, 1): Cell("400 ± 294", "200", "2× as much", "not compared"),
     (0, 2): Cell("0.2 ± 1.3", note=1),
-    (1, 0): Cell("0.40 ± 0.12", "0.1", "+0.30", "above"),
+    (1, 0): Cell("0.400 ± 0.118", "0.1", "+0.30", "above"),
     (1, 2): Cell("0.25", note=2),
     (2, 0): Cell("failed", note=3, stated=True),
     (2, 2): Cell("not available", "-0.20", note=4, stated=True),
@@ -228,8 +234,8 @@ def test_every_line_of_a_run(results):
         "|  | A, NLLH | A, memory (MB) | B & b, NLLH |",
         "| --- | ---: | ---: | ---: |",
         "| Ours | 0.430 ± 0.047 (0.42, +0.01) | 400 ± 294 (200, 2× as much) | 0.2 ± 1.3 [1] |",
-        "| base | 0.40 ± 0.12 (0.1, +0.30) |  | 0.25 [2] |",
-        "| Third | failed [3] |  | not available (-0.20) [4] |",
+        "| base | 0.400 ± 0.118 (0.1, +0.30) | – | 0.25 [2] |",
+        "| Third | failed [3] | – | not available (-0.20) [4] |",
         "", CAPTION,
         *(line for k, note in enumerate(NOTES, 1) for line in ("", f"[{k}] {note}")),
     ]  # fmt: skip
@@ -239,8 +245,8 @@ def test_every_line_of_a_run(results):
         r" & NLLH & memory (MB) & NLLH \\",
         r"\midrule",
         r"Ours & 0.430 $\pm$ 0.047 (0.42, +0.01) & 400 $\pm$ 294 (200, 2$\times$ as much) & 0.2 $\pm$ 1.3 [1] \\",
-        r"base & 0.40 $\pm$ 0.12 (0.1, +0.30) &  & 0.25 [2] \\",
-        r"Third & failed [3] &  & not available (-0.20) [4] \\",
+        r"base & 0.400 $\pm$ 0.118 (0.1, +0.30) & -- & 0.25 [2] \\",
+        r"Third & failed [3] & -- & not available (-0.20) [4] \\",
     ]
     html = (folder / "tables/e.html").read_text()
     body = re.findall(r"<t[dh].*?</t[dh]>", html[html.index("<tbody>") :])
@@ -263,7 +269,7 @@ def test_every_line_of_a_run(results):
 def test_every_row_of_the_page_with_all_measures(results):
     plan, _, folder = results
     names = ("dataset", "method", "measure", "value", "unit", "n", "reported", "place", "outcome")
-    rows = pages._full(summarised(results), EXPERIMENT)
+    rows = pages._full(summarised(results), EXPERIMENT | {"name": "e"}, {})
     assert [tuple(row[name] for name in names) for row in rows] == [
         ("a", "Ours", "NLLH", "0.430 ± 0.047", "", 5, "0.42", "Table 1", "undecided"),
         ("a", "Ours", "RMSE", "2.25 ± 0.38", "", 5, "", "", ""),
@@ -293,26 +299,48 @@ def test_every_field_of_an_experiment_on_a_page(results, tmp_path, monkeypatch, 
     monkeypatch.setattr(pages, "MAX_ROWS", limit)
     monkeypatch.setattr(pages, "LONG", 2)
     (tmp_path / "out").mkdir()
-    entry = pages._experiment(plan, "e", folder, tmp_path / "out")
+    entry = pages._experiment(plan, "e", folder, tmp_path / "out", folder / "site")
     assert "<figcaption>T</figcaption>" not in entry["table"]
     assert entry.pop("table").startswith('<figure class="table">')
     assert entry.pop("tuned") == [
-        ("Ours", [{"l2": [1, 2], "by": "test records"}]),
-        ("base", []),
-        ("Third", [{"by": "nothing"}]),
+        ("Ours", METHOD["class"], [{"l2": [1, 2], "by": "test records"}]),
+        ("base", METHOD["class"], []),
+        ("Third", METHOD["class"], [{"by": "nothing"}]),
     ]
     expected = {"name": "e", "source": "s", "title": "T", "long": 3, "spent": pytest.approx(158.7), "budget": None, "runs": 17,
                 "command": 'make reproduce ARGS="e --config scale=smoke"'}  # fmt: skip
     assert {key: entry[key] for key in expected} == expected
     page = (tmp_path / "out/full/e.html").read_text()
     assert re.search(r"CSV</a> of the same(.*)</p>", page)[1] == words
-    assert page.count("<tr><td>") == min(limit, 15)
+    assert page.count('<tr id="r') == min(limit, 15)
     assert (
-        "<td>a</td><td>Ours</td><td></td><td>NLLH</td><td>0.430 ± 0.047 </td><td>5</td><td>0.42</td><td>Table 1</td><td>undecided</td>"
+        '<tr id="r0"><td>a</td><td>Ours</td><td></td><td>NLLH</td><td>0.430 ± 0.047 </td><td>5</td><td>0.42</td><td>Table 1</td><td>undecided</td>'
         in page
     )
     copied = {str(path.relative_to(tmp_path / "out")) for path in (tmp_path / "out").rglob("*.*")}
     assert copied == {"tables/e.csv", "tables/e.md", "tables/e.tex", "figures/e.svg", "full/e.html"}
+
+
+def test_a_number_leads_to_its_row_to_its_runs_and_to_their_mean_in_mlflow(results, tmp_path):
+    plan, paths, folder = results
+    render.render(plan, "e", paths, folder)
+    run = next(run for run in plan.runs("e") if run.key == "a ours 3")
+    (folder / f"runs/{run.key}").mkdir(parents=True)
+    (folder / f"runs/{run.key}/run.json").write_text("{}")
+    (folder / "tracking").mkdir()
+    sent = {"status": "ok", "experiment_id": "7", "means": {cell_key(run.identity): "abc"}}
+    (folder / "tracking/all.json").write_text(json.dumps({"experiments": {"e": sent}}))
+    (tmp_path / "out").mkdir()
+    entry = pages._experiment(plan, "e", folder, tmp_path / "out", folder / "site")
+    page = (tmp_path / "out/full/e.html").read_text()
+    [row] = re.findall(r'<a href="full/e.html#(r\d+)">0.430 ± 0.047</a>', entry["table"])
+    [cell] = re.findall(rf'<tr id="{row}"><td>a</td><td>Ours</td>.*<td><a href="#(c\d+)">5</a></td><td>0.42</td>', page)
+    [runs] = re.findall(rf'<tr id="{cell}">(.*)</tr>', page)
+    assert re.findall(r'href="(.*?)">(.*?)<', runs) == [
+        ("../../runs/a ours 3/run.json", "3"),
+        ("http://127.0.0.1:5000/#/experiments/7/runs/abc", "MLflow"),
+    ]
+    assert 'href="full/e.html#' not in (folder / "tables/e.html").read_text()
 
 
 CLAIMS = {
@@ -364,8 +392,10 @@ def test_every_field_of_the_first_page(words_of_pages):
     today = datetime.date.today().isoformat()
     expected = [
         "Work Data Verdicts",
+        "1 fail 1 open 2 not judged",
         "Of their claims 1 fails, 1 is undecided, 2 could not be judged. Of those that were tested at scale paper too, "
-        "1 holds there. make reproduce FROM=archive shows these pages for them.",
+        "1 holds there: make reproduce FROM=archive shows these pages for them. "
+        f"Scale smoke, {today}, 2 of 2 data sets here, 3 data sets, runs or solvers without result",
         f"scale smoke date {today} commit abc machine a machine computed in 3 min of one core",
         "data sets 2 of 2 here",
         "without result 3 data sets, runs or solvers",
@@ -389,7 +419,17 @@ def test_every_field_of_the_page_of_a_source(words_of_pages):
     marked = "1 of 17 runs of the experiment were recorded elsewhere. From e ( every measure of its runs ), claim"
     never = "Even 1,000 replicates would not decide it, if mean and spread stay as they are."
     expected = [
-        "A work W 2020", "More.", "1 fail 1 open 2 not judged", "fails (1)", "undecided (1)", "not judged (2)",
+        "A work W 2020", "More.",
+        "A B &amp; b NLLH memory (MB) NLLH",
+        "Ours 0.430 ± 0.047 0.42, +0.01 400 ± 294 200, 2× as much 0.2 ± 1.3 1",
+        "base 0.400 ± 0.118 0.1, +0.30 – 0.25 2",
+        "Third failed 3 – not available 4 -0.20",
+        " ".join([CAPTION, *NOTES]),
+        f"Class of each method, and how it is tuned Ours ( {METHOD['class']} ): l2: 1, 2 by test records "
+        f"base ( {METHOD['class']} ): not stated Third ( {METHOD['class']} ): nothing to tune",
+        'Make it again: make reproduce ARGS="e --config scale=smoke". Table: CSV, Markdown, LaTeX, every measure ;',
+        "figure. 17 runs, 159 s of one core.",
+        "1 fail 1 open 2 not judged", "fails (1)", "undecided (1)", "not judged (2)",
         f"undecided Ours beats base. §1 H{wins}. {never}",
         f"h{wins} 0.001",
         "fails Ours is small. §2 " + small + ". In the archive, at scale paper: holds. Why: It is large. Tested by e.",
@@ -398,14 +438,6 @@ def test_every_field_of_the_page_of_a_source(words_of_pages):
         'at_most {"value": {"measure": "nllh", "method": "ours", "dataset": "a"}, "bound": 0.3}',
         "not judged Ours takes its time. §3 No run at this scale has such a result.",
         "not judged Third wins. §4 Missing: gone. The first page has how to get it.",
-        "A B &amp; b NLLH memory (MB) NLLH",
-        "Ours 0.430 ± 0.047 0.42, +0.01 400 ± 294 200, 2× as much 0.2 ± 1.3 1",
-        "base 0.40 ± 0.12 0.1, +0.30 0.25 2",
-        "Third failed 3 not available 4 -0.20",
-        " ".join([CAPTION, *NOTES]),
-        "How each method is tuned Ours: l2: 1, 2 by test records base: not stated Third: nothing to tune",
-        'Make it again: make reproduce ARGS="e --config scale=smoke". Table: CSV, Markdown, LaTeX, every measure ;',
-        "figure. 17 runs, 159 s of one core.",
     ]  # fmt: skip
     assert [line for line in words_of_pages["s"] if line in expected] == expected
     assert (

@@ -17,6 +17,7 @@ from agglearn_workflow.claims.judging import PREDICATES, judge_case
 from agglearn_workflow.claims.samples import Sample
 from agglearn_workflow.claims.statements import LABEL, MAX_CASES, WIDTH, _axis, forest, in_words
 from agglearn_workflow.figures import charts, drawing
+from agglearn_workflow.plan import Plan
 from agglearn_workflow.site import pages
 
 BOUNDS = {"at_least": 0.5, "at_most": 0.5, "ratio_at_least": 2.0, "slope_between": [0.9, 1.1]}
@@ -259,35 +260,36 @@ def test_every_source_has_findings_and_a_headline():
     assert config["references"]["ladder"] in config["experiments"]
 
 
-def test_the_first_panel_of_a_figure(tmp_path):
+def test_the_first_of_the_figures_below_each_other_that_has_a_result(tmp_path):
     figure, axes = charts.grid(["a", "b"], 3.0)
     axes[0].plot([0, 1])
     path = tmp_path / "f.svg"
-    for copies in (1, 2):
-        drawing.write(drawing.stack([drawing.from_figure(figure, "t") for _ in range(copies)], "t"), path)
-        fragment, ratio = drawing.first_view(path)
-        width, height = map(float, re.fullmatch(r"#svgView\(viewBox\(0,0,([\d.]+),([\d.]+)\)\)", fragment).groups())
-        assert ratio == pytest.approx(width / height, rel=1e-3)
-        assert 200 < width < 340  # the left one of two panels, 662 points wide
-        assert height > 200
-        assert drawing.first_view(path, entire=True)[1] == pytest.approx(662.4 / 216, rel=1e-3)
-    drawing.write(drawing.sentence("nothing"), path)
-    assert drawing.first_view(path) is None
-    assert drawing.first_view(path, entire=True) is None
+    sentence = drawing.sentence("nothing")
+    for before, copies in ((0, 1), (0, 2), (1, 2)):
+        pictures = [drawing.from_figure(figure, "t") for _ in range(copies)]
+        drawing.write(drawing.stack([sentence] * before + pictures, "t"), path)
+        assert list(map(float, drawing.first(path).get("viewBox").split())) == pytest.approx([0, 0, 662.4, 216])
+    drawing.write(sentence, path)
+    assert drawing.first(path) is None
 
 
-def test_a_source_is_shown_by_its_first_figure_that_has_a_result(tmp_path):
-    (tmp_path / "figures").mkdir()
-    experiments = [{"name": name, "title": name.upper()} for name in ("headline", "second", "third")]
-    for e in experiments:
-        drawing.write(drawing.sentence("No run of this figure has a result."), tmp_path / f"figures/{e['name']}.svg")
-    assert pages._picture(experiments, tmp_path) is None
-    figure, axes = charts.grid(["a"], 3.0)
-    axes[0].plot([0, 1])
-    for name in ("second", "third"):
-        drawing.write(drawing.from_figure(figure, "t"), tmp_path / f"figures/{name}.svg")
-    shown = pages._picture(experiments, tmp_path)
-    assert (shown["name"], shown["title"]) == ("second", "SECOND")
+def test_the_headline_of_a_source_is_its_first_compared_number_beside_the_printed_one(tmp_path):
+    (tmp_path / "tables").mkdir()
+    plan = Plan(shipped_config() | {"run": ["maxent_table4"]})
+    row = {"dataset": "adult", "low": 0.41, "high": 0.43, "measure": "nllh"}
+    rows = [
+        row | {"method": "maxent", "mean": 0.9, "printed": "0.5", "tolerance": np.nan},
+        row | {"method": "logistic", "mean": 0.42, "printed": "0.421", "tolerance": 0.01},
+        row | {"method": "maxent", "mean": 0.42, "printed": "0.416", "tolerance": 0.01},
+    ]
+    pd.DataFrame(rows).to_csv(tmp_path / "tables/maxent_table4.csv")
+    plan.experiments["maxent_table4"]["baseline"] = "logistic"
+    what = "Maximum entropy, NLLH on Adult (1994 census income)"
+    expected = {"what": what, "printed": "0.416", "measured": "0.420 ± 0.010"}
+    assert pages._headline(plan, "maxent_table4", tmp_path) == expected
+    pd.DataFrame(rows[:2]).to_csv(tmp_path / "tables/maxent_table4.csv")
+    assert pages._headline(plan, "maxent_table4", tmp_path) is None
+    assert pages._headline(plan, None, tmp_path) is None
 
 
 def test_the_first_page_counts_the_verdicts_of_the_archive():
@@ -304,40 +306,11 @@ def test_the_first_page_counts_the_verdicts_of_the_archive():
     assert '<a href="#failed">2 fail</a>' in words([("fails", 2)], True)
 
 
-def test_the_title_above_all_panels_is_not_cut(tmp_path):
-    figure, axes = charts.grid(["a", "b"], 3.0)
-    axes[0].plot([0, 1])
-    figure.suptitle("a title that is wider than the first panel " * 2)
-    path = tmp_path / "f.svg"
-    drawing.write(drawing.from_figure(figure, "t"), path)
-    _, top, _, height = map(float, re.search(r"viewBox\((.*)\)\)", drawing.first_view(path)[0])[1].split(","))
-    points = 72 / figure.dpi
-    box = axes[0].get_tightbbox()
-    assert top == pytest.approx((figure.bbox.height - box.y1 - 4) * points, abs=0.1)
-    assert top > 8
-    assert top + height == pytest.approx((figure.bbox.height - box.y0 + 4) * points, abs=0.2)
-    assert drawing.first_view(path, entire=True)[0].startswith("#svgView(viewBox(0,0,")
-
-
-def test_nothing_of_the_panel_beside_is_shown(tmp_path):
-    figure, axes = charts.grid(["a", "b"], 3.0)
-    path = tmp_path / "f.svg"
-    figure.draw_without_rendering()
-    first, second = (a.get_tightbbox() for a in axes)
-    shift = (second.x0 - first.x1 - 2) / figure.bbox.width  # two pixels between them
-    axes[1].set_position(axes[1].get_position().translated(-shift, 0))
-    figure.set_layout_engine("none")
-    drawing.write(drawing.from_figure(figure, "t"), path)
-    _, _, width, _ = map(float, re.search(r"viewBox\((.*)\)\)", drawing.first_view(path)[0])[1].split(","))
-    left = axes[1].get_tightbbox().x0 * 72 / figure.dpi
-    assert left - 3 < width <= left + 0.06  # written with one digit
-
-
 def test_highlighted_lines_are_named_at_their_ends():
     rows = pd.DataFrame(
         [
             {"dataset": "a", "dataset_params": "{}", "method": m, "params": f'{{"k": {k}}}', "observation_params": "{}", "keys": None,
-             "measure": "nllh", "step": np.nan, "value": v, "overlap": np.nan, "seed": 0, "reported": np.nan, "unit": ""}
+             "measure": "nllh", "step": np.nan, "value": v, "mean": v, "n": 3, "overlap": np.nan, "seed": 0, "reported": np.nan, "unit": ""}
             for m, v in (("ours", 0.5), ("base", 0.5), ("other", 0.1)) for k in (1, 2)
         ]
     )  # fmt: skip
@@ -346,19 +319,20 @@ def test_highlighted_lines_are_named_at_their_ends():
         "kind": "line",
         "x": "params.k",
         "y": "nllh",
-        "highlight": [{"series": "Ours", "name": "ours!"}, {"series": "base", "name": "base!"}],
+        "highlight": {"Ours": "ours!", "base": "base!"},
         "title": "A sentence",
     }
-    figure = charts.lines(charts.Chart(rows, rows, experiment, spec, {}))
+    figure = charts.draw(charts.Chart(rows, rows, experiment, spec, {}))
     [ax] = figure.axes
     texts = {t.get_text(): t for t in ax.texts}
     assert set(texts) == {"ours!", "base!"}
     heights = [t.xy[1] for t in texts.values()]
     assert abs(heights[0] - heights[1]) > 0.06  # apart, though the lines are one
-    assert figure.get_suptitle() == "A sentence"
+    assert figure.get_suptitle() == "A sentence\nNLLH: higher is better. Means with 95 % intervals over 3 seeds."
     assert [line.get_color() for line in ax.lines].count("0.75") == 1
-    other = spec | {"highlight": [{"series": "nobody", "name": "x"}]}
-    alone = charts.lines(charts.Chart(rows, rows, experiment, other, {}))
+    other = spec | {"highlight": {"nobody": "x"}}
+    alone = charts.draw(charts.Chart(rows, rows, experiment, other, {}))
+    assert "A sentence" not in alone.get_suptitle()  # it tells of a line that is not there
     assert "0.75" not in [line.get_color() for line in alone.axes[0].lines]
 
 
@@ -366,11 +340,8 @@ def test_highlighted_series_are_methods_of_their_experiment():
     for name, e in shipped_config()["experiments"].items():
         specs = e.get("figure", [])
         for spec in specs if isinstance(specs, list) else [specs]:
-            for one in spec.get("highlight", []):
-                assert any(one["series"].startswith(m.get("name") or key) for key, m in e["methods"].items()), (
-                    name,
-                    one,
-                )
+            for series in spec.get("highlight", {}):
+                assert any(series.startswith(m.get("name") or key) for key, m in e["methods"].items()), (name, series)
 
 
 def test_the_last_benchmarks_are_shown(tmp_path):

@@ -100,8 +100,8 @@ def files() -> dict:
 
 
 def free_in_experiments(path) -> bool:
-    return (len(path) == 2 and path[0] in ("methods", "observe")) or (
-        len(path) > 2 and path[-2] in ("hashed", "ranges")
+    return (len(path) == 2 and path[0] in ("methods", "observe", "words")) or (
+        len(path) > 2 and path[-2] in ("hashed", "ranges", "highlight")
     )
 
 

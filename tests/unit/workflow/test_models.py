@@ -51,7 +51,7 @@ def test_schemas_have_the_conditions_of_the_models():
     schema = yaml.safe_load(TEXT_OF("experiment"))
     validator = jsonschema.Draft202012Validator({"$defs": schema["$defs"], "$ref": "#/$defs/Figure"})
     for kind, (needed, unused) in models.Figure.USES.items():
-        assert kind in ("line", "scatter", "map") or validator.is_valid({"kind": kind, "y": "nllh"})
+        assert kind in ("line", "scatter") or validator.is_valid({"kind": kind, "y": "nllh"})
         for key in needed.split():
             assert not validator.is_valid({"kind": kind, "y": "nllh"}), key
         for key in unused.split():

@@ -195,6 +195,7 @@ EXPERIMENT_KEYS = {
     "threads": ({"threads": 2}, FITS),
     "keep_model": ({"keep_model": "all"}, FITS),
     "table": ({"table": {"rows": ["method"], "columns": ["dataset"], "measure": "auc"}}, {"render trial"}),
+    "words": ({"words": {"l2": "ridge"}}, {"render trial"}),
     "figure": ({"figure": {"kind": "dots", "y": "auc"}}, {"render trial"}),
     "reported": ({"reported": [PRINTED], "agreement": AGREEMENT}, {"render trial"}),
     "agreement": ({"agreement": AGREEMENT}, {"render trial"}),
