@@ -20,7 +20,7 @@ from agglearn.proportions import (
     MeanEmbeddingClassifier,
     MeanMapClassifier,
     NormalApproximationClassifier,
-    cardinality,
+    count_likelihood,
 )
 from agglearn.proportions.count_likelihood import CountLikelihood, normal_posteriors
 
@@ -32,12 +32,11 @@ TWO = Bags(X, OFFSETS, [1, 5, 0, 3, 1])
 
 
 def normal_likelihood(s, positives, noise) -> float:
-    """Σ_b log N(z | Σp, Σp(1 − p) + noise), of clipped noise the probability of all beyond an end."""
+    """Σ_b log N(z | Σp, Σp(1 − p) + noise)."""
     total = 0.0
     for q, z in zip(np.split(1 / (1 + np.exp(-s)), OFFSETS[1:-1]), positives, strict=True):
         law = stats.norm(q.sum(), np.sqrt((q * (1 - q)).sum() + noise))
-        ends = {0: law.logcdf(0.5), len(q): law.logsf(len(q) - 0.5)} if noise else {}
-        total += ends.get(z, law.logpdf(z))
+        total += law.logpdf(z)
     return total
 
 
@@ -173,7 +172,9 @@ def test_em_stops_by_the_gain_per_bag(gains, steps, monkeypatch):
 def test_em_of_any_classifier_stops_by_the_gain_per_bag(gains, steps, monkeypatch):
     likelihoods = iter(np.cumsum([-20.0, *gains]))
     posteriors = np.full((19, 3), 1 / 3)
-    monkeypatch.setattr(cardinality, "class_posteriors", lambda *_: (posteriors, np.full(5, next(likelihoods) / 5)))
+    monkeypatch.setattr(
+        count_likelihood, "class_posteriors", lambda *_: (posteriors, np.full(5, next(likelihoods) / 5))
+    )
     monkeypatch.setattr(Spy, "fits", [])
     model = CardinalityClassifier(classifier=Spy(), max_iter=9, tol=0.3).fit(Bags(X, OFFSETS, COUNTS))
     assert len(Spy.fits) == steps
