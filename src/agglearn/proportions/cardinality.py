@@ -15,7 +15,7 @@ from agglearn.linear.softmax import LogisticProblem, as_single, scores
 from agglearn.observations import Bags
 from agglearn.privacy.mechanisms import Mechanism
 from agglearn.progress import track
-from agglearn.proportions.base import BagClassifier, Penalty, Solver, counts_of, one_vs_rest_counts, probabilities
+from agglearn.proportions.base import PATH, BagClassifier, Penalty, Solver, counts_of, one_vs_rest_counts, probabilities
 from agglearn.proportions.count_likelihood import (
     CountLikelihood,
     Infer,
@@ -27,6 +27,7 @@ from agglearn.proportions.means import mean_embedding
 from agglearn.proportions.posterior import class_posteriors, noisy_posteriors
 from agglearn.settings import Built, Count, NonNegative
 
+NOISY_PATH = tuple(0.5 * 10.0 ** (k / 2) for k in range(4, -1, -1))  # λ from strong to weak: weaker ones fit noise
 COARSE = 10  # factor on the tolerance of the solutions that only choose λ
 
 
@@ -45,7 +46,8 @@ class CardinalityClassifier(CoefficientIntervalMixin, BagClassifier):
         Any classifier with `sample_weight` and `predict_proba` in place of the logistic regression. Every M step of EM
         fits it anew to every instance once per class, with the posteriors as weights.
     l2 : float or 'held_out'
-        λ in λ‖θ‖², added to the sum of losses. `held_out` chooses it by the likelihood of held-out bags' counts.
+        λ in λ‖θ‖², added to the sum of losses. `held_out` chooses it by the likelihood of held-out bags' counts, of noisy
+        counts the largest λ within one standard error of the best.
     max_iter, tol : int, float
         Largest number of steps, and gain in nats per bag below which a step is the last.
     e_step : {'fourier', 'tree'}
@@ -99,8 +101,8 @@ class CardinalityClassifier(CoefficientIntervalMixin, BagClassifier):
             logistic = LogisticProblem(as_single(subset.X), subset.offsets)
             return CountLikelihood(logistic, np.asarray(subset.uncut_counts), self._inference(subset, noise), noise)
 
-        def noisy_likelihood(subset: Bags, theta: np.ndarray) -> float:
-            return likelihood_of(subset).e_step(theta)[2] / len(subset)
+        def noisy_likelihoods(subset: Bags, theta: np.ndarray) -> np.ndarray:
+            return likelihood_of(subset).infer_at(theta)[2]
 
         def run(climb: CountLikelihood, start: np.ndarray, tol: float) -> np.ndarray:
             return getattr(climb, self.solver)(start, self.max_iter, tol)
@@ -110,7 +112,8 @@ class CardinalityClassifier(CoefficientIntervalMixin, BagClassifier):
             return lambda l2, last: run(climb.with_l2(l2), start if last is None else last, COARSE * tol)
 
         problem = replace(bags, counts=counts, class_names=())
-        l2, near = self._choose_l2(problem, solver_on, noisy_likelihood if noise else None)
+        score, path = (noisy_likelihoods, NOISY_PATH) if noise else (None, PATH)
+        l2, near = self._choose_l2(problem, solver_on, score, path)
         climb = likelihood_of(problem).with_l2(l2)
         theta = run(climb, start if near is None else near, tol)
         if len(self.classes_) == 2:

@@ -90,10 +90,14 @@ class CountLikelihood:
 
     def e_step(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
         """(probabilities, posteriors, ℓ) at θ."""
+        p, q, likelihoods = self.infer_at(theta)
+        return p, q, float(likelihoods.sum())
+
+    def infer_at(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(probabilities, posteriors, ℓ of each bag) at θ."""
         score = scores(self.problem.x, theta)
         p = softmax(score)
-        q, likelihoods = self.infer(score, p, self.problem.offsets, self.counts)
-        return p, q, float(likelihoods.sum())
+        return p, *self.infer(score, p, self.problem.offsets, self.counts)
 
     def penalised(self, likelihood: float, theta: np.ndarray) -> float:
         return likelihood - float((self.problem.penalty() * theta**2).sum())

@@ -116,9 +116,9 @@ def test_the_fit_is_the_optimum_by_another_solver(solver, mechanism):
 
     best = minimize(loss, np.zeros(3), method="Nelder-Mead", options={"xatol": 1e-6, "fatol": 1e-10, "maxiter": 5000}).x
     found = CardinalityClassifier(l2=0.1, tol=1e-9, max_iter=2000, solver=solver).fit(noisy)
-    np.testing.assert_allclose(np.append(found.coef_, found.intercept_), best, atol=5e-3)
+    np.testing.assert_allclose(np.append(found.coef_, found.intercept_), best, atol=2e-2)
     cut = CardinalityClassifier(l2=0.1, tol=1e-9, max_iter=2000, solver=solver).fit(replace(noisy, released=None))
-    same = np.allclose(found.coef_, cut.coef_, atol=5e-3)
+    same = np.allclose(found.coef_, cut.coef_, atol=2e-2)
     assert same == (mechanism == "discrete_laplace")  # beyond 0 and the size its law has the same ratios as there
 
 
