@@ -24,6 +24,7 @@ from agglearn.settings import Count, Positive
 
 FOLDS = 5  # groups of bags, each held out once to choose λ
 PATH = tuple(0.5 * 10.0**k for k in (2, 1, 0, -1, -2))  # values of λ, from strong to weak
+NOISY_PATH = tuple(0.5 * 10.0 ** (k / 2) for k in range(4, -1, -1))  # λ from strong to weak: weaker ones fit noise
 LEAST_RATE = 1e-9  # of P(y = 1): counts of certain instances have no probability
 ALLOWED = 1e-3  # nats of a bag, by which a fit is not below the base rate
 BEHIND = 20.0  # of held-out log-likelihood, in nats, from which a λ is given up

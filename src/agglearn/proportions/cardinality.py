@@ -15,7 +15,16 @@ from agglearn.linear.softmax import LogisticProblem, as_single, scores
 from agglearn.observations import Bags
 from agglearn.privacy.mechanisms import Mechanism
 from agglearn.progress import track
-from agglearn.proportions.base import PATH, BagClassifier, Penalty, Solver, counts_of, one_vs_rest_counts, probabilities
+from agglearn.proportions.base import (
+    NOISY_PATH,
+    PATH,
+    BagClassifier,
+    Penalty,
+    Solver,
+    counts_of,
+    one_vs_rest_counts,
+    probabilities,
+)
 from agglearn.proportions.count_likelihood import (
     CountLikelihood,
     Infer,
@@ -27,7 +36,6 @@ from agglearn.proportions.means import mean_embedding
 from agglearn.proportions.posterior import class_posteriors, noisy_posteriors
 from agglearn.settings import Built, Count, NonNegative
 
-NOISY_PATH = tuple(0.5 * 10.0 ** (k / 2) for k in range(4, -1, -1))  # λ from strong to weak: weaker ones fit noise
 COARSE = 10  # factor on the tolerance of the solutions that only choose λ
 
 

@@ -39,7 +39,8 @@ def tree_posteriors(scores: np.ndarray, p: np.ndarray, offsets: np.ndarray, coun
 
 def noisy_law(bags: Bags) -> np.ndarray:
     """(n + B,) log P(number of positives with noise | 0 … size of them), bag after bag."""
-    assert bags.noise is not None and bags.uncut_counts is not None
+    assert bags.noise is not None
+    assert bags.uncut_counts is not None
     rows = bags.sizes + 1
     positives = np.arange(rows.sum()) - np.repeat(np.cumsum(rows) - rows, rows)
     return Mechanism(bags.noise.mechanism, bags.noise.scale).log_density(
