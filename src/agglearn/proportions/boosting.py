@@ -122,6 +122,8 @@ class CardinalityBoosting(BagClassifier):
 
     def _check_state(self) -> None:
         check_classes(self)
+        if len(self.classes_) != 2:
+            raise ValueError("classes_: must be two")
         expect(self, trees_=("u", (None,)), steps_=("f", (self.n_stages_,)), base_=float, n_stages_=int, width_=int)
         self._stages = from_bytes(self.trees_, self.width_, HistGradientBoostingRegressor)
 

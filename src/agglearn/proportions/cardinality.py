@@ -120,7 +120,7 @@ class CardinalityClassifier(CoefficientIntervalMixin, BagClassifier):
             return lambda l2, last: run(climb.with_l2(l2), start if last is None else last, COARSE * tol)
 
         problem = replace(bags, counts=counts, class_names=())
-        score, path = (noisy_likelihoods, NOISY_PATH) if noise else (None, PATH)
+        score, path = (noisy_likelihoods, NOISY_PATH) if noise else (None, ())
         l2, near = self._choose_l2(problem, solver_on, score, path)
         climb = likelihood_of(problem).with_l2(l2)
         theta = run(climb, start if near is None else near, tol)
