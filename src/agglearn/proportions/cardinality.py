@@ -17,7 +17,6 @@ from agglearn.privacy.mechanisms import Mechanism
 from agglearn.progress import track
 from agglearn.proportions.base import (
     NOISY_PATH,
-    PATH,
     BagClassifier,
     Penalty,
     Solver,
