@@ -2,7 +2,7 @@
 
 import io
 import zipfile
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -13,7 +13,7 @@ from agglearn.machine import memory_bytes
 from agglearn.optional import require
 
 MAX_CATEGORIES = 255  # that scikit-learn's trees split as categories
-Trees = HistGradientBoostingClassifier | list[HistGradientBoostingRegressor]
+Trees: TypeAlias = HistGradientBoostingClassifier | list[HistGradientBoostingRegressor]
 
 
 def categorical_features(encoder: FrameEncoder) -> list[bool]:
@@ -38,23 +38,23 @@ def to_bytes(trees: Trees) -> np.ndarray:
     return np.frombuffer(require("skops.io", "workflow").dumps(trees), np.uint8)
 
 
-def from_bytes(content: np.ndarray, n_features: int, kind: type) -> Any:
+def from_bytes(content: np.ndarray, n_features: int, kind: type[Any]) -> Any:
     """The trees: one classifier, or a list of regressors, by `kind`. ValueError for others."""
     data, skops = content.tobytes(), require("skops.io", "workflow")
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as pack:
             if sum(member.file_size for member in pack.infolist()) > memory_bytes():
                 raise ValueError("the trees are larger than allowed")
-        trees = skops.loads(data, trusted=list(TRUSTED))
-        stages = [trees] if kind is HistGradientBoostingClassifier else list(trees)
-        valid = all(type(stage) is kind and stage.n_features_in_ == n_features for stage in stages) and all(
-            _is_tree(p, s._bin_mapper.is_categorical_) for s in stages for row in s._predictors for p in row
+        loaded = skops.loads(data, trusted=list(TRUSTED))
+        stages: list[Any] = [loaded] if kind is HistGradientBoostingClassifier else list(loaded)
+        valid = all(type(trees) is kind and trees.n_features_in_ == n_features for trees in stages) and all(
+            _is_tree(p, trees._bin_mapper.is_categorical_) for trees in stages for row in trees._predictors for p in row
         )
     except Exception as error:  # skops and scikit-learn raise errors of any kind where content does not fit
         raise ValueError(f"trees_: {error}") from None
     if not valid:
         raise ValueError(f"trees_: must be boosted trees on {n_features} features")
-    return trees
+    return loaded
 
 
 def _is_tree(predictor: Any, categorical: np.ndarray) -> bool:

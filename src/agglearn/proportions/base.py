@@ -4,7 +4,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import field
 from functools import partial
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -30,7 +30,7 @@ ALLOWED = 1e-3  # nats of a bag, by which a fit is not below the base rate
 BEHIND = 20.0  # of held-out log-likelihood, in nats, from which a λ is given up
 Penalty = Literal["held_out"] | Positive
 Solver = Callable[[float, np.ndarray | None], np.ndarray]  # (λ, start) → θ
-Score = Callable[[Bags, np.ndarray], float | np.ndarray]  # (held-out bags, θ) → how good it is, or θ for each bag
+Score = Callable[[Bags, np.ndarray], Any]  # float or (B,): (held-out bags, θ) → how good it is, or θ for each bag
 
 
 class BagClassifier(Classifier):

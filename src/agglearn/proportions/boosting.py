@@ -68,7 +68,7 @@ class CardinalityBoosting(BagClassifier):
 
     def _boost(self, bags: Bags, held_out: Bags | None, n_stages: int) -> None:
         """Set trees and steps from bags, as many as held-out bags choose where there are any."""
-        infer, judge = posteriors_of(bags), held_out and posteriors_of(held_out)
+        infer, judge = posteriors_of(bags), posteriors_of(bags if held_out is None else held_out)
         noise = 0.0 if bags.noise is None else Mechanism(bags.noise.mechanism, bags.noise.scale).variance
         rate = np.asarray(bags.uncut_counts)[:, 1].sum() / len(bags.X)
         self.base_ = float(logit(np.clip(rate, 0.5 / len(bags.X), 1 - 0.5 / len(bags.X))))

@@ -37,7 +37,7 @@ def tree_posteriors(scores: np.ndarray, p: np.ndarray, offsets: np.ndarray, coun
     return np.concatenate(posteriors), np.array(likelihoods)
 
 
-def noisy_law(bags: Bags) -> np.ndarray:
+def noisy_weights(bags: Bags) -> np.ndarray:
     """(n + B,) log P(number of positives with noise | 0 … size of them), bag after bag."""
     assert bags.noise is not None
     assert bags.uncut_counts is not None
@@ -54,10 +54,10 @@ def posteriors_of(bags: Bags) -> Infer:
         return exact_posteriors
     if bags.classes.size > 2:
         raise DataError("counts of more than two classes have noise, which needs multiclass='ovr'")
-    law = noisy_law(bags)
+    log_weights = noisy_weights(bags)
 
     def infer(scores: np.ndarray, p: np.ndarray, offsets: np.ndarray, counts: np.ndarray) -> Posteriors:
-        q, likelihoods = noisy_posteriors(scores[:, 0], offsets, law)
+        q, likelihoods = noisy_posteriors(scores[:, 0], offsets, log_weights)
         return np.column_stack([1 - q, q]), likelihoods
 
     return infer
