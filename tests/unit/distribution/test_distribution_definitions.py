@@ -91,7 +91,7 @@ def test_ridge_by_its_normal_equations():
 
 def test_the_logarithm_of_covariances_by_scipy():
     rng = np.random.default_rng(5)
-    bags = [rng.normal(size=(50, 3)) @ rng.normal(size=(3, 3)) for _ in range(4)]
+    bags = [rng.normal(size=(50, 3)) @ (np.eye(3) + 0.2 * rng.normal(size=(3, 3))) for _ in range(4)]
     found = MomentEmbedding(log=True).fit(bags).transform(bags)
     row, column = np.triu_indices(3)
     for vector, bag in zip(found, bags, strict=True):
