@@ -6,6 +6,9 @@ from typing import Literal
 import numpy as np
 
 from agglearn.distribution.embedding import Embedding
+from agglearn.errors import ConfigError
+
+FLOOR = 1e-3  # of the mean variance: least eigenvalue of a covariance
 
 
 class MomentEmbedding(Embedding):
@@ -15,15 +18,21 @@ class MomentEmbedding(Embedding):
 
     Parameters
     ----------
-    order, random_state : {1, 2}, int or None
-        Whether there are covariances. The seed is not used.
+    order, log, random_state : {1, 2}, bool, int or None
+        Whether there are covariances, and whether their matrix logarithm takes their place, in which entropies and mutual
+        information of Gaussians are linear or nearly so (Arsigny et al. 2007). Eigenvalues below a thousandth of the
+        sample's mean variance, `floor_`, count as that. The seed is not used.
     """
 
     order: Literal[1, 2] = 2
+    log: bool = False
 
     def _learn(self, sample: np.ndarray) -> None:
         d = sample.shape[1]
+        if self.log and self.order == 1:
+            raise ConfigError("log: is of covariances, which order=2 has")
         self.centre_ = sample.mean(axis=0, dtype=float).astype(np.float32)
+        self.floor_ = FLOOR * float(sample.var(axis=0, dtype=float).mean()) or FLOOR
         self.n_sums_ = d if self.order == 1 else d + d * d
 
     def _sums(self, x: np.ndarray, weights: np.ndarray, offsets: np.ndarray) -> np.ndarray:
@@ -40,6 +49,9 @@ class MomentEmbedding(Embedding):
         first = means[:, :d]
         if self.order == 1:
             return first + self.centre_
+        second = means[:, d:].reshape(-1, d, d) - first[:, :, None] * first[:, None]
+        if self.log:
+            values, vectors = np.linalg.eigh(second)
+            second = (vectors * np.log(np.maximum(values, self.floor_))[:, None]) @ vectors.transpose(0, 2, 1)
         row, column = np.triu_indices(d)
-        second = means[:, d:].reshape(-1, d, d)[:, row, column] - first[:, row] * first[:, column]
-        return np.concatenate([first + self.centre_, second], axis=1)
+        return np.concatenate([first + self.centre_, second[:, row, column]], axis=1)

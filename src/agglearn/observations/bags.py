@@ -38,6 +38,8 @@ class Bags(Observation):
     class_names : tuple
         Names of the classes, one for each column of the counts. Without them the classes are 0 … C − 1. The columns are
         brought into the ascending order of their names.
+    released : ndarray of shape (B,) or None
+        Numbers of positives with their noise, before they were cut to 0 … size. None where the counts were not cut.
     """
 
     X: np.ndarray
@@ -49,6 +51,7 @@ class Bags(Observation):
     bag_names: tuple[str, ...] = field(default=())
     noise: NoiseSpec | None = None
     class_names: tuple[Hashable, ...] = field(default=())
+    released: np.ndarray | None = None
 
     def __post_init__(self) -> None:
         put = functools.partial(object.__setattr__, self)
@@ -62,8 +65,12 @@ class Bags(Observation):
             put("weights", check_weights(self.weights, len(x)))
         if self.counts is not None:
             put("counts", self._check_counts(np.asarray(self.counts)))
+        if self.released is not None:
+            put("released", check_released(self.released, self.noise, self.counts))
         if len(self.class_names):
             names, counts = self._sort_classes()
+            if self.released is not None and names != tuple(self.class_names):
+                put("released", self.sizes - self.released)
             put("class_names", names)
             put("counts", counts)
         if self.target is not None:
@@ -153,6 +160,11 @@ class Bags(Observation):
         """(B,) instances per bag, or their weight where there are weights."""
         return self.sizes if self.weights is None else np.add.reduceat(self.weights, self.offsets[:-1])
 
+    @property
+    def uncut_counts(self) -> np.ndarray | None:
+        """(B, C) counts, with their noise where they have some, not cut to 0 … size."""
+        return self.counts if self.released is None else np.column_stack([self.sizes - self.released, self.released])
+
     def take(self, indices: np.ndarray | Sequence[int]) -> Self:
         """Some of the bags, in the given order.
 
@@ -174,6 +186,7 @@ class Bags(Observation):
             weights=None if self.weights is None else self.weights[rows],
             target=None if self.target is None else self.target[indices],
             bag_names=tuple(self.bag_names[b] for b in indices) if self.bag_names else (),
+            released=None if self.released is None else self.released[indices],
         )
 
     def drop_zero_weights(self) -> Self:
@@ -328,6 +341,14 @@ class LabelledBags(Observation):
             raise DataError(
                 f"labels: bag {bags._bag(b)} has {by_labels} of each class by its labels, and counts {counted}"
             )
+
+
+def check_released(released: np.ndarray, noise: NoiseSpec | None, counts: np.ndarray | None) -> np.ndarray:
+    """(B,) released numbers as floats."""
+    released = np.asarray(released, dtype=float)
+    if noise is None or counts is None or counts.shape != (len(released), 2) or not np.isfinite(released).all():
+        raise DataError("released: must be a finite number for each bag, beside a noise and counts of two classes")
+    return released
 
 
 def _first(wrong: np.ndarray) -> int | None:

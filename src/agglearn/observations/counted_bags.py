@@ -9,7 +9,7 @@ import pandas as pd
 from agglearn.encoding import FeatureMap, FrameEncoder
 from agglearn.encoding.labels import check_labels
 from agglearn.errors import DataError
-from agglearn.observations.bags import Bags
+from agglearn.observations.bags import Bags, check_released
 from agglearn.observations.base import NoiseSpec, Observation
 from agglearn.observations.disclosure import describe_learned, public_features
 from agglearn.observations.units import Unit, rows_of
@@ -29,6 +29,8 @@ class CountedBags(Observation):
         Records with label 0 and 1, which add up to the sizes, and how noise was added to them.
     unit : Unit
         Whose labels these are, all of which a release protects. By default each is a person's only one.
+    released : ndarray of shape (B,) or None
+        As in `Bags`.
     """
 
     encoder: FrameEncoder
@@ -38,6 +40,7 @@ class CountedBags(Observation):
     counts: np.ndarray
     noise: NoiseSpec | None = None
     unit: Unit = field(default_factory=Unit)
+    released: np.ndarray | None = None
     weights: ClassVar[None] = None
 
     def __post_init__(self) -> None:
@@ -49,6 +52,8 @@ class CountedBags(Observation):
             raise DataError(f"rows: each must be one of the {len(self.frame)} records, and in one bag")
         if (self.counts < 0).any() or (np.sum(self.counts, axis=1) != self.sizes).any():
             raise DataError("counts: must be numbers of records from 0 on, and add up to the size of their bag")
+        if self.released is not None:
+            object.__setattr__(self, "released", check_released(self.released, self.noise, self.counts))
 
     @classmethod
     def from_records(
@@ -82,7 +87,7 @@ class CountedBags(Observation):
     def bags(self) -> Bags:
         """The same bags with one coordinate per modality, for learners of bags."""
         x = coordinates(self.encoder, self.frame)[self.rows]
-        return Bags(x, self.offsets, self.counts, noise=self.noise)
+        return Bags(x, self.offsets, self.counts, noise=self.noise, released=self.released)
 
 
 def coordinates(encoder: FrameEncoder, frame: pd.DataFrame) -> np.ndarray:

@@ -120,7 +120,9 @@ def release_bag_counts(
     bags: AnyBags, epsilon: float, delta: float | None = None, *, mechanism: str = "discrete_laplace",
     allow_large_epsilon: bool = False, accept_learned_schema: bool = False, draw: Draw = draw_private,
 ) -> AnyBags:  # fmt: skip
-    """Bags whose numbers of positives have noise, clipped to 0 … size. Sizes and covariates are public.
+    """Bags whose numbers of positives have noise. Sizes and covariates are public.
+
+    `released` has the numbers as they were drawn, `counts` those cut to 0 … size.
 
     Neighbours differ in one label, which changes the positives of one bag by 1, so that bags compose in parallel, or in
     the labels of one unit.
@@ -144,8 +146,9 @@ def release_bag_counts(
     noise = calibrate(mechanism, epsilon, delta, bound, bound, changes=[bound])
     spec = NoiseSpec(noise.kind, float(noise.scale), epsilon, delta, "label", unit=unit)
     spec = certify(spec, bags, draw, bags.offsets[-1], accept_learned_schema, allow_large_epsilon, SCHEMA_ADVICE)
-    positives = np.clip(np.round(draw(noise, bags.counts[:, 1], "bag counts")), 0, bags.sizes).astype(np.int64)
-    return replace(bags, counts=np.column_stack([bags.sizes - positives, positives]), noise=spec)
+    released = draw(noise, bags.counts[:, 1], "bag counts")
+    positives = np.clip(np.round(released), 0, bags.sizes).astype(np.int64)
+    return replace(bags, counts=np.column_stack([bags.sizes - positives, positives]), noise=spec, released=released)
 
 
 def release_flow_counts(

@@ -57,6 +57,22 @@ class Mechanism:
             return float(p @ support.astype(float) ** 2)
         return scale**2 * (1 if self.gaussian else 2)
 
+    def log_density(self, noise: np.ndarray) -> np.ndarray:
+        """Log-density of noise, of discrete kinds the log-probability of whole numbers, where all have one scale.
+
+        Parameters
+        ----------
+        noise : ndarray
+        """
+        scale = float(self.scale)
+        if self.gaussian:
+            z = -0.5 * (np.asarray(noise) / scale) ** 2
+            if not self.discrete:
+                return z - math.log(scale * math.sqrt(2 * math.pi))
+            return z - math.log(np.exp(-0.5 * (discrete_gaussian(scale)[0] / scale) ** 2).sum())
+        constant = math.log(math.tanh(0.5 / scale)) if self.discrete else -math.log(2 * scale)
+        return constant - np.abs(noise) / scale
+
     def noise(self, rng: np.random.Generator, shape: int | tuple[int, ...]) -> np.ndarray:
         """Seeded noise of a shape.
 

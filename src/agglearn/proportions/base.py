@@ -4,7 +4,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import field
 from functools import partial
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -24,12 +24,13 @@ from agglearn.settings import Count, Positive
 
 FOLDS = 5  # groups of bags, each held out once to choose λ
 PATH = tuple(0.5 * 10.0**k for k in (2, 1, 0, -1, -2))  # values of λ, from strong to weak
+NOISY_PATH = tuple(0.5 * 10.0 ** (k / 2) for k in range(4, -1, -1))  # λ from strong to weak: weaker ones fit noise
 LEAST_RATE = 1e-9  # of P(y = 1): counts of certain instances have no probability
 ALLOWED = 1e-3  # nats of a bag, by which a fit is not below the base rate
 BEHIND = 20.0  # of held-out log-likelihood, in nats, from which a λ is given up
 Penalty = Literal["held_out"] | Positive
 Solver = Callable[[float, np.ndarray | None], np.ndarray]  # (λ, start) → θ
-Score = Callable[[Bags, np.ndarray], float]  # (held-out bags, θ) → how good it is
+Score = Callable[[Bags, np.ndarray], Any]  # float or (B,): (held-out bags, θ) → how good it is, or θ for each bag
 
 
 class BagClassifier(Classifier):
@@ -71,7 +72,8 @@ class BagClassifier(Classifier):
         """(λ, a solution near there or None): `l2` as it is, or of the largest score by cross-validation over bags.
 
         The path goes from strong to weak. The weakest λ is left out of later folds once it is `BEHIND`. Of equal scores
-        the largest λ wins. A single bag takes the middle of the path.
+        the largest λ wins, and of scores for each bag the largest λ within one standard error of the best. A single bag
+        takes the middle of the path.
         """
         if not isinstance(self.l2, str):
             return float(self.l2), None
@@ -79,18 +81,23 @@ class BagClassifier(Classifier):
         if len(bags) < 2:
             return path[len(path) // 2], None
         folds = np.array_split(draw_generator(self.random_state).permutation(len(bags)), min(FOLDS, len(bags)))
-        totals, solutions = np.zeros(len(path)), dict[float, np.ndarray]()
+        totals, by_bag, solutions = np.zeros(len(path)), list[np.ndarray](), dict[float, np.ndarray]()
         for k, fold in enumerate(track(folds, "folds")):
             validation = bags.take(np.sort(fold))
             training = bags.take(np.sort(np.concatenate(folds[:k] + folds[k + 1 :])))
             # no start from another fold's solution, which has seen this fold's counts
             fits = fit_path(path[: len(totals)], solver_on(training), partial(score, validation), stop=False)
-            totals = totals + [len(fold) * fit.score for fit in fits]
+            by_bag.append(np.array([fit.score for fit in fits]))
+            totals = totals + len(fold) * by_bag[-1].reshape(len(fits), -1).mean(axis=1)
             solutions.update({fit.l2: fit.solution for fit in fits})
             while totals[-1] < totals.max() - BEHIND:
                 totals = totals[:-1]
-        best = path[choose_best(totals)]
-        return best, solutions[best]
+        chosen = choose_best(totals)
+        if by_bag[0].ndim == 2:
+            held_out = np.hstack([fold[: len(totals)] for fold in by_bag])
+            losses = held_out[chosen] - held_out
+            chosen = int(np.argmax(losses.sum(axis=1) <= losses.std(axis=1) * np.sqrt(losses.shape[1])))
+        return path[chosen], solutions[path[chosen]]
 
     def _check_state(self) -> None:
         check_classes(self)

@@ -1,6 +1,6 @@
 """The thesis's method: maximum likelihood of the bags' counts, by exact posteriors of the labels."""
 
-from dataclasses import field
+from dataclasses import field, replace
 from functools import partial
 from pathlib import Path
 from typing import Literal
@@ -15,10 +15,24 @@ from agglearn.linear.softmax import LogisticProblem, as_single, scores
 from agglearn.observations import Bags
 from agglearn.privacy.mechanisms import Mechanism
 from agglearn.progress import track
-from agglearn.proportions.base import BagClassifier, Penalty, Solver, counts_of, one_vs_rest_counts, probabilities
-from agglearn.proportions.count_likelihood import E_STEPS, CountLikelihood, Infer, normal_posteriors
+from agglearn.proportions.base import (
+    NOISY_PATH,
+    BagClassifier,
+    Penalty,
+    Solver,
+    counts_of,
+    one_vs_rest_counts,
+    probabilities,
+)
+from agglearn.proportions.count_likelihood import (
+    CountLikelihood,
+    Infer,
+    normal_posteriors,
+    posteriors_of,
+    tree_posteriors,
+)
 from agglearn.proportions.means import mean_embedding
-from agglearn.proportions.posterior import class_posteriors
+from agglearn.proportions.posterior import class_posteriors, noisy_posteriors
 from agglearn.settings import Built, Count, NonNegative
 
 COARSE = 10  # factor on the tolerance of the solutions that only choose λ
@@ -26,6 +40,8 @@ COARSE = 10  # factor on the tolerance of the solutions that only choose λ
 
 class CardinalityClassifier(CoefficientIntervalMixin, BagClassifier):
     """Logistic regression that maximises P(counts | covariates) (Sun 2019, sections 3.4.1 to 3.4.3).
+
+    Of noisy counts it maximises Σ_k P(count = k | covariates) P(noisy count | k), by the law of the noise.
 
     Parameters
     ----------
@@ -37,12 +53,13 @@ class CardinalityClassifier(CoefficientIntervalMixin, BagClassifier):
         Any classifier with `sample_weight` and `predict_proba` in place of the logistic regression. Every M step of EM
         fits it anew to every instance once per class, with the posteriors as weights.
     l2 : float or 'held_out'
-        λ in λ‖θ‖², added to the sum of losses. `held_out` chooses it by the likelihood of held-out bags' counts.
+        λ in λ‖θ‖², added to the sum of losses. `held_out` chooses it by the likelihood of held-out bags' counts, of noisy
+        counts the largest λ within one standard error of the best.
     max_iter, tol : int, float
         Largest number of steps, and gain in nats per bag below which a step is the last.
     e_step : {'fourier', 'tree'}
         How posteriors are computed, see `cardinality_posterior`. `tree` is the thesis's, a DataError for a bag whose
-        counts are too improbable for its rounding errors.
+        counts are too improbable for its rounding errors. It takes noisy counts for exact ones.
     random_state, n_bags : see `MeanEmbeddingClassifier`
 
     Attributes
@@ -63,6 +80,10 @@ class CardinalityClassifier(CoefficientIntervalMixin, BagClassifier):
     tol: NonNegative = 1e-4
     e_step: Literal["fourier", "tree"] = "fourier"
 
+    @property
+    def accounts_for_noise(self) -> bool:
+        return self.e_step == "fourier"
+
     def _learn(self, bags: Bags) -> np.ndarray:
         bags = bags.drop_zero_weights()
         self._evidence = "they are those of a logistic regression of two classes"
@@ -79,16 +100,16 @@ class CardinalityClassifier(CoefficientIntervalMixin, BagClassifier):
         return np.concatenate([theta for theta, _ in solutions])
 
     def _climb(self, bags: Bags, counts: np.ndarray, start: np.ndarray) -> tuple[np.ndarray, float]:
-        inference, noise = self._inference(bags)
+        noise = 0.0 if bags.noise is None else Mechanism(bags.noise.mechanism, bags.noise.scale).variance
         variance = counts.prod(axis=1).mean() / bags.sizes.mean()  # of a count, for two classes, about
         tol = self.tol * variance / (variance + noise) if noise else self.tol  # a noisy bag tells less
 
         def likelihood_of(subset: Bags) -> CountLikelihood:
             logistic = LogisticProblem(as_single(subset.X), subset.offsets)
-            return CountLikelihood(logistic, counts_of(subset), inference, noise)
+            return CountLikelihood(logistic, np.asarray(subset.uncut_counts), self._inference(subset, noise), noise)
 
-        def noisy_likelihood(subset: Bags, theta: np.ndarray) -> float:
-            return likelihood_of(subset).e_step(theta)[2] / len(subset)
+        def noisy_likelihoods(subset: Bags, theta: np.ndarray) -> np.ndarray:
+            return likelihood_of(subset).infer_at(theta)[2]
 
         def run(climb: CountLikelihood, start: np.ndarray, tol: float) -> np.ndarray:
             return getattr(climb, self.solver)(start, self.max_iter, tol)
@@ -97,8 +118,9 @@ class CardinalityClassifier(CoefficientIntervalMixin, BagClassifier):
             climb = likelihood_of(subset)
             return lambda l2, last: run(climb.with_l2(l2), start if last is None else last, COARSE * tol)
 
-        problem = Bags(bags.X, bags.offsets, counts)
-        l2, near = self._choose_l2(problem, solver_on, noisy_likelihood if noise else None)
+        problem = replace(bags, counts=counts, class_names=())
+        score, path = (noisy_likelihoods, NOISY_PATH) if noise else (None, ())
+        l2, near = self._choose_l2(problem, solver_on, score, path)
         climb = likelihood_of(problem).with_l2(l2)
         theta = run(climb, start if near is None else near, tol)
         if len(self.classes_) == 2:
@@ -106,21 +128,20 @@ class CardinalityClassifier(CoefficientIntervalMixin, BagClassifier):
         self.log_likelihoods_.append(np.array(climb.trace))
         return theta, l2
 
-    def _inference(self, bags: Bags) -> tuple[Infer, float]:
-        """The E step, and the variance of the noise on a count that it allows for."""
-        return E_STEPS[self.e_step], 0.0
+    def _inference(self, bags: Bags, noise: float) -> Infer:
+        """The E step of these bags, whose counts have noise of a variance."""
+        return tree_posteriors if self.e_step == "tree" else posteriors_of(bags)
 
     def _learn_other(self, bags: Bags) -> np.ndarray:
         """EM with one fit of the classifier per M step, from the mean embedding, whose θ is returned."""
         theta = mean_embedding(bags)
         x, classes = bags.X, len(self.classes_)
         p = probabilities(scores(as_single(x), theta), classes)
+        infer = self._inference(bags, 0.0)
         stacked, labels = np.tile(x, (classes, 1)), np.repeat(np.arange(classes), len(x))
         trace, best = [], -np.inf
         for _ in track(range(self.max_iter), "EM"):
-            log_p, problem = np.log(p), (bags.offsets, counts_of(bags))
-            tree = self.e_step == "tree"
-            q, likelihoods = E_STEPS["tree"](log_p, p, *problem) if tree else class_posteriors(log_p, *problem)
+            q, likelihoods = infer(np.log(p[:, 1:] / p[:, :1]), p, bags.offsets, counts_of(bags))
             trace.append(float(likelihoods.sum()))
             if trace[-1] - best < self.tol * len(bags):
                 break
@@ -164,6 +185,7 @@ class CardinalityClassifier(CoefficientIntervalMixin, BagClassifier):
 
     def warm_up(self) -> None:
         super().warm_up()
+        noisy_posteriors(np.zeros(3), [0, 3], np.zeros(4))
         if self.multiclass == "exact" or self.classifier is not None:
             class_posteriors(np.full((3, 3), np.log(1 / 3)), [0, 3], np.ones((1, 3), np.int64))
 
@@ -171,21 +193,17 @@ class CardinalityClassifier(CoefficientIntervalMixin, BagClassifier):
 class NormalApproximationClassifier(CardinalityClassifier):
     """The same with a normal distribution of counts (Rosenman and Viswanathan 2018), one against the rest for C > 2.
 
-    The variance of privacy noise on the counts is added to that of a count. A count at the end to which noise is clipped
-    has the probability of all beyond it. λ is then chosen by that likelihood, too.
+    The variance of privacy noise on the counts is added to that of a count.
 
     Parameters
     ----------
     l2, max_iter, tol, random_state, n_bags : see `CardinalityClassifier`
     """
 
-    accounts_for_noise = True
-
     multiclass: Literal["ovr"] = field(default="ovr", init=False)
     solver: Literal["scoring"] = field(default="scoring", init=False)
     classifier: None = field(default=None, init=False)
     e_step: Literal["fourier"] = field(default="fourier", init=False)
 
-    def _inference(self, bags: Bags) -> tuple[Infer, float]:
-        noise = bags.noise and Mechanism(bags.noise.mechanism, bags.noise.scale).variance
-        return partial(normal_posteriors, noise=noise or 0.0), noise or 0.0
+    def _inference(self, bags: Bags, noise: float) -> Infer:
+        return partial(normal_posteriors, noise=noise)

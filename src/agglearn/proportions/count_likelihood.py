@@ -10,12 +10,14 @@ from typing import Self
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
-from scipy.special import log_ndtr
 
+from agglearn.errors import DataError
 from agglearn.linear.softmax import LogisticProblem, bag_sums, log_softmax, scores, softmax
+from agglearn.observations import Bags
+from agglearn.privacy.mechanisms import Mechanism
 from agglearn.progress import track
 from agglearn.proportions.convolution_tree import tree_posterior
-from agglearn.proportions.posterior import binary_posteriors, class_posteriors
+from agglearn.proportions.posterior import binary_posteriors, class_posteriors, noisy_posteriors
 
 Posteriors = tuple[np.ndarray, np.ndarray]  # (n, C) of the labels under the known counts z, and (B,) log P(z)
 Infer = Callable[[np.ndarray, np.ndarray, np.ndarray, np.ndarray], Posteriors]
@@ -35,33 +37,45 @@ def tree_posteriors(scores: np.ndarray, p: np.ndarray, offsets: np.ndarray, coun
     return np.concatenate(posteriors), np.array(likelihoods)
 
 
+def noisy_weights(bags: Bags) -> np.ndarray:
+    """(n + B,) log P(number of positives with noise | 0 … size of them), bag after bag."""
+    assert bags.noise is not None
+    assert bags.uncut_counts is not None
+    rows = bags.sizes + 1
+    positives = np.arange(rows.sum()) - np.repeat(np.cumsum(rows) - rows, rows)
+    return Mechanism(bags.noise.mechanism, bags.noise.scale).log_density(
+        np.repeat(bags.uncut_counts[:, 1], rows) - positives
+    )
+
+
+def posteriors_of(bags: Bags) -> Infer:
+    """The exact E step of counts without noise, or of the noisy numbers of these bags."""
+    if bags.noise is None:
+        return exact_posteriors
+    if bags.classes.size > 2:
+        raise DataError("counts of more than two classes have noise, which needs multiclass='ovr'")
+    log_weights = noisy_weights(bags)
+
+    def infer(scores: np.ndarray, p: np.ndarray, offsets: np.ndarray, counts: np.ndarray) -> Posteriors:
+        q, likelihoods = noisy_posteriors(scores[:, 0], offsets, log_weights)
+        return np.column_stack([1 - q, q]), likelihoods
+
+    return infer
+
+
 def normal_posteriors(
     scores: np.ndarray, p: np.ndarray, offsets: np.ndarray, counts: np.ndarray, noise: float = 0.0
 ) -> Posteriors:
-    """p + ∂ log N(z | Σp, Σp(1−p) + noise)/∂ score in place of posteriors, for two classes (Rosenman and Viswanathan 2018).
-
-    Noisy counts were clipped to 0 … size, so that z at an end has the probability of everything beyond half a count of it.
-    """
+    """p + ∂ log N(z | Σp, Σp(1−p) + noise)/∂ score in place of posteriors, for two classes (Rosenman and Viswanathan 2018)."""
     v = p[:, 1] * p[:, 0]
     mean, variance = (np.add.reduceat(a, offsets[:-1]) for a in (p[:, 1], v))
     variance = np.maximum(variance, 1e-12) + noise
-    z, sizes = counts[:, 1], np.diff(offsets)
-    residual, deviation = z - mean, np.sqrt(variance)
+    residual, sizes = counts[:, 1] - mean, np.diff(offsets)
     likelihoods = -0.5 * (np.log(2 * np.pi * variance) + residual**2 / variance)
-    by_mean, by_variance = residual / variance, 0.5 * (residual**2 / variance - 1) / variance
-    for end, side in ((z == 0, 1.0), (z == sizes, -1.0)) if noise else ():
-        beyond = (side * residual + 0.5) / deviation  # standard deviations from the mean to the end, outwards positive
-        tail = log_ndtr(beyond)
-        hazard = np.exp(-0.5 * beyond**2 - tail) / np.sqrt(2 * np.pi)
-        likelihoods = np.where(end, tail, likelihoods)
-        by_mean = np.where(end, -side * hazard / deviation, by_mean)
-        by_variance = np.where(end, -0.5 * hazard * beyond / variance, by_variance)
-    linear, square = np.repeat(by_mean, sizes), np.repeat(by_variance, sizes)
+    linear = np.repeat(residual / variance, sizes)
+    square = np.repeat(0.5 * (residual**2 / variance - 1) / variance, sizes)
     q = p[:, 1] + v * (linear + square * (1 - 2 * p[:, 1]))
     return np.column_stack([1 - q, q]), likelihoods
-
-
-E_STEPS: dict[str, Infer] = {"fourier": exact_posteriors, "tree": tree_posteriors}
 
 
 @dataclass
@@ -77,10 +91,14 @@ class CountLikelihood:
 
     def e_step(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
         """(probabilities, posteriors, ℓ) at θ."""
+        p, q, likelihoods = self.infer_at(theta)
+        return p, q, float(likelihoods.sum())
+
+    def infer_at(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(probabilities, posteriors, ℓ of each bag) at θ."""
         score = scores(self.problem.x, theta)
         p = softmax(score)
-        q, likelihoods = self.infer(score, p, self.problem.offsets, self.counts)
-        return p, q, float(likelihoods.sum())
+        return p, *self.infer(score, p, self.problem.offsets, self.counts)
 
     def penalised(self, likelihood: float, theta: np.ndarray) -> float:
         return likelihood - float((self.problem.penalty() * theta**2).sum())

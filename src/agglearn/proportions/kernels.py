@@ -1,7 +1,8 @@
 """Numba kernels of exact inference under a known sum: P(y_i = 1 | Σ y = z) for independent labels with odds o_i.
 
-All odds are multiplied by the τ for which the expected sum is z, so that nothing underflows.
-* `fourier`, O(n): P(S = z) = (1/N) Σ_k e^{−i t_k z} φ(t_k) at t_k = 2πk/N, φ = Π (1 + p_i(e^{it} − 1)).
+A noisy sum has weights w_s in its place, P(noisy sum | S = s), where a known one has the weight 1 at z.
+All odds are multiplied by the τ for which the expected sum is z, or the likeliest one, so that nothing underflows.
+* `fourier`, O(n): Σ_s w_s P(S = s) = (1/N) Σ_k ŵ(t_k) φ(t_k) at t_k = 2πk/N, φ = Π (1 + p_i(e^{it} − 1)), ŵ = Σ_s w_s e^{−its}.
   Some 15 to 30 frequencies keep the error below e^−40: P(|S − z| ≥ N), and exp(−2(σ²−¼) sin²(t/2)) of an omitted one.
 * `direct`: prefix and suffix distributions of positive terms, O(n) for σ² < 4, where width 129 is enough, else O(n²).
 """
@@ -51,6 +52,26 @@ def tilt(odds, z):
 
 
 @njit(cache=True, error_model="numpy")
+def noisy_tilt(odds, log_weights):
+    """log τ near the slope of log w at the expected sum, and mean and variance there, for log-concave weights (n + 1,)."""
+    n = len(odds)
+    low = min(max(log_weights[n] - log_weights[n - 1], -350.0), 350.0)
+    high = min(max(log_weights[1] - log_weights[0], -350.0), 350.0)
+    mean, variance = 0.0, 0.0
+    for _ in range(200):
+        log_tau = 0.5 * (low + high)
+        mean, variance = moments(odds, np.exp(log_tau))
+        if (high - low) * 0.25 * n <= 0.1 * max(1.0, np.sqrt(variance)):  # no variance is larger
+            break
+        s = min(int(mean), n - 1)
+        if log_weights[s + 1] - log_weights[s] > log_tau:
+            low = log_tau
+        else:
+            high = log_tau
+    return log_tau, mean, variance
+
+
+@njit(cache=True, error_model="numpy")
 def log_ratio(odds, tau):
     """Σ log((1 + o τ)/(1 + o)): what tilting divides every probability by, up to τ^y."""
     total, product = 0.0, 1.0
@@ -63,9 +84,9 @@ def log_ratio(odds, tau):
 
 
 @njit(cache=True, error_model="numpy")
-def grid(variance, n):
-    """(N, frequencies used) for a sum of n labels with this variance."""
-    points = int(np.ceil(TAIL / 3 + np.sqrt(TAIL**2 / 9 + 2 * TAIL * variance))) + 2
+def grid(variance, n, sides):
+    """(N, frequencies used) for a sum of n labels with this variance, near one of them, or of values to both sides."""
+    points = sides * int(np.ceil(TAIL / 3 + np.sqrt(TAIL**2 / 9 + 2 * TAIL * variance))) + 2
     points = min(points, n + 1) | 1  # odd: φ(π), which may vanish, is no point of the grid
     used = points // 2 + 1
     reach = TAIL / (2 * (variance - 0.25))
@@ -75,10 +96,13 @@ def grid(variance, n):
 
 
 @njit(cache=True, error_model="numpy", fastmath=FAST)
-def fourier(odds, tau, z, variance, out):
-    """Write the posteriors of one bag into `out`, and return log P(S = z) under the tilted odds, for σ² ≥ 1."""
+def fourier(odds, tau, first_sum, weights, variance, out):
+    """Write the posteriors of one bag into `out`, and return log Σ w_s P(S = s) under the tilted odds, for σ² ≥ 1.
+
+    `weights` are of the sums from `first_sum` on, no more than the grid has points.
+    """
     n = len(odds)
-    points, used = grid(variance, n)
+    points, used = grid(variance, n, min(len(weights), 2))
     t, cosine, sine = np.empty(used), np.empty(used), np.empty(used)
     for k in range(used):
         t[k] = 2 * np.pi / points * k
@@ -95,7 +119,12 @@ def fourier(odds, tau, z, variance, out):
     density = 0.0
     first, second, square = np.empty(used), np.empty(used), np.empty(used)
     for k in range(used):
-        c, s = np.cos(t[k] * z), np.sin(t[k] * z)
+        c, s = 0.0, 0.0
+        x, y = np.cos(t[k] * first_sum), np.sin(t[k] * first_sum)
+        for j in range(len(weights)):
+            c += weights[j] * x
+            s += weights[j] * y
+            x, y = x * cosine[k] - y * sine[k], x * sine[k] + y * cosine[k]
         weight = 1.0 if k == 0 else 2.0
         g, h = weight * (real[k] * c + imaginary[k] * s), weight * (imaginary[k] * c - real[k] * s)
         density += g
@@ -152,15 +181,14 @@ def forward(odds, tau, prefix):
 
 
 @njit(cache=True, error_model="numpy")
-def direct(odds, tau, z, half, out):
-    """As `fourier`. Distributions reach `half` to both sides: exact for n, and to rounding for σ² < 4 and `WIDTH`."""
+def direct(odds, tau, first_sum, weights, half, out):
+    """As `fourier`, with any number of weights. Distributions reach `half` to both sides: exact for n, and to rounding for σ² < 4 and `WIDTH`."""
     n = len(odds)
     down = 0
     for i in range(n):
         down += odds[i] * tau > 1.0
     low, high = min(down, half), min(n - down, half)
     width = low + high + 1
-    goal = z - down + low
     blocks = (n + BLOCK - 1) // BLOCK
     checkpoints = np.zeros((blocks + 1, width))
     prefix = np.zeros((min(n, BLOCK) + 1, width))
@@ -171,7 +199,12 @@ def direct(odds, tau, z, half, out):
         forward(block, tau, prefix)
         copy(prefix[len(block)], checkpoints[b + 1])
     suffix, following = np.zeros(width), np.zeros(width)
-    suffix[goal] = 1.0
+    density = 0.0
+    for k in range(width):
+        j = k - low + down - first_sum
+        if 0 <= j < len(weights):
+            suffix[k] = weights[j]
+            density += weights[j] * checkpoints[blocks, k]
     for b in range(blocks - 1, -1, -1):
         block = odds[b * BLOCK : (b + 1) * BLOCK]
         if b < blocks - 1:  # the last block's are still there
@@ -190,7 +223,7 @@ def direct(odds, tau, z, half, out):
             moved *= move
             out[b * BLOCK + j] = (moved if up else stayed) / (moved + stayed)
             suffix, following = following, suffix
-    return np.log(checkpoints[blocks, goal])
+    return np.log(density)
 
 
 @njit(cache=True, error_model="numpy")
@@ -206,10 +239,41 @@ def posterior(odds, z, method, out):
     log_tau, variance = tilt(odds, z)
     tau = np.exp(log_tau)
     if method == DIRECT or variance < SMALL:
-        log_p = direct(odds, tau, z, n if method == DIRECT else WIDTH, out)
+        log_p = direct(odds, tau, z, np.ones(1), n if method == DIRECT else WIDTH, out)
     else:
-        log_p = fourier(odds, tau, z, variance, out)
+        log_p = fourier(odds, tau, z, np.ones(1), variance, out)
     return log_p + log_ratio(odds, tau) - log_tau * z
+
+
+@njit(cache=True, error_model="numpy")
+def noisy_posterior(odds, log_weights, out):
+    """Write P(y_i = 1 | noisy sum) of one bag into `out`, and return log Σ_s w_s P(S = s), for log w (n + 1,), log-concave."""
+    n = len(odds)
+    log_tau, mean, variance = noisy_tilt(odds, log_weights)
+    tau, low, high = np.exp(log_tau), 0, n + 1
+    if variance >= SMALL:
+        points = grid(variance, n, 2)[0]
+        low = min(max(0, int(mean) - points // 2), max(0, n + 1 - points))
+        high = min(low + points, n + 1)
+    weights = log_weights[low:high] - log_tau * np.arange(low, high)
+    largest = weights.max()
+    weights = np.exp(weights - largest)
+    if variance >= SMALL:
+        log_p = fourier(odds, tau, low, weights, variance, out)
+    else:
+        log_p = direct(odds, tau, low, weights, WIDTH, out)
+    return log_p + log_ratio(odds, tau) + largest
+
+
+@njit(cache=True, parallel=True, error_model="numpy")
+def noisy_posteriors(odds, offsets, log_weights):
+    """(posteriors (n,), log P(noisy sum) per bag (B,)) of all bags, for log w (n + B,), bag after bag."""
+    out = np.empty(len(odds))
+    log_p = np.empty(len(offsets) - 1)
+    for b in prange(len(log_p)):
+        low, high = offsets[b], offsets[b + 1]
+        log_p[b] = noisy_posterior(odds[low:high], log_weights[low + b : high + b + 1], out[low:high])
+    return out, log_p
 
 
 @njit(cache=True, parallel=True, error_model="numpy")

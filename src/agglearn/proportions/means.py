@@ -5,9 +5,11 @@ from typing import Literal
 import numpy as np
 
 from agglearn.errors import DataError
-from agglearn.linear.softmax import LogisticProblem, as_single, bag_sums, scores
+from agglearn.linear.softmax import LogisticProblem, as_single, bag_sums, scores, softmax
 from agglearn.observations import Bags
-from agglearn.proportions.base import PATH, BagClassifier, Penalty, Solver, counts_of, probabilities
+from agglearn.privacy.mechanisms import Mechanism
+from agglearn.proportions.base import NOISY_PATH, PATH, BagClassifier, Penalty, Solver, counts_of, probabilities
+from agglearn.proportions.count_likelihood import posteriors_of
 from agglearn.settings import NonNegative, Positive
 
 PATH_OF_MEANS = tuple(0.01 * l2 for l2 in PATH)  # weaker, because there are fewer bags than instances
@@ -67,6 +69,33 @@ class MeanMapClassifier(BagClassifier):
         return mean_map_solver(bags)(self.l2_, None)
 
 
+class EasyLLPClassifier(BagClassifier):
+    """Logistic regression on the unbiased loss of bags drawn at random (Busa-Fekete et al. 2023, "EasyLLP").
+
+    Every instance of a bag of k has the soft label k(α − π) + π, for the bag's proportions α and those of all bags π. The
+    mean of its loss is that of the true labels where instances came into bags by chance, also with noise on the counts.
+
+    Parameters
+    ----------
+    l2, random_state, n_bags : see `MeanEmbeddingClassifier`
+        The sum of losses has one per instance. `held_out` is by the likelihood of held-out bags' counts, of noisy counts
+        as in `CardinalityClassifier`.
+    """
+
+    accounts_for_noise = True
+
+    l2: Penalty = "held_out"
+
+    def _learn(self, bags: Bags) -> np.ndarray:
+        bags = bags.drop_zero_weights()
+        score, path, factor = None, PATH, bags.sizes.mean()  # labels have variances of a whole bag
+        if bags.noise is not None:
+            score, path = _noisy_likelihoods, NOISY_PATH
+            factor *= 1 + Mechanism(bags.noise.mechanism, bags.noise.scale).variance / bags.sizes.mean()
+        self.l2_, _ = self._choose_l2(bags, unbiased_solver, score, tuple(factor * l2 for l2 in path))
+        return unbiased_solver(bags)(self.l2_, None)
+
+
 class InverseCalibrationClassifier(BagClassifier):
     """Support vector regression of the log-odds of proportions on bag means (Rueping 2010), one class against the rest.
 
@@ -119,6 +148,19 @@ def mean_map_solver(bags: Bags) -> Solver:
     moments = counts.sum(axis=0)[:, None] * class_means
     moments[:, -1] = counts.sum(axis=0)
     return lambda l2, start: problem.with_l2(l2).minimise(moments[1:], start)[0]
+
+
+def unbiased_solver(bags: Bags) -> Solver:
+    counts = np.asarray(counts_of(bags) if bags.released is None else bags.uncut_counts, float)
+    labels = counts - (bags.sizes[:, None] - 1) * counts.sum(axis=0) / counts.sum()
+    problem = LogisticProblem.from_rows(bags.X)
+    moments = problem.moments(np.repeat(labels, bags.sizes, axis=0))
+    return lambda l2, start: problem.with_l2(l2).minimise(moments, start)[0]
+
+
+def _noisy_likelihoods(bags: Bags, theta: np.ndarray) -> np.ndarray:
+    score = scores(as_single(bags.X), theta)
+    return posteriors_of(bags)(score, softmax(score), bags.offsets, counts_of(bags))[1]
 
 
 def mean_embedding(bags: Bags, multiclass: Literal["softmax", "ovr"] = "softmax") -> np.ndarray:

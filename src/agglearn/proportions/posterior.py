@@ -74,6 +74,13 @@ def binary_posteriors(
         return kernels.posteriors(odds, _integers(offsets), _integers(totals), algorithm)
 
 
+def noisy_posteriors(logits: ArrayLike, offsets: ArrayLike, log_weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(P(y_i = 1 | noisy sum) (n,), log P(noisy sum) (B,)), for log P(noisy sum | sum = 0 … size) (n + B,), bag after bag."""
+    odds = np.exp(np.clip(np.ascontiguousarray(logits, dtype=float), -EXTREME, EXTREME))
+    with threads_for(20 * len(odds)):
+        return kernels.noisy_posteriors(odds, _integers(offsets), log_weights)
+
+
 def class_posteriors(
     log_p: ArrayLike, offsets: ArrayLike, counts: ArrayLike, algorithm: int = kernels.FOURIER
 ) -> tuple[np.ndarray, np.ndarray]:

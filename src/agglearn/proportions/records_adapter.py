@@ -1,5 +1,7 @@
 """Learners of bags on records: raw features in, the same predictions as any other classifier of records out."""
 
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 from sklearn.base import clone
@@ -8,6 +10,7 @@ from agglearn.estimator import RecordClassifier
 from agglearn.observations import CountedBags
 from agglearn.observations.counted_bags import coordinates
 from agglearn.proportions.base import BagClassifier
+from agglearn.proportions.boosting import CardinalityBoosting
 from agglearn.seeds import draw_seed
 
 
@@ -35,3 +38,8 @@ class BagLearnerOnRecords(RecordClassifier):
 
     def predict_proba(self, X: pd.DataFrame | np.ndarray) -> np.ndarray:
         return self.learner_.predict_proba(coordinates(self.encoder_, X))
+
+    def save(self, folder: str | Path) -> None:
+        if isinstance(vars(self).get("learner_"), CardinalityBoosting):
+            self.learner_.pack()
+        super().save(folder)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.linalg import logm
 from scipy.spatial.distance import pdist
 
 from agglearn.distribution import (
@@ -12,6 +13,7 @@ from agglearn.distribution import (
     RandomFourierEmbedding,
 )
 from agglearn.distribution.ridge import at_edge
+from agglearn.errors import ConfigError
 from agglearn.observations import Bags
 
 X = np.random.default_rng(0).lognormal([3.0, 0.0, -1.0], [0.2, 1.0, 0.5], (37, 3))
@@ -85,3 +87,15 @@ def test_ridge_by_its_normal_equations():
     assert found.l2_ == pytest.approx(0.05 * X.var(axis=0).sum())
     beta = np.linalg.solve(z.T @ z + found.l2_ * np.eye(3), z.T @ t)
     np.testing.assert_allclose(found.predict(X), z @ beta + y.mean(axis=0), rtol=1e-8)
+
+
+def test_the_logarithm_of_covariances_by_scipy():
+    rng = np.random.default_rng(5)
+    bags = [rng.normal(size=(50, 3)) @ (np.eye(3) + 0.2 * rng.normal(size=(3, 3))) for _ in range(4)]
+    found = MomentEmbedding(log=True).fit(bags).transform(bags)
+    row, column = np.triu_indices(3)
+    for vector, bag in zip(found, bags, strict=True):
+        logarithm = logm(np.cov(bag, rowvar=False, bias=True))
+        np.testing.assert_allclose(vector, [*bag.mean(axis=0), *logarithm[row, column]], atol=2e-3)
+    with pytest.raises(ConfigError, match="log: is of covariances"):
+        MomentEmbedding(order=1, log=True).fit(bags)

@@ -20,6 +20,7 @@ from agglearn.observations import Bags, LabelledBags, LabelSums, Records
 from agglearn.proportions import (
     AlternatingMeanMapClassifier,
     CardinalityClassifier,
+    EasyLLPClassifier,
     IndividualClassifier,
     MeanEmbeddingClassifier,
     MeanMapClassifier,
@@ -90,6 +91,11 @@ def mean_map():
         return np.logaddexp(0, scores(X, theta)).sum() - total * (theta[0, :2] @ class_means[1] + theta[0, 2])
 
     return solution(MeanMapClassifier(l2=L2).fit(BAGS)), loss
+
+
+def easy_llp():
+    soft = np.repeat(COUNTS - (SIZE - 1) * COUNTS.mean() / SIZE, SIZE)
+    return solution(EasyLLPClassifier(l2=L2).fit(BAGS)), binary(X, soft)
 
 
 def cardinality(solver="scoring"):
@@ -164,7 +170,7 @@ def ridge():
 
 
 LEARNERS = [
-    individual, individual_of_three, mean_embedding, mean_map, cardinality, cardinality_by_em, normal, alternating,
+    individual, individual_of_three, mean_embedding, mean_map, easy_llp, cardinality, cardinality_by_em, normal, alternating,
     multinomial, on_clusters, skyline, scikit_learn, label_sums, ridge,
 ]  # fmt: skip
 

@@ -72,6 +72,19 @@ def folds(model):
     return seen[0]
 
 
+def held_out_bags(model):
+    """Which bags choose the number of stages."""
+    seen = []
+
+    def boost(bags, held_out, n_stages):
+        seen.append(held_out)
+        model.n_stages_ = 0
+
+    model._boost = boost
+    model.fit(BAGS)
+    return seen[0].X
+
+
 def deep_sets(model, bags):
     weights = model.fit(bags).weights_
     return np.concatenate([w.ravel() for w in weights.values()])
@@ -147,6 +160,8 @@ SEEDED = {  # learner → what it draws under a seed
     proportions.MeanEmbeddingClassifier: lambda s: folds(
         proportions.MeanEmbeddingClassifier(random_state=s)),
     proportions.MeanMapClassifier: lambda s: folds(proportions.MeanMapClassifier(random_state=s)),
+    proportions.EasyLLPClassifier: lambda s: folds(proportions.EasyLLPClassifier(random_state=s)),
+    proportions.CardinalityBoosting: lambda s: held_out_bags(proportions.CardinalityBoosting(random_state=s)),
     proportions.NormalApproximationClassifier: lambda s: folds(
         proportions.NormalApproximationClassifier(max_iter=2, random_state=s)),
     proportions.BagLearnerOnRecords: lambda s: proportions.BagLearnerOnRecords(proportions.MeanMapClassifier(l2=1.0), random_state=s)

@@ -59,6 +59,8 @@ REASONS = {  # why there is no row for a class that speaks of a choice
     labelsums.WALRClassifier: "an estimate by moments, no choice by a score",
     collective.GibbsVersusMAP: "reports when one is as near as the other, and uses neither",
     proportions.InverseCalibrationClassifier: "takes its settings as they are",
+    proportions.EasyLLPClassifier: "chooses as MeanMapClassifier does, which has a row, with λ times the mean size of a bag",
+    proportions.CardinalityBoosting: "tested beside the class: the number of stages is that of the best held-out likelihood",
     proportions.IndividualClassifier: "takes λ as it is",
     proportions.BagLearnerOnRecords: "its learner chooses",
     labelsums.TablesAndSampleClassifier: "takes the mean of all candidates",

@@ -31,6 +31,7 @@ BAGS = observations.Bags(
     X=np.arange(12.0).reshape(6, 2), offsets=OFFSETS, counts=np.array([[0.5, 1.0], [2.0, 0.0], [1.0, 3.5]]),
     weights=np.array([1.0, 0.5, 2.0, 0.5, 1.0, 3.0]), target=np.array([0.25, 2.0, -1.0]), names=("a", "b"),
     bag_names=("u", "v", "w"), noise=NOISE, class_names=("no", "yes"),
+    released=np.array([1.5, -2.0, 4.0]),
 )  # fmt: skip
 FLOWS = observations.FlowCounts(
     np.array([[4.0, 3.0, 1.0], [2.0, np.nan, 5.0]]), np.arange(9.0).reshape(1, 3, 3), noise="poisson", rate=0.5,
@@ -43,8 +44,9 @@ SUMS = dataclasses.replace(
     observations.LabelSums.from_map(MAPPED, X, Y, weights=1 + np.arange(23.0) / 7, label="bought"), noise=NOISE
 )
 COUNTED = observations.CountedBags(
-    ENCODER, X, np.array([7, 3, 20, 1, 0, 11]), OFFSETS, np.array([[1, 1], [1, 0], [0, 3]]), NOISE
-)
+    ENCODER, X, np.array([7, 3, 20, 1, 0, 11]), OFFSETS, np.array([[1, 1], [1, 0], [0, 3]]), NOISE,
+    released=np.array([1.0, -2.0, 5.0]),
+)  # fmt: skip
 MARGINS = observations.Margins(
     groups=np.array([[4.0, np.nan, 3.0], [5.0, np.nan, 1.0], [0.5, 6.0, 2.0], [7.0, 1.0, 9.0]]),
     votes=np.array([[5.0, 2.0], [2.5, 3.5], [4.25, 4.25], [8.0, 9.0]]), weights=np.array([1.0, 0.5, 2.0, 3.0]),

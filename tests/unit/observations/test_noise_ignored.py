@@ -21,7 +21,7 @@ from agglearn.maxent.subsets import FeatureSubsets
 from agglearn.observations import Bags, ContingencyTables, CountedBags, LabelSums
 from agglearn.observations.release import release_bag_counts, release_tables
 from agglearn.privacy import draw_seeded
-from agglearn.proportions import BagLearnerOnRecords, CardinalityClassifier
+from agglearn.proportions import AlternatingMeanMapClassifier, BagLearnerOnRecords, CardinalityClassifier
 from agglearn.registry import build
 from agglearn.vocabulary import OptimalQuantizer
 from agglearn_workflow.config import loading as configuration
@@ -56,13 +56,15 @@ IGNORING = [
     BestPairClassifier(),
     BaseRateClassifier(),
     WALRClassifier(noise_aware=False),
-    CardinalityClassifier(max_iter=2),
-    BagLearnerOnRecords(CardinalityClassifier(max_iter=2)),
+    CardinalityClassifier(max_iter=2, e_step="tree"),
+    BagLearnerOnRecords(AlternatingMeanMapClassifier(max_iter=2)),
 ]
 ACCOUNTING = [
     NoiseAwareMaxEntClassifier(**QUICK),
     ExactNoiseAwareMaxEntClassifier(max_iter=1),
     WALRClassifier(),
+    CardinalityClassifier(max_iter=2),
+    BagLearnerOnRecords(CardinalityClassifier(max_iter=2)),
     OptimalQuantizer(5),
 ]
 named = lambda estimator: type(estimator).__name__  # noqa: E731

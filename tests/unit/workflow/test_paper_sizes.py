@@ -24,6 +24,7 @@ DIFFERENT = {
     "maxent_noise/exclude": "noise-aware training is shown where there is noise, on one data set",
     "maxent_ablations/methods.default": "the method is named `usual`, as `default` is a scale; its values are the same",
     "maxent_figure2/methods.maxent": "five methods with the same values stand in its place",
+    "proportions_adult/exclude": "boosted trees learn from bags of ten alone, to save time",
     "proportions_adult/methods.cardinality_trees": "boosted trees in the M step are gone",
     "vocabulary_figure3/exclude": "14 clusters are too few for the 26 features of criteo_dac_head",
     "vocabulary_heldout/exclude": "14 clusters are too few for the 26 features of criteo_dac_head",

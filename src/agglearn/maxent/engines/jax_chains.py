@@ -66,7 +66,8 @@ class JaxChains:
 
     def set_weights(self, mu: np.ndarray, theta: np.ndarray) -> None:
         mu, theta = (self.index.expand(weights).astype(np.float32) for weights in (mu, theta))
-        self.weights = Weights(*_spread(self.shape, *self.cells, mu, theta), *self.proposals)
+        with_label, leading = _spread(self.shape, *self.cells, mu, theta)
+        self.weights = Weights(with_label, leading, *self.proposals)
 
     def sweep(self, iteration: int, n_sweeps: int = 1, marginalize: bool = True) -> tuple[np.ndarray, np.ndarray]:
         counts, sums = np.zeros((2, len(self.index.rows)))
