@@ -24,7 +24,7 @@ from agglearn.maxent import NoiseAwareMaxEntClassifier
 from agglearn.observations import Bags, ContingencyTables, LabelSums
 from agglearn.observations.release import release_bag_counts
 from agglearn.privacy import draw_seeded
-from agglearn.proportions import CardinalityClassifier, NormalApproximationClassifier
+from agglearn.proportions import CardinalityClassifier
 
 EPSILONS = (0.1, 0.3, 1.0, 3.0, 10.0, None)
 ROWS = 50
@@ -67,7 +67,7 @@ def tables(seed: int, epsilon: float | None, l2: float | str, deviation: float, 
 def bags(
     seed: int, epsilon: float | None, l2: float | str, deviation: float, n_bags: int = 200, size: int = 10
 ) -> tuple:
-    """Four normal covariates, N(0, deviation²) coefficients. Noise on counts, accounted for by the normal method."""
+    """Four normal covariates, N(0, deviation²) coefficients. The noise on counts is discrete Laplace."""
     rng = np.random.default_rng(seed)
     x = rng.normal(size=(n_bags * size, 4))
     p = expit(x @ rng.normal(0, deviation, 4) - 0.5)
@@ -75,8 +75,7 @@ def bags(
     released = Bags(x, np.arange(0, len(x) + 1, size), positives)
     if epsilon:
         released = release_bag_counts(released, epsilon, draw=draw_seeded(seed))
-    learner = NormalApproximationClassifier if epsilon else CardinalityClassifier
-    return learner(l2=l2, random_state=seed).fit(released), x[:ROWS], p[:ROWS]
+    return CardinalityClassifier(l2=l2, random_state=seed).fit(released), x[:ROWS], p[:ROWS]
 
 
 def replicate(seed: int, world, epsilon: float | None, **options) -> tuple[float, float]:

@@ -159,14 +159,18 @@ class CardinalityClassifier(CoefficientIntervalMixin, BagClassifier):
         return super().predict_proba(X)
 
     def _solution(self) -> PenalisedSolution:
-        """Scores of bags vary as a bootstrap of bags would draw them: this is the bootstrap's limit."""
+        """Scores of bags vary as a bootstrap of bags would draw them: this is the bootstrap's limit.
+
+        With noise it is the expected information, since the observed one is too large where few bags tell anything.
+        """
         climb, theta = self._evidence
-        by_bag, penalty = climb.scores_of_bags(theta), 2 * climb.problem.penalty()
-        variance = np.cov(by_bag, rowvar=False) * len(by_bag)
-        scaled = np.arange(theta.size) < self.coef_.size
-        return PenalisedSolution(
-            theta.ravel(), climb.observed_information(theta), variance, penalty, 1 / penalty, scaled
-        )
+        penalty, scaled = 2 * climb.problem.penalty(), np.arange(theta.size) < self.coef_.size
+        if climb.noise:
+            slope = variance = climb.information(climb.infer_at(theta)[0])
+        else:
+            by_bag, slope = climb.scores_of_bags(theta), climb.observed_information(theta)
+            variance = np.cov(by_bag, rowvar=False) * len(by_bag)
+        return PenalisedSolution(theta.ravel(), slope, variance, penalty, 1 / penalty, scaled)
 
     def _derivatives(self, X: ArrayLike) -> np.ndarray:
         x = self._ordered(X)
