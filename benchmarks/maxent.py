@@ -220,23 +220,6 @@ def autocorrelation_time(path: np.ndarray) -> float:
     return total
 
 
-def papers_largest_run(measured: int = 30_000) -> None:
-    """Its cost per chain is measured on few chains, the cost per iteration that no chain adds on none."""
-    features, size, n_chains, iterations = PAPER
-    tables, rows = simulated(100_000, (size,) * features), []
-    for sampler in ("gibbs", "mh"):
-        few, more = (iteration(tables, n, 3, sampler) for n in (16, measured))
-        each = few + (more - few) / measured * n_chains
-        rows.append(
-            {"sampler": sampler, "s/iteration": each, "iterations/s": 1 / each, "minutes": each * iterations / 60}
-        )
-    show(
-        f"{n_chains:,} chains, {features} features of {size} modalities, {iterations} iterations: sampling on this machine, "
-        f"from {measured:,} chains (the paper: 200 machines, hours)",
-        rows,
-    )
-
-
 def skewed(n: int, size: int, features: int) -> ContingencyTables:
     """Tables of n records with dependent features, the k-th value of each as frequent as 1/k."""
     rng = np.random.default_rng(0)
@@ -306,7 +289,6 @@ def main() -> None:
     busy_cores()
     effective_samples((1000,) + (20,) * 9)
     effective_samples((1000,) * 6 + (20,) * 4, sweeps=20)
-    papers_largest_run()
     if data:
         time_to_authors_quality(data)
 

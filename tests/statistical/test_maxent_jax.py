@@ -7,6 +7,7 @@ import pytest
 from chi_square import N, exact_positions, p_value_of
 
 from agglearn.maxent import MaxEntClassifier
+from agglearn.maxent.engines import jax_chains
 from agglearn.maxent.engines.jax_chains import JaxChains
 from agglearn.maxent.exact import Enumeration
 
@@ -75,3 +76,21 @@ def test_training_agrees_with_the_compiled_engine(tables):
     p, q = (model.predict_proba(states)[:, 1] for model in (a, b))
     assert np.max(np.abs(p - q)) < 0.02
     assert (b.theta_ == again.theta_).all()
+
+
+def test_sums_do_not_depend_on_how_many_chains_are_added_up_at_a_time(world, monkeypatch):
+    """Blocks of a hundred chains: counters are read after every block, or after the last one."""
+    layout, exact, mu, theta = world
+    monkeypatch.setattr(jax_chains, "LARGEST_ARRAY", 100 * max(*layout.sizes, layout.n_tables, len(layout.sizes) ** 2))
+    taken = []
+    for most in (1 << 20, 100):
+        chains = JaxChains(layout, 300, exact.intercept, seed=5)
+        assert len(chains.blocks) == 3
+        monkeypatch.setattr(jax_chains, "MAX_CHAINS", most)
+        chains.set_weights(mu, theta)
+        taken.append(chains.sweep(0))
+        monkeypatch.setattr(jax_chains, "MAX_CHAINS", 1 << 20)
+    (counts, sums), (others, other_sums) = taken
+    np.testing.assert_array_equal(counts, others)
+    np.testing.assert_allclose(sums, other_sums, rtol=1e-6)
+    assert counts[layout.single].sum() == 300 * len(layout.sizes)

@@ -19,11 +19,7 @@ CELL_BYTES = 176  # of training, per cell of all tables: weights, tables, statis
 PAIR_BYTES = 28  # per pair of modalities: the sampler's weights, the result
 FIXED_FROM = 10_000_000  # cells of all tables from which weights of rare ones are fixed by default: 2 GB of training
 RARE = 4  # records: a cell is rare if it has fewer, and if it would have fewer were its features independent
-TRAINED_BYTES, FIXED_BYTES, FIXED_PAIR_BYTES = (
-    128,
-    4,
-    12,
-)  # with fixed weights: per trained cell, cell of all tables, pair
+TRAINED_BYTES, FIXED_BYTES, FIXED_PAIR_BYTES = 128, 4, 12  # then: per trained cell, cell of all tables, pair
 
 
 @dataclass(frozen=True)

@@ -158,12 +158,8 @@ def test_the_store_has_each_run_once_as_it_is_today(tmp_path, uri):
     edited, *counts = sent(final=0.75, fingerprint="g")
     assert (edited.data.metrics, *counts) == ({"nllh": 0.75}, 1, 0)
     assert client.get_run(later.info.run_id).info.lifecycle_stage == "deleted"
-    for status, shown in (
-        ("failed", "FAILED"),
-        ("stopped", "FINISHED"),
-        ("unavailable", "SCHEDULED"),
-        ("ok", "FINISHED"),
-    ):
+    states = {"failed": "FAILED", "stopped": "FINISHED", "unavailable": "SCHEDULED", "ok": "FINISHED"}
+    for status, shown in states.items():
         run, *counts = sent(fingerprint="g", status=status, reason=None if status == "ok" else f"it {status}")
         assert (run.info.status, run.data.tags["status"], *counts) == (shown, status, 1, 0)
         assert run.data.tags["mlflow.note.content"] == ("" if status == "ok" else f"it {status}")
