@@ -148,3 +148,20 @@ def test_noise_on_more_than_two_classes_needs_one_against_the_rest():
     assert len(CardinalityClassifier(l2=1.0, max_iter=2).fit(three).coef_) == 3
     with pytest.raises(DataError, match="needs multiclass='ovr'"):
         CardinalityClassifier(l2=1.0, multiclass="exact").fit(three)
+
+
+def test_intervals_of_noisy_bags_are_by_the_expected_information():
+    """Σ_b g_b g_bᵀ/(v_b + σ²), with g_b = Σ p(1 − p)(x, 1), v_b = Σ p(1 − p) and the variance σ² of the noise."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(300, 2))
+    exact = Bags(x, np.arange(0, 301, 10), rng.binomial(10, 0.3, 30))
+    noisy = release_bag_counts(exact, 0.5, draw=draw_seeded(0))
+    model = CardinalityClassifier(l2=1.0, random_state=0).fit(noisy)
+    p = model.predict_proba(x)[:, 1]
+    rows = (p * (1 - p))[:, None] * np.column_stack([x, np.ones(300)])
+    g = rows.reshape(30, 10, 3).sum(axis=1)
+    variance = Mechanism(noisy.noise.mechanism, noisy.noise.scale).variance
+    expected = (g / (g[:, 2:] + variance)).T @ g
+    solution = model._solution()
+    np.testing.assert_allclose(solution.slope, expected, rtol=1e-4)
+    np.testing.assert_allclose(solution.variance, expected, rtol=1e-4)
