@@ -12,6 +12,7 @@ import warnings
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 
+import numba
 import numpy as np
 import pandas as pd
 from _common import show
@@ -112,7 +113,7 @@ WORLDS = {
 
 
 def main(replicates: int = 2000, kinds: tuple[str, ...] = tuple(WORLDS)) -> None:
-    with ProcessPoolExecutor() as pool:
+    with ProcessPoolExecutor(initializer=numba.set_num_threads, initargs=(1,)) as pool:  # two would wait for each other
         for kind, (name, world, options) in ((k, row) for k in kinds for row in WORLDS[k]):
             rows = []
             for epsilon in EPSILONS:

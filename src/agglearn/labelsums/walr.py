@@ -141,7 +141,7 @@ class WALRClassifier(CoefficientIntervalMixin, DescentModel):
         variance = (slope if sums.weights is None else gram(x, weights * v)) + sums.noise_scale**2 * np.eye(len(theta))
         penalised = self.penalty_ > 0
         prior = np.where(penalised, 1 / (2 * self.l2_) if self.l2_ else np.inf, np.inf)
-        return PenalisedSolution(theta, slope, variance, 2 * self.penalty_, prior, penalised)
+        return PenalisedSolution(theta, slope, variance, 2 * self.penalty_, prior, penalised, self.l2 == "moments")
 
     def _derivatives(self, X: pd.DataFrame | np.ndarray) -> sparse.csr_array:
         return self.map_.matrix(X)

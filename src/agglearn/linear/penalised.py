@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 from scipy.linalg import LinAlgError, LinAlgWarning, eigh, solve
-from scipy.special import expit, logit, ndtri
+from scipy.special import expit, logit, ndtri, softmax
 from sklearn.utils.validation import check_is_fitted
 
 from agglearn.errors import ConfigError, DataError, NotAvailable
@@ -20,6 +20,7 @@ from agglearn.evaluation.intervals import LEVEL
 
 SURE = 1e-12  # of a probability, where its log-odds are cut
 FACTORS = np.logspace(0, 3, 61)  # of the prior variance
+UPPER = 0.85  # of the factor's posterior where λ was chosen from the data: a λ that is too large looks like no factor
 FLAT = 100.0  # variance of a coefficient without a penalty, such as the intercept, where the factor is chosen
 
 
@@ -33,6 +34,7 @@ class PenalisedSolution:
     penalty: np.ndarray  # (k,) diagonal of P
     prior: np.ndarray  # (k,) variance 1/2λ of coefficients, inf without a penalty
     scaled: np.ndarray  # (k,) bool, coefficients whose variances the data may raise by one factor
+    chosen: bool = False  # whether λ was chosen from the data
 
     def covariance(self) -> np.ndarray:
         """(k, k) E (θ̂ − θ)(θ̂ − θ)ᵀ = H⁻¹(variance + P·prior·P)H⁻ᵀ. DataError where H is singular."""
@@ -48,7 +50,10 @@ class PenalisedSolution:
                 raise DataError(f"intervals: the data do not determine all coefficients; {advice}") from None
 
     def prior_factor(self) -> float:
-        """Of `FACTORS` the most likely, for u = Hθ̂ ~ N(0, variance + slope·prior·slopeᵀ)."""
+        """Of `FACTORS` the most likely, for u = Hθ̂ ~ N(0, variance + slope·prior·slopeᵀ).
+
+        Where λ was `chosen` from the data, it is the quantile `UPPER` of the posterior, of a prior uniform in its log.
+        """
         if not self.scaled.any():
             return 1.0
         u = self.slope @ self.theta + self.penalty * self.theta
@@ -60,7 +65,9 @@ class PenalisedSolution:
         signal = white @ spread[:, self.scaled]
         gains, vectors = eigh(signal @ signal.T)
         total = 1 + np.outer(FACTORS, np.maximum(gains, 0))
-        return float(FACTORS[(np.log(total) + (vectors.T @ (white @ u)) ** 2 / total).sum(axis=1).argmin()])
+        loss = (np.log(total) + (vectors.T @ (white @ u)) ** 2 / total).sum(axis=1) / 2
+        at = softmax(-loss).cumsum().searchsorted(UPPER) if self.chosen else loss.argmin()
+        return float(FACTORS[at])
 
 
 def check_level(level: float) -> float:

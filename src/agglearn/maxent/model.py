@@ -59,7 +59,8 @@ class PairwiseClassifier(IntervalMixin, RecordClassifier):
         index = self._evidence.index
         weights = self.mu_[index.rows, index.columns], self.theta_[index.rows, index.columns]
         l2_theta = index.spread(*self.l2_theta_)
-        return describe_solution(self._evidence, weights, self.intercept_, self.l2_mu, l2_theta)
+        chosen = self.l2_theta == "moments"
+        return describe_solution(self._evidence, weights, self.intercept_, self.l2_mu, l2_theta, chosen)
 
     def _derivatives(self, X: pd.DataFrame | np.ndarray) -> sparse.csr_array:
         rows = weight_rows(self._evidence.index, positions(self.encoder_, X))

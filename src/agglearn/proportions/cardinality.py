@@ -170,7 +170,8 @@ class CardinalityClassifier(CoefficientIntervalMixin, BagClassifier):
         else:
             by_bag, slope = climb.scores_of_bags(theta), climb.observed_information(theta)
             variance = np.cov(by_bag, rowvar=False) * len(by_bag)
-        return PenalisedSolution(theta.ravel(), slope, variance, penalty, 1 / penalty, scaled)
+        chosen = self.l2 == "held_out"
+        return PenalisedSolution(theta.ravel(), slope, variance, penalty, 1 / penalty, scaled, chosen)
 
     def _derivatives(self, X: ArrayLike) -> np.ndarray:
         x = self._ordered(X)

@@ -1,6 +1,7 @@
 """Intervals of penalised learners against closed forms, enumeration, a bootstrap of bags, and wrong input."""
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -14,7 +15,7 @@ from sklearn.exceptions import NotFittedError
 from agglearn.encoding import CodedEncoder, FrameEncoder
 from agglearn.errors import ConfigError, DataError, NotAvailable
 from agglearn.labelsums import WALRClassifier
-from agglearn.linear.penalised import FACTORS, PenalisedSolution
+from agglearn.linear.penalised import FACTORS, UPPER, PenalisedSolution
 from agglearn.maxent import (
     ExactMaxEntClassifier,
     ExactNoiseAwareMaxEntClassifier,
@@ -69,6 +70,32 @@ def test_the_prior_grows_where_coefficients_are_larger_and_never_shrinks():
         found = one.prior_factor()
         assert abs(np.log(found / expected)) < 0.3, (deviation, found)  # 4 standard errors of a variance
         assert found in FACTORS
+
+
+def test_a_penalty_chosen_from_the_data_takes_a_quantile_of_the_priors_posterior():
+    """Three coefficients with slope 4, variance 4 and prior variance ½: u ~ N(0, 4 + 8f), ln f uniform."""
+    u, factors = np.array([3.0, -1.0, 8.0]), np.exp(np.linspace(0, np.log(1000), 100_001))
+    density = norm.pdf(u[:, None], 0, np.sqrt(4 + 8 * factors)).prod(axis=0)
+    quantile = factors[np.searchsorted(density.cumsum() / density.sum(), UPPER)]
+    two, four = np.full(3, 2.0), 4 * np.eye(3)
+    one = PenalisedSolution(u / 6, four, four, two, 1 / two, two > 0)
+    assert one.prior_factor() == FACTORS[np.log(norm.pdf(u, 0, np.sqrt(4 + 8 * FACTORS[:, None]))).sum(axis=1).argmax()]
+    assert abs(np.log(replace(one, chosen=True).prior_factor() / quantile)) < np.log(FACTORS[1])
+
+
+def test_learners_say_where_the_data_chose_their_penalty():
+    x, y = records(300)
+    sums = LabelSums.from_records(x, y, bounds=(-1, 1))
+    bags = Bags(x, np.arange(0, 301, 10), y.reshape(-1, 10).sum(axis=1))
+    encoder = FrameEncoder([CodedEncoder("a", 2), CodedEncoder("b", 2)])
+    tables = ContingencyTables.from_codes(encoder, (x[:, :2] > 0).astype(int), y)
+    for learner, aggregates, penalty, by_data in (
+        (WALRClassifier, sums, "l2", "moments"),
+        (CardinalityClassifier, bags, "l2", "held_out"),
+        (partial(MaxEntClassifier, n_chains=100, max_iter=5), tables, "l2_theta", "moments"),
+    ):
+        assert learner(**{penalty: by_data}).fit(aggregates)._solution().chosen
+        assert not learner(**{penalty: 1.0}).fit(aggregates)._solution().chosen
 
 
 def test_label_sums_without_noise_have_the_intervals_of_logistic_regression():
