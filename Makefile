@@ -27,6 +27,7 @@ VENV ?= .venv
 ARGS ?=
 RESULTS ?= results
 PORT = 5000
+BENCHMARKS = aggregation collective distribution labelsums maxent proportions vocabulary
 DOCKER ?= docker
 FROM ?=
 SAMPLE = 200
@@ -85,8 +86,8 @@ clean: $(READY)
 	@$(BIN)/python -m agglearn_workflow.cleaning $(ARGS)
 
 bench: $(READY)
-	@mkdir -p $(RESULTS)/bench; export BENCH=$(RESULTS)/bench; for file in benchmarks/[a-z]*.py; do echo "== $$file"; \
-	out=$$BENCH/$$(basename $$file .py).txt; $(BIN)/python $$file > $$out.new || exit 1; cat $$out.new; mv $$out.new $$out; done; \
+	@mkdir -p $(RESULTS)/bench; export BENCH=$(RESULTS)/bench; for name in $(BENCHMARKS); do echo "== $$name"; \
+	out=$$BENCH/$$name.txt; $(BIN)/python benchmarks/$$name.py > $$out.new || exit 1; cat $$out.new; mv $$out.new $$out; done; \
 	$(BIN)/python benchmarks/_common.py $$BENCH
 
 spark: $(READY)

@@ -42,3 +42,11 @@ def test_lines_of_a_benchmark_that_ended_well_are_kept(tmp_path):
     [line] = json.loads((tmp_path / "done.json").read_text())["lines"]
     assert (line["ratio"], line["floor_share"], line["memory"]) == (3.0, 0.25, 1.5)
     assert not list(tmp_path.glob("failed*.json"))
+
+
+def test_make_bench_runs_what_has_peers():
+    """The others measure accuracy, coverage or a device, and take their time."""
+    plan = subprocess.run(["make", "-n", "bench"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    named = set(plan.partition("for name in ")[2].partition(";")[0].split())
+    files = {path.stem: path.read_text() for path in (ROOT / "benchmarks").glob("[a-z]*.py")}
+    assert named == {name for name, code in files.items() if "compare(" in code}
