@@ -28,6 +28,18 @@ def test_moments_are_unbiased_over_all_ways_to_draw_bags(monkeypatch):
     assert found[1] == Y.sum()
 
 
+def test_centred_features_change_nothing_in_bags_of_one_size(monkeypatch):
+    """The term that removes the bias, with features less their mean, which lowers the variance of other losses."""
+    seen = []
+    monkeypatch.setattr(means.LogisticProblem, "minimise", lambda self, moments, start=None: (seen.append(moments), 0))
+    rng, k = np.random.default_rng(0), 5
+    x, counts = rng.normal(2, 1, (100, 3)), rng.integers(0, k + 1, 20)
+    means.unbiased_solver(Bags(x, np.arange(0, 101, k), counts))(1.0, None)
+    rate = counts.sum() / 100
+    centred = (x - x.mean(axis=0)).reshape(20, k, 3).sum(axis=1)
+    np.testing.assert_allclose(seen[0][0, :3], (counts - k * rate) @ centred + rate * x.sum(axis=0))
+
+
 def test_random_bags_and_noise_on_them():
     rng = np.random.default_rng(0)
     x = rng.normal(size=(20_000, 2))
