@@ -1,10 +1,12 @@
 """Seconds and memory of all tables of a Parquet file of records, beside the same group-bys in pandas, DuckDB and Polars.
 
     python benchmarks/aggregation.py [--rows 1000000] [--only NAME …] [--keep FILE]
+    python benchmarks/aggregation.py --log 1000000 4000000 …     # growth with the records, 19 columns, ours alone
 
 Eleven integer columns with the cardinalities of Criteo Attribution are drawn into a temporary file; every contestant
 reads that file anew in a process of its own and makes the 11 tables of single features and the 55 of pairs (records
-and label sums per cell). Memory is the process's peak. Compilation is not timed. `--rows 16000000` is the full size.
+and label sums per cell). Memory is the process's peak. Compilation is not timed. `--rows 16000000` is the full size. `--log` has the columns
+of AdKDD'21, values beyond a thousand hashed: 171 pairs. The challenge's log had 80 million records.
 """
 
 import argparse
@@ -30,20 +32,24 @@ SIZES = {
     **{f"cat{i}": m for i, m in enumerate((9, 70, 1829, 21, 51, 30, 57_196, 11, 30), start=1)},
     "position": 10,
 }
+LOG = {
+    f"hash_{i}": min(m, 1000)  # values of the published sample
+    for i, m in enumerate((7643, 9, 11, 400, 10, 2, 14, 12, 15, 9, 3940, 40, 1605, 103, 40413, 9, 506, 16025, 5))
+}
 PART = 1_000_000
 COLUMNS = list(SIZES)
 KEYS = [(c,) for c in COLUMNS] + list(itertools.combinations(COLUMNS, 2))
 
 
-def write(path: Path, rows: int) -> None:
+def write(path: Path, rows: int, sizes: dict[str, int] = SIZES) -> None:
     """Skewed, dependent columns of large random integers, as hashed identifiers are, and a rare label."""
-    names = {c: np.random.default_rng(i).integers(0, 1 << 31, m) for i, (c, m) in enumerate(SIZES.items())}
+    names = {c: np.random.default_rng(i).integers(0, 1 << 31, m) for i, (c, m) in enumerate(sizes.items())}
     writer = None
     for start in range(0, rows, PART):
         rng, n = np.random.default_rng([7, start]), min(PART, rows - start)
         hidden = rng.random(n)
         columns = {
-            c: names[c][(((hidden + 2 * rng.random(n)) / 3) ** 3 * m).astype(np.int64)] for c, m in SIZES.items()
+            c: names[c][(((hidden + 2 * rng.random(n)) / 3) ** 3 * m).astype(np.int64)] for c, m in sizes.items()
         }
         table = pa.table({**columns, "label": (rng.random(n) < 0.1 * hidden).astype(np.int8)})
         writer = writer or pq.ParquetWriter(path, table.schema)
@@ -54,7 +60,8 @@ def write(path: Path, rows: int) -> None:
 def with_agglearn(path: Path) -> int:
     from agglearn.observations import ContingencyTables
 
-    tables = ContingencyTables.from_parquet(path, "label", categorical=COLUMNS)
+    columns = [c for c in pq.read_schema(path).names if c != "label"]
+    tables = ContingencyTables.from_parquet(path, "label", categorical=columns)
     return sum(len(t.cells) for t in tables.tables.values())
 
 
@@ -123,6 +130,21 @@ def table(names: list[str], path: Path, warm: Path) -> list[dict]:
     return rows
 
 
+def growth(folder: Path, sizes: list[int]) -> None:
+    """Seconds, memory and cells against the number of records, and the exponents of a fit to the last three sizes."""
+    rows, (path, warm) = [], (folder / "log.parquet", folder / "warm.parquet")
+    write(warm, 10_000, LOG)
+    for n in sizes:
+        write(path, n, LOG)
+        seconds, memory, cells = measure("agglearn", path, warm)
+        rows.append({"records": n, "MB of Parquet": path.stat().st_size / 1e6, "seconds": seconds, "peak GB": memory})
+        rows[-1] |= {"occupied cells": cells}
+        show(f"Tables of {len(LOG)} columns, {os.cpu_count()} cores", rows)
+    last = pd.DataFrame(rows[-3:])
+    for column in ("seconds", "peak GB") if len(rows) > 1 else ():
+        print(f"{column}: records^{np.polyfit(np.log(last['records']), np.log(last[column]), 1)[0]:.2f}")
+
+
 def hashing(n: int = 1_000_000, buckets: int = 1 << 14) -> None:
     """A column of categories to buckets, beside scikit-learn's hashing, which makes a sparse matrix of the same columns."""
     from sklearn.feature_extraction import FeatureHasher
@@ -140,7 +162,11 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--only", nargs="+", choices=list(CONTESTANTS), default=list(CONTESTANTS))
     parser.add_argument("--keep", type=Path, help="write the records here and leave them, or use what is there")
+    parser.add_argument("--log", type=int, nargs="+", help="sizes of simulated logs, which are counted alone")
     args = parser.parse_args()
+    if args.log:
+        with tempfile.TemporaryDirectory() as folder:
+            return growth(Path(folder), args.log)
     with tempfile.TemporaryDirectory() as folder:
         path, warm = args.keep or Path(folder) / "records.parquet", Path(folder) / "warm.parquet"
         write(warm, 10_000)
