@@ -66,8 +66,8 @@ class PenalisedSolution:
         gains, vectors = eigh(signal @ signal.T)
         total = 1 + np.outer(FACTORS, np.maximum(gains, 0))
         loss = (np.log(total) + (vectors.T @ (white @ u)) ** 2 / total).sum(axis=1) / 2
-        at = softmax(-loss).cumsum().searchsorted(UPPER) if self.chosen else loss.argmin()
-        return float(FACTORS[at])
+        chosen = softmax(-loss).cumsum().searchsorted(UPPER) if self.chosen else loss.argmin()
+        return float(FACTORS[chosen])
 
 
 def check_level(level: float) -> float:
