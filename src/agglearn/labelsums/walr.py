@@ -14,7 +14,14 @@ from agglearn.errors import ConfigError, NotAvailable
 from agglearn.estimator import StagedClassifier
 from agglearn.linear.descent import Descent, Iterate
 from agglearn.linear.penalised import CoefficientIntervalMixin, PenalisedSolution
-from agglearn.linear.sum_logistic import Objective, curvature, curvature_at_rate, penalties, prior_variance
+from agglearn.linear.sum_logistic import (
+    Objective,
+    curvature,
+    curvature_at_rate,
+    model_term_variance,
+    penalties,
+    prior_variance,
+)
 from agglearn.observations import LabelSums
 from agglearn.seeds import draw_generator
 from agglearn.settings import Count, NonNegative, Positive, Whole
@@ -43,8 +50,7 @@ class LinearModel(StagedClassifier):
     def held_out_score(self, held_out: LabelSums, seed: int | None = None) -> float:
         """Return the mean log-likelihood of the labels behind held-out sums: (s·θ − Σ w ln(1 + e^{X·θ}))/Σ w."""
         theta = self._theta()
-        z = held_out.matrix @ theta
-        weights = np.ones(len(z)) if held_out.weights is None else np.asarray(held_out.weights, float)
+        z, weights = held_out.matrix @ theta, held_out.row_weights
         return float((held_out.sums @ theta - (weights * np.logaddexp(0, z)).sum()) / weights.sum())
 
     def _predict_positive(self, X: pd.DataFrame | np.ndarray) -> np.ndarray:
@@ -84,7 +90,8 @@ class WALRClassifier(CoefficientIntervalMixin, DescentModel):
     tol, random_state : float, int or None
         Tolerance of the scaled gradient (`lbfgs` and `newton`), and seed of the mini-batches.
     noise_aware, max_iter : bool, int
-        Whether λ_j = λ(1 + σ²/h_j), from the stated variance and the features, see `penalties`. Steps at most.
+        Whether λ_j = λ(1 + σ²/h_j), from the stated variance and the features, see `penalties`. Steps at most. With
+        features of a sample σ² counts the variance of the model term, too (`model_term_variance`).
     batch_size, rate, traced : int, float, int
         Rows of a mini-batch of `hybrid`, learning rate of descents (None: a safe one), steps that they record for
         curves.
@@ -110,14 +117,17 @@ class WALRClassifier(CoefficientIntervalMixin, DescentModel):
         return bool(self.noise_aware)
 
     def _fit(self, observation: LabelSums) -> None:
-        x = observation.matrix
-        weights = np.ones(x.shape[0]) if observation.weights is None else np.asarray(observation.weights, float)
-        noise = observation.noise_scale
+        x, weights, n = observation.matrix, observation.row_weights, observation.n_records
+        noise: float | np.ndarray = observation.noise_scale
+        if n is not None:
+            if not observation.map.intercept:
+                raise ConfigError("intercept: features of a sample need sums with an intercept, which has the rate")
+            noise = np.sqrt(noise**2 + model_term_variance(x, observation.sums, n))
         if self.l2 == "moments":
             if not observation.map.intercept or observation.weights is not None:
                 raise ConfigError("l2: moments needs sums with an intercept, over records without weights")
-            self.l2_ = 1 / (2 * OF_VARIANCE * prior_variance(x, observation.sums, noise))
-            h = curvature_at_rate(x, observation.sums)
+            self.l2_ = 1 / (2 * OF_VARIANCE * prior_variance(x, observation.sums, noise, n=n))
+            h = curvature_at_rate(x, observation.sums, n)
         else:
             self.l2_, h = self.l2, curvature(x, weights)
         self.penalty_ = penalties(self.l2_, h, noise if self.noise_aware else 0.0, observation.map.intercept)
@@ -130,15 +140,18 @@ class WALRClassifier(CoefficientIntervalMixin, DescentModel):
         label_term, self.n_iter_ = observation.sums / x.shape[0], self.max_iter
         batch, rng = self.batch_size if self.solver == "hybrid" else None, draw_generator(self.random_state)
         problem = x, weights, self.penalty_, lambda step, rows: label_term, batch
-        return self._descend(observation.map, *problem, rng=rng, noise_variance=noise**2)
+        return self._descend(observation.map, *problem, rng=rng, noise_variance=observation.noise_scale**2)
 
     def _solution(self) -> PenalisedSolution:
         sums: LabelSums = self._evidence
-        x, theta, weights = sums.matrix, self._theta(), 1.0 if sums.weights is None else np.asarray(sums.weights, float)
+        x, theta, weights = sums.matrix, self._theta(), sums.row_weights
         p = expit(x @ theta)
         v = weights * np.maximum(p * (1 - p), LEAST_VARIANCE)
         slope = gram(x, v)
         variance = (slope if sums.weights is None else gram(x, weights * v)) + sums.noise_scale**2 * np.eye(len(theta))
+        if (n := sums.n_records) is not None:  # of the model term, a mean over a sample
+            m, mean = len(p), x.T @ p / len(p)
+            variance += n * (n - m) / (m - 1) * (gram(x, p**2) / m - np.outer(mean, mean))
         penalised = self.penalty_ > 0
         prior = np.where(penalised, 1 / (2 * self.l2_) if self.l2_ else np.inf, np.inf)
         return PenalisedSolution(theta, slope, variance, 2 * self.penalty_, prior, penalised, self.l2 == "moments")

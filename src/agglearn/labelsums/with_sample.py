@@ -13,8 +13,10 @@ from agglearn.encoding import BinnedEncoder, FeatureMap, FrameEncoder
 from agglearn.encoding.frame import CodesEncoder
 from agglearn.estimator import MetaEstimator, RecordClassifier, predict_codes
 from agglearn.labelsums.baselines import BoostedTreesSkyline
+from agglearn.labelsums.raking import Margins
 from agglearn.linear.sum_logistic import Objective
-from agglearn.observations import Records, TablesAndSample
+from agglearn.observations import ContingencyTables, Records, TablesAndSample
+from agglearn.observations.consistency import noise_variances
 from agglearn.progress import track
 from agglearn.saving import expect
 from agglearn.seeds import derive_generator, draw_seed
@@ -27,15 +29,19 @@ RARE = 2  # records of each label per fold, below which trees have too few to st
 DRAWS = 500  # of the Bayesian bootstrap
 TEMPER = 0.5  # power of the likelihood of held-out records: folds share their records, and few records decide too much
 LEAST = 1e-3  # weight of a candidate, below which it is left out
+LEAST_VARIANCE = 1e-3  # of the log-odds of a feature's values
 
 
 class TablesAndSampleClassifier(MetaEstimator, RecordClassifier):
     """Mean of candidates: a model of the tables with log-odds m(x), its corrections on a sample, and trees on the sample.
 
-    A correction is m + b·(m − m̄)/s + w·φ(x) + a with one coordinate of φ per modality, m̄ and s mean and standard deviation
-    of m. a, b and w minimise −log-likelihood of the sample + λ(a² + b² + ‖w‖²). There is one for each of eight λ. Boosted
-    trees have m as one more feature, or do without. Weights are those of pseudo-BMA+ (Yao et al. 2018), from the losses
-    of held-out records of the sample in a Bayesian bootstrap, with half of each loss.
+    A correction is m + b·(m − m̄)/s + c·(e − ē)/s' + w·φ(x) + a with one coordinate of φ per modality, and the sum e of target
+    encodings of the values (`target_encoding`). m̄, ē, s and s' are means and standard deviations. a, b, c and w minimise
+    −log-likelihood + λ(a² + b² + c² + ‖w‖²) of the sample, and of the raked sample. There is one for each of eight λ. Records
+    of the raked sample have the weights closest to equal ones with which it agrees with the tables of single features, within
+    their noise (`agglearn.labelsums.raking`). Boosted trees have m and e as further features, or do without. Weights of
+    candidates are those of pseudo-BMA+ (Yao et al. 2018), from the losses of held-out records of the sample in a Bayesian
+    bootstrap, with half of each loss.
 
     Parameters
     ----------
@@ -50,15 +56,17 @@ class TablesAndSampleClassifier(MetaEstimator, RecordClassifier):
     ----------
     candidates_, weights_, scores_ : list of str, ndarray of shape (C,), ndarray of shape (C,)
         Their weights, and their mean log-likelihoods of held-out records of the sample.
-    coef_, location_, spread_ : ndarray of shape (corrections, 2 + k), float, float
-        b, w and a of the tables alone (zeros) and of each correction, m̄ and s.
+    coef_, encoding_ : ndarray of shape (corrections, 3 + k), ndarray of shape (k,)
+        b, c, w and a of the tables alone (zeros) and of each correction, and the target encodings.
+    location_, spread_ : ndarray of shape (2,)
+        m̄ and ē, s and s'.
     model_, trees_on_tables_, trees_alone_ : Estimator, Estimator or None, Estimator or None
         The base, fitted to the tables, and trees that have a weight.
     """
 
     observes = TablesAndSample
     trees: bool = True
-    prior: Part = 0.8
+    prior: Part = 0.85
     folds: Count = 5
 
     def _fit(self, observation: TablesAndSample) -> None:
@@ -66,10 +74,12 @@ class TablesAndSampleClassifier(MetaEstimator, RecordClassifier):
         seed, codes, y = draw_seed(self.random_state), observation.sample.codes, np.asarray(observation.sample.y, float)
         self._set_encoder(observation.tables.encoder)
         self.model_ = clone(self.base).set_params(random_state=seed).fit(observation.tables)
-        m = log_odds(predict_codes(self.model_, codes))
-        self.location_, self.spread_ = float(m.mean()), float(max(m.std(), CERTAIN))
-        sample = Sample(codes, m, self._coordinates(codes, m), y)
-        self.candidates_ = ["tables", *(f"logistic, λ {l2:g}" for l2 in STRENGTHS)]
+        self.encoding_ = target_encoding(observation.tables)
+        scores = self._scores(codes)
+        self.location_, self.spread_ = scores.mean(axis=0), np.maximum(scores.std(axis=0), CERTAIN)
+        sample = Sample(codes, scores, self._coordinates(codes, scores), y, Margins.of(observation.tables, codes, y))
+        logistic = [f"logistic, λ {l2:g}" for l2 in STRENGTHS]
+        self.candidates_ = ["tables", *logistic, *(f"raked {name}" for name in logistic)]
         trees = self.trees and min(y.sum(), (1 - y).sum()) >= RARE * self.folds
         self.candidates_ += ["trees on tables", "trees"] if trees else []
         losses = self._held_out(sample, seed)
@@ -88,27 +98,35 @@ class TablesAndSampleClassifier(MetaEstimator, RecordClassifier):
         fold[order[np.argsort(sample.y[order], kind="stable")]] = np.arange(n) % min(self.folds, n)  # of equal rates
         for k in track(range(fold.max() + 1), "folds"):
             inside, outside = sample.take(fold != k), sample.take(fold == k)
-            z = [outside.m[:, None] + outside.x @ inside.corrections().T]
+            z = [outside.scores[:, :1] + outside.x @ inside.corrections().T]
             for on_tables in (True, False) if "trees" in self.candidates_ else ():
-                z.append(log_odds(outside.predict(self._fit_trees(inside, seed, on_tables), on_tables))[:, None])
+                trees = self._fit_trees(inside, seed, on_tables)
+                z.append(log_odds(predict_trees(trees, outside.codes, outside.scores))[:, None])
             held_out = np.hstack(z)
             losses[fold == k] = np.logaddexp(0, held_out) - outside.y[:, None] * held_out
         return losses
 
-    def _coordinates(self, codes: np.ndarray, m: np.ndarray) -> sparse.csr_array:
-        """(n, 2 + k) standardised log-odds, modalities, and one."""
-        modalities = FeatureMap("onehot", CodesEncoder(self.encoder_.features)).matrix(codes)
-        return sparse.hstack([((m - self.location_) / self.spread_)[:, None], modalities], format="csr")
+    def _modalities(self, codes: np.ndarray) -> sparse.csr_array:
+        return FeatureMap("onehot", CodesEncoder(self.encoder_.features), intercept=False).matrix(codes)
+
+    def _scores(self, codes: np.ndarray) -> np.ndarray:
+        """(n, 2) log-odds of the model of the tables, and sums of encodings."""
+        return np.column_stack([log_odds(predict_codes(self.model_, codes)), self._modalities(codes) @ self.encoding_])
+
+    def _coordinates(self, codes: np.ndarray, scores: np.ndarray) -> sparse.csr_array:
+        """(n, 3 + k) standardised scores, modalities, and one."""
+        standardised = (scores - self.location_) / self.spread_
+        return sparse.hstack([standardised, self._modalities(codes), np.ones((len(codes), 1))], format="csr")
 
     def _fit_trees(self, sample: "Sample", seed: int, on_tables: bool) -> BoostedTreesSkyline:
         features, codes = self.encoder_.features, sample.codes
         if on_tables:
-            name = "log-odds"
-            while name in self.encoder_.names:
-                name += "_"
-            edges = np.unique(np.quantile(sample.m, np.linspace(0, 1, BINS + 1)[1:-1]))
-            features = (*features, BinnedEncoder(name, tuple(edges.tolist())))
-            codes = with_bins(codes, sample.m, features)
+            for column, name in zip(sample.scores.T, ("log-odds", "encodings"), strict=True):
+                while name in self.encoder_.names:
+                    name += "_"
+                edges = np.unique(np.quantile(column, np.linspace(0, 1, BINS + 1)[1:-1]))
+                features = (*features, BinnedEncoder(name, tuple(edges.tolist())))
+            codes = with_bins(codes, sample.scores, features)
         frame = pd.DataFrame(codes, columns=[f.name for f in features])
         trees = BoostedTreesSkyline(random_state=seed).fit(Records(CodesEncoder(features), frame, sample.y))
         trees.encoder_ = FrameEncoder(features)
@@ -116,14 +134,13 @@ class TablesAndSampleClassifier(MetaEstimator, RecordClassifier):
 
     def _predict_positive(self, X: pd.DataFrame | np.ndarray) -> np.ndarray:
         codes, used = self.encoder_.encode(X), np.flatnonzero(self.weights_[: len(self.coef_)])
-        m = log_odds(predict_codes(self.model_, codes))
-        sample = Sample(codes, m, self._coordinates(codes, m), np.zeros(len(m)))
-        p = expit(m[:, None] + sample.x @ self.coef_[used].T) @ self.weights_[used]
+        scores = self._scores(codes)
+        p = expit(scores[:, :1] + self._coordinates(codes, scores) @ self.coef_[used].T) @ self.weights_[used]
         for trees, weight in zip(
             (self.trees_on_tables_, self.trees_alone_), self.weights_[len(self.coef_) :], strict=False
         ):
             if trees is not None:
-                p += weight * sample.predict(trees, trees is self.trees_on_tables_)
+                p += weight * predict_trees(trees, codes, scores)
         return p
 
     def save(self, folder: Path | str) -> None:
@@ -134,33 +151,61 @@ class TablesAndSampleClassifier(MetaEstimator, RecordClassifier):
 
     def _check_state(self) -> None:
         super()._check_state()
-        k, c = 2 + int(self.encoder_.sizes.sum()), len(self.candidates_)
-        expect(self, location_=float, spread_=float, coef_=("f", (None, k)), weights_=("f", (c,)), scores_=("f", (c,)))
+        k, c = int(self.encoder_.sizes.sum()), len(self.candidates_)
+        expect(self, location_=("f", (2,)), spread_=("f", (2,)), encoding_=("f", (k,)), coef_=("f", (None, 3 + k)))
+        expect(self, weights_=("f", (c,)), scores_=("f", (c,)))
 
 
 class Sample(NamedTuple):
     codes: np.ndarray  # (n, D)
-    m: np.ndarray  # (n,) log-odds of the model of the tables
+    scores: np.ndarray  # (n, 2) log-odds of the model of the tables, and sums of encodings
     x: sparse.csr_array  # (n, k) coordinates
     y: np.ndarray  # (n,) labels
+    margins: Margins
 
     def take(self, rows: np.ndarray) -> Self:
-        return self._replace(codes=self.codes[rows], m=self.m[rows], x=self.x[np.flatnonzero(rows)], y=self.y[rows])
+        rows = np.flatnonzero(rows)
+        return type(self)(*(values[rows] for values in self[:4]), self.margins.take(rows))
 
     def corrections(self) -> np.ndarray:
-        """(1 + strengths, k) coordinates' weights: zeros, then those that minimise −log-likelihood + λ‖θ‖²."""
-        n, k = self.x.shape
-        sums = self.x.T @ self.y
-        problems = (Objective(self.x, np.ones(n), sums, np.full(k, l2), self.m) for l2 in STRENGTHS)
-        return np.vstack([np.zeros(k), *(problem.minimum("newton", 100, 1e-5)[0] for problem in problems)])
+        """(1 + 2 strengths, k) coordinates' weights: zeros, and those that minimise −log-likelihood + λ‖θ‖², raked last."""
+        k, found = self.x.shape[1], [np.zeros(self.x.shape[1])]
+        for weights in (np.ones(len(self.y)), self.margins.weights()):
+            sums = self.x.T @ (weights * self.y)
+            problems = (Objective(self.x, weights, sums, np.full(k, l2), self.scores[:, 0]) for l2 in STRENGTHS)
+            found += [problem.minimum("newton", 100, 1e-5)[0] for problem in problems]
+        return np.vstack(found)
 
-    def predict(self, trees: BoostedTreesSkyline, on_tables: bool) -> np.ndarray:
-        return predict_codes(trees, with_bins(self.codes, self.m, trees.encoder_.features) if on_tables else self.codes)
+
+def predict_trees(trees: BoostedTreesSkyline, codes: np.ndarray, scores: np.ndarray) -> np.ndarray:
+    """(n,) P(Y=1) for codes (n, D), with (n, 2) scores where the trees have them as features."""
+    features = trees.encoder_.features
+    return predict_codes(trees, with_bins(codes, scores, features) if len(features) > codes.shape[1] else codes)
 
 
-def with_bins(codes: np.ndarray, m: np.ndarray, features: tuple) -> np.ndarray:
-    """(n, D + 1) codes with the bins of m (n,) by the last feature."""
-    return np.column_stack([codes, features[-1].encode(pd.Series(m))])
+def target_encoding(tables: ContingencyTables) -> np.ndarray:
+    """(k,) log-odds that each value alone adds to those of the rate r: posterior means, to first order, 0 without a table.
+
+    A value with count d and label sum c has c − rd ~ N(hθ, h + (1 + r²)σ²) with h = r(1 − r)d and θ ~ N(0, τ²). Moments of
+    the feature's values give τ².
+    """
+    rate, noise, encoding = tables.positives / tables.total, noise_variances(tables), []
+    for i, size in enumerate(tables.encoder.sizes):
+        if (i,) not in tables.tables:
+            encoding.append(np.zeros(size))
+            continue
+        counts, sums = tables.dense(i)
+        residual, h = sums - rate * counts, rate * (1 - rate) * np.maximum(counts, 0)
+        variance = h + (1 + rate**2) * noise[i,]
+        prior = max((residual**2 - variance).sum() / max((h**2).sum(), CERTAIN), LEAST_VARIANCE)
+        encoding.append(prior * h * residual / np.maximum(prior * h**2 + variance, CERTAIN))
+    return np.concatenate(encoding)
+
+
+def with_bins(codes: np.ndarray, scores: np.ndarray, features: tuple) -> np.ndarray:
+    """(n, D + 2) codes with the bins of scores (n, 2) by the last features."""
+    bins = (feature.encode(pd.Series(score)) for feature, score in zip(features[-2:], scores.T, strict=True))
+    return np.column_stack([codes, *bins])
 
 
 def log_odds(p: np.ndarray) -> np.ndarray:

@@ -55,8 +55,8 @@ def curvature(x: sparse.csr_array, weights: np.ndarray) -> np.ndarray:
     return (x * x).T @ weights / 4
 
 
-def penalties(l2: float, h: np.ndarray, noise_scale: float, intercept: bool) -> np.ndarray:
-    """(k,) λ_j = λ·(1 + σ²/h_j), for curvatures h_j of F. The intercept is free.
+def penalties(l2: float, h: np.ndarray, noise_scale: float | np.ndarray, intercept: bool) -> np.ndarray:
+    """(k,) λ_j = λ·(1 + σ²/h_j), for curvatures h_j of F, and one σ or (k,). The intercept is free.
 
     If θ_j has the prior variance 1/2λ, and s_j the variance h_j + σ², these have the least expected excess of F, to
     second order, coordinate by coordinate.
@@ -67,25 +67,41 @@ def penalties(l2: float, h: np.ndarray, noise_scale: float, intercept: bool) -> 
     return penalty
 
 
-def curvature_at_rate(x: sparse.csr_array, sums: np.ndarray) -> np.ndarray:
-    """(k,) diagonal of H = r(1 − r) Σ (X − X̄)(X − X̄)ᵀ, at the rate r of the sums, with the intercept, the last, fitted."""
-    n, mean, rate = x.shape[0], _mean(x), _rate(x, sums)
-    return rate * (1 - rate) * np.maximum(4 * curvature(x, np.ones(n)) - n * mean**2, 0.0)
+def curvature_at_rate(x: sparse.csr_array, sums: np.ndarray, n: int | None = None) -> np.ndarray:
+    """(k,) diagonal of H = r(1 − r) Σ (X − X̄)(X − X̄)ᵀ, at the rate r of the sums, with the intercept, the last, fitted.
+
+    Rows of x may be a random sample of the n records of the sums, of all of which H then is.
+    """
+    rate = _rate(sums, n or x.shape[0])
+    return rate * (1 - rate) * (n or x.shape[0]) * _variance(x)
 
 
-def prior_variance(x: sparse.csr_array, sums: np.ndarray, noise_scale: float, probes: int = 20) -> float:
+def model_term_variance(x: sparse.csr_array, sums: np.ndarray, n: int) -> np.ndarray:
+    """(k,) variance of n times a mean of p·x_j over m random rows of n, (n²/m)(1 − m/n)·Var(p·x_j).
+
+    It is that at the rate p of the sums, with the intercept, the last, fitted. The variance of x_j counts one row more
+    with its largest value, or 1 where all are 0: the sample may lack what is rare.
+    """
+    m, largest = x.shape[0], abs(x).max(axis=0).toarray().ravel()
+    return _rate(sums, n) ** 2 * n * (n - m) / m * (_variance(x) + np.where(largest > 0, largest, 1) ** 2 / m)
+
+
+def prior_variance(
+    x: sparse.csr_array, sums: np.ndarray, noise_scale: float | np.ndarray, probes: int = 20, n: int | None = None
+) -> float:
     """Variance τ² of the coefficients, at least 0.001, by moments of the (noisy) sums, which costs no privacy.
 
     g = s − r Σ X has E g_j² = τ² Σ_l H_jl² + H_jj + σ², H of `curvature_at_rate`. Random signs estimate Σ_l H_jl².
-    The intercept must be last.
+    The intercept must be last. σ may be one, or (k,). x may have a sample of the n records.
     """
-    (n, k), mean, rate = x.shape, _mean(x), _rate(x, sums)
+    (m, k), mean, n = x.shape, _mean(x), n or x.shape[0]
+    rate = _rate(sums, n)
     g = (sums - rate * n * mean)[:-1]
-    variance = curvature_at_rate(x, sums)[:-1] + noise_scale**2
+    variance = (curvature_at_rate(x, sums, n) + noise_scale**2)[:-1]
     rng, products = draw_generator(0), np.zeros(k - 1)
     for _ in range(probes):
         logits = x @ np.append(rng.choice([-1.0, 1.0], k - 1), 0.0)
-        products += (rate * (1 - rate) * (x.T @ (logits - logits.mean())))[:-1] ** 2 / probes
+        products += (rate * (1 - rate) * n / m * (x.T @ (logits - logits.mean())))[:-1] ** 2 / probes
     varies = variance > 0
     excess = (g[varies] ** 2 / variance[varies] - 1).sum()
     return max(float(excess / (products[varies] / variance[varies]).sum()), 1e-3)
@@ -95,5 +111,10 @@ def _mean(x: sparse.csr_array) -> np.ndarray:
     return x.T @ np.ones(x.shape[0]) / x.shape[0]
 
 
-def _rate(x: sparse.csr_array, sums: np.ndarray) -> float:
-    return float(np.clip(sums[-1] / x.shape[0], 1e-3, 1 - 1e-3))
+def _variance(x: sparse.csr_array) -> np.ndarray:
+    """(k,) of the coordinates, over the rows."""
+    return np.maximum(4 * curvature(x, np.full(x.shape[0], 1 / x.shape[0])) - _mean(x) ** 2, 0.0)
+
+
+def _rate(sums: np.ndarray, n: int) -> float:
+    return float(np.clip(sums[-1] / n, 1e-3, 1 - 1e-3))

@@ -39,6 +39,8 @@ class Halves(Observation):
             kinds = f"{type(self.first).__name__} and {type(self.second).__name__}"
             raise DataError(f"halves: must be two of one kind, ContingencyTables or LabelSums, not {kinds}")
         halves = (self.first, self.second)
+        if any(getattr(h, "n_records", None) is not None for h in halves):
+            raise DataError("halves: with features of a sample; give features of all records")
         noises = [h.noise and replace(h.noise, scale=0.0, scales=None) for h in halves]
         if noises[0] != noises[1] and any(n is None or n.private for n in noises):  # scales follow each half's features
             raise DataError("halves: with other noise; release both at once (Halves.private)")

@@ -21,6 +21,7 @@ from agglearn.observations.release import SCHEMA_ADVICE
 from agglearn.observations.units import SINGLE, Unit, rows_of
 from agglearn.privacy.calibration import calibrate, check_promise
 from agglearn.privacy.mechanisms import Draw, Mechanism, draw_private
+from agglearn.seeds import RandomState, draw_generator
 
 SENSITIVITIES = ("declared", "features", "coordinates")
 Bounds = tuple[float, float] | Mapping[str, tuple[float, float]]
@@ -42,6 +43,8 @@ class LabelSums(Observation):
         Public weights of the records (None for 1), the name of the label, and how noise was added.
     unit : Unit
         Whose labels these are, all of which a release protects. By default each is a person's only one.
+    n_records : int or None
+        Records that the sums count, where the rows are a random sample of them. None where they are all of them.
     """
 
     map: FeatureMap
@@ -52,6 +55,7 @@ class LabelSums(Observation):
     label: str = "label"
     noise: NoiseSpec | None = None
     unit: Unit = SINGLE
+    n_records: int | None = None
 
     def __post_init__(self) -> None:
         put = functools.partial(object.__setattr__, self)
@@ -63,6 +67,18 @@ class LabelSums(Observation):
             raise DataError(f"sums: {self.names[bad[0]]!r} is no number")
         if self.weights is not None:
             check_weights(self.weights, len(self.frame))
+        if self.n_records == len(self.frame):
+            put("n_records", None)
+        if self.n_records is not None:
+            if self.weights is not None:
+                raise DataError(
+                    "weights: are those of a sample's rows alone; give features of all records, or no weights"
+                )
+            if not 2 <= len(self.frame) < self.n_records:
+                rows = f"{len(self.frame)} rows with features"
+                raise DataError(
+                    f"n_records: {self.n_records} records for {rows}; give 2 rows or more of all that the sums count"
+                )
 
     # -- making -------------------------------------------------------------------------------------------------
 
@@ -115,11 +131,31 @@ class LabelSums(Observation):
 
     @classmethod
     def from_release(
-        cls, X: pd.DataFrame | np.ndarray, sums: pd.Series, *, noise: NoiseSpec | None, **options: Any
-    ) -> Self:
-        """Public features, and sums by the name of their coordinate that somebody else released."""
+        cls, X: pd.DataFrame | np.ndarray, sums: pd.Series, *, noise: NoiseSpec | None, n_records: int | None = None,
+        **options: Any,
+    ) -> Self:  # fmt: skip
+        """Public features, and sums by the name of their coordinate that somebody else released.
+
+        `n_records` are those that the sums count, where X has a random sample of them.
+        """
         sums, bare = pd.Series(sums, dtype=float), cls.from_records(X, np.zeros(len(X)), **options)
-        return replace(bare, sums=sums.to_numpy(), names=list(sums.index), noise=noise)
+        return replace(bare, sums=sums.to_numpy(), names=list(sums.index), noise=noise, n_records=n_records)
+
+    def keep_features(self, n: int, random_state: RandomState = None) -> Self:
+        """The same sums of all records, beside the features of n random ones. DataError for fewer than 2, or too many.
+
+        A release comes first: its sensitivity follows from the features of all records.
+
+        Parameters
+        ----------
+        n, random_state : int, int or Generator or None
+        """
+        if self.n_records is not None:
+            raise DataError("keep_features: the features are those of a sample already")
+        if not 2 <= n <= len(self.frame):
+            raise DataError(f"keep_features: must be from 2 to the {len(self.frame)} rows, got {n}")
+        rows = np.sort(draw_generator(random_state).permutation(len(self.frame))[:n])
+        return replace(self, frame=self.frame.iloc[rows].reset_index(drop=True), n_records=len(self.frame))
 
     # -- privacy ------------------------------------------------------------------------------------------------
 
@@ -132,7 +168,7 @@ class LabelSums(Observation):
 
         Of all labels of one unit it is so many times larger as records of a unit count.
 
-        ConfigError without bounds or features where they are needed. DataError for a value outside its declared bounds.
+        ConfigError without bounds or features where they are needed, and for features of a sample. DataError for a value outside its declared bounds.
 
         Parameters
         ----------
@@ -141,6 +177,9 @@ class LabelSums(Observation):
             accepts that the result depends on them (they are public). `coordinates`, the note's √k for features from
             0 to 1. A number, not below that of the features. Without features it is the caller's statement.
         """
+        if self.n_records is not None:
+            advice = "release the sums (private) before `keep_features`"
+            raise ConfigError(f"sensitivity: needs the features of all records that the sums count; {advice}")
         if not isinstance(of, str):
             if not 0 < of < math.inf:
                 raise ConfigError(f"sensitivity: must be a number above 0, got {of}")
@@ -247,6 +286,14 @@ class LabelSums(Observation):
         return self.map.matrix(self.frame)
 
     @property
+    def row_weights(self) -> np.ndarray:
+        """(n,) weights with which rows stand for all records: their own, or those records per row of a sample."""
+        if self.weights is not None:
+            return np.asarray(self.weights, float)
+        n = len(self.frame)
+        return np.full(n, (self.n_records or n) / max(n, 1))
+
+    @property
     def noise_scale(self) -> float:
         """Standard deviation of the noise on each coordinate. 0 without noise."""
         if self.noise is None:
@@ -255,8 +302,7 @@ class LabelSums(Observation):
 
     def infeasible_coordinates(self) -> np.ndarray:
         """(k,) whether a coordinate's sum is out of reach for all labels. Then the likelihood has no maximum."""
-        w = np.ones(len(self.frame)) if self.weights is None else self.weights
-        x, slack = self.matrix, 1e-9 * np.maximum(abs(self.sums), 1)
+        w, x, slack = self.row_weights, self.matrix, 1e-9 * np.maximum(abs(self.sums), 1)
         low, high = x.minimum(0).T @ w, x.maximum(0).T @ w
         return (self.sums < low - slack) | (self.sums > high + slack)
 

@@ -68,7 +68,7 @@ class Classification(Task[HeldOutRows]):
       `postprocessing` (see `release_tables`), `threshold` (cells of fewer records are hidden), `hidden` (`censored`, or
       `half` of the threshold put in their place), `max_rows` (of each unit, for data sets that name one, or `auto`).
     * label sums: `features` (`onehot`, `quadratic`, `scaled`), `ranges` (`FeatureMap.fit`), `calibration`,
-      `sensitivity`.
+      `sensitivity`, `sample` (random training rows whose features are there; the sums count all).
     * tables, records, tables and a sample: `sample`, random training rows that are the records, and not in the tables.
     * counted bags: `bag_size`. Halves: `of` (`tables`, `label_sums`) and the parameters of these.
     * tables, label sums and counted bags: `epsilon` (a release's noise, drawn by the seed, none without it), `delta`
@@ -86,7 +86,7 @@ class Classification(Task[HeldOutRows]):
         (Dataset, CountedBags, keys.RowKeys, keys.CountedBagKeys),
         (Dataset, Halves, keys.RowKeys, keys.TableHalvesKeys),
         (Dataset, Halves, keys.RowKeys, keys.LabelSumHalvesKeys),
-        (Dataset, LabelSums, keys.RowKeys, keys.LabelSumKeys),
+        (Dataset, LabelSums, keys.RowKeys, keys.SampledLabelSumKeys),
         (Dataset, Records, keys.RowKeys, keys.RecordKeys),
         (Dataset, TablesAndSample, keys.RowKeys, keys.UnitTableKeys),
     )
@@ -310,7 +310,10 @@ def _map(rows: TrainingRows, params: dict) -> FeatureMap:
 def _label_sums(rows: TrainingRows, params: dict, seed: int | str, feature_map: FeatureMap | None = None) -> LabelSums:
     sums = LabelSums.from_map(feature_map or _map(rows, params), rows.frame, rows.y, label=rows.label)
     release = _release(rows, params, seed, "calibration", "sensitivity")
-    return sums.private(**release) if release else sums
+    sums = sums.private(**release) if release else sums
+    if "sample" not in params:
+        return sums
+    return replace(sums, frame=rows.sampled(params["sample"], seed, inside=True).frame, n_records=len(rows.y))
 
 
 def _counted_bags(rows: TrainingRows, params: dict, seed: int | str) -> CountedBags:

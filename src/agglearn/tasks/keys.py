@@ -82,6 +82,10 @@ class LabelSumKeys(EncodedKeys, NoiseKeys, total=False):
     sensitivity: str | Positive
 
 
+class SampledLabelSumKeys(LabelSumKeys, total=False):
+    sample: Count
+
+
 class CountedBagKeys(EncodedKeys, NoiseKeys, total=False):
     bag_size: Count
 

@@ -1,5 +1,8 @@
 """Tables and a sample: the objective by an independent solver, folds and weights by hand, worlds whose right mean is known."""
 
+import itertools
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,9 +12,10 @@ from scipy.special import expit, logit
 from agglearn.errors import DataError
 from agglearn.evaluation.metrics import log_likelihood
 from agglearn.labelsums import BoostedTreesSkyline, TablesAndSampleClassifier, with_sample
-from agglearn.labelsums.with_sample import DRAWS, STRENGTHS, candidate_weights
+from agglearn.labelsums.raking import Margins
+from agglearn.labelsums.with_sample import DRAWS, STRENGTHS, candidate_weights, target_encoding
 from agglearn.maxent import LogisticSkyline, NaiveBayesClassifier
-from agglearn.observations import ContingencyTables, Records, TablesAndSample
+from agglearn.observations import ContingencyTables, Records, TablesAndSample, with_gaussian_noise
 from agglearn.seeds import derive_generator
 
 
@@ -33,6 +37,8 @@ def classifier(**options) -> TablesAndSampleClassifier:
 
 
 NEW = world(4000, 9)
+LOGISTIC = [f"logistic, λ {l2:g}" for l2 in STRENGTHS]
+RAKED = [f"raked {name}" for name in LOGISTIC]
 
 
 def score(p: np.ndarray, frame: pd.DataFrame = NEW) -> float:
@@ -43,38 +49,76 @@ def tables_alone(observation: TablesAndSample, frame: pd.DataFrame = NEW) -> np.
     return NaiveBayesClassifier().fit(observation.tables).predict_proba(frame)[:, 1]
 
 
-def coordinates(frame: pd.DataFrame, m: np.ndarray, of: np.ndarray) -> np.ndarray:
-    """(n, 11) log-odds m, standardised as those of the sample, modalities, and one."""
-    modalities = [(frame[f] == v).to_numpy() for f in ("f0", "f1", "f2") for v in ("v0", "v1", "v2")]
-    return np.column_stack([(m - of.mean()) / of.std(), *modalities, np.ones(len(m))])
+def coordinates(observation: TablesAndSample, frame: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
+    """(n,) log-odds m, and (n, 12): m and the sum of encodings, standardised as on the sample, modalities, and one."""
+
+    def scores(rows):
+        modalities = np.column_stack([rows[f] == v for f in ("f0", "f1", "f2") for v in ("v0", "v1", "v2")])
+        of_values = modalities @ target_encoding(observation.tables)
+        return np.column_stack([logit(tables_alone(observation, rows)), of_values]), modalities
+
+    (found, modalities), (inside, _) = scores(frame), scores(observation.sample.frame)
+    standardised = (found - inside.mean(axis=0)) / inside.std(axis=0)
+    return found[:, 0], np.column_stack([standardised, modalities, np.ones(len(found))])
 
 
-def correct(m: np.ndarray, x: np.ndarray, y: np.ndarray, l2: float) -> np.ndarray:
+def raked(observation: TablesAndSample, rows: np.ndarray | slice = slice(None)) -> np.ndarray:
+    sample = observation.sample
+    return Margins.of(observation.tables, sample.codes[rows], np.asarray(sample.y, float)[rows]).weights()
+
+
+def correct(m: np.ndarray, x: np.ndarray, y: np.ndarray, l2: float, w: np.ndarray) -> np.ndarray:
     def objective(theta):
         z = m + x @ theta
-        return np.logaddexp(0, z).sum() - y @ z + l2 * theta @ theta
+        return (w * (np.logaddexp(0, z) - y * z)).sum() + l2 * theta @ theta
 
     return minimize(objective, np.zeros(x.shape[1]), method="BFGS", options={"gtol": 1e-8}).x
 
 
-def test_corrections_minimise_their_objective():
+def test_corrections_minimise_their_objective_on_the_sample_and_the_raked_one():
     observation = observe(world(3000, 0), world(150, 1, shift=1))
-    model, frame, y = classifier().fit(observation), observation.sample.frame, observation.sample.y
-    m = logit(tables_alone(observation, frame))
-    x = coordinates(frame, m, m)
+    model, y = classifier().fit(observation), observation.sample.y
+    m, x = coordinates(observation, observation.sample.frame)
+    weights = raked(observation)
+    assert weights.std() > 0.2
     assert not model.coef_[0].any()
-    for l2, found in zip(STRENGTHS, model.coef_[1:], strict=True):
-        np.testing.assert_allclose(found, correct(m, x, y, l2), atol=2e-4)
+    for found, (w, l2) in zip(model.coef_[1:], itertools.product((np.ones(150), weights), STRENGTHS), strict=True):
+        np.testing.assert_allclose(x @ found, x @ correct(m, x, y, l2, w), atol=2e-3)
+
+
+def test_encodings_without_noise_have_the_order_and_the_size_of_log_odds():
+    """A tenth of the values' rates around the base rate is nearly a straight line of log-odds."""
+    frame = pd.DataFrame({"f": np.repeat(["a", "b", "c", "d"], 100_000)})
+    rates = np.repeat([0.3, 0.32, 0.28, 0.31], 100_000)
+    frame = frame.assign(label=(np.tile(np.arange(100_000), 4) < 100_000 * rates).astype(int), g="one")
+    found = target_encoding(ContingencyTables.from_records(frame, "label"))
+    assert np.argsort(found[:4]).tolist() == [2, 0, 3, 1]
+    np.testing.assert_allclose(found[:4], logit([0.3, 0.32, 0.28, 0.31]) - logit(0.3025), atol=0.005)
+    assert found[4:].tolist() == [0.0]  # a feature of one value tells nothing
+
+
+def test_encodings_shrink_by_the_noise():
+    """Posterior means by the formula, cell by cell, with the variance of the effects by moments."""
+    tables = with_gaussian_noise(ContingencyTables.from_records(world(2000, 0), "label"), 60.0, 0)
+    found, rate = target_encoding(tables), tables.positives / tables.total
+    for i in range(3):
+        d, c = tables.dense(i)
+        g, h = c - rate * d, rate * (1 - rate) * d
+        variance = [h[v] + (1 + rate**2) * 3600 for v in range(3)]
+        prior = max(sum(g[v] ** 2 - variance[v] for v in range(3)) / sum(h**2), 1e-3)
+        expected = [prior * h[v] * g[v] / (prior * h[v] ** 2 + variance[v]) for v in range(3)]
+        np.testing.assert_allclose(found[3 * i : 3 * i + 3], expected)
+    pairs = {k: t for k, t in tables.tables.items() if k != (1,)}
+    assert target_encoding(replace(tables, tables=pairs))[3:6].tolist() == [0.0] * 3
 
 
 def test_the_prediction_is_the_mean_of_the_candidates():
     observation = observe(world(3000, 0), world(400, 1, shift=1, xor=1.0))
-    model, m = classifier(prior=0.2).fit(observation), logit(tables_alone(observation))
-    inside = logit(tables_alone(observation, observation.sample.frame))
-    z = m[:, None] + coordinates(NEW, m, inside) @ model.coef_.T
+    model, (m, x) = classifier(prior=0.2).fit(observation), coordinates(observation, NEW)
+    z = m[:, None] + x @ model.coef_.T
     trees = BoostedTreesSkyline(random_state=3).fit(observation.sample).predict_proba(NEW)[:, 1]
     weights = model.weights_
-    assert model.candidates_ == ["tables", *(f"logistic, λ {l2:g}" for l2 in STRENGTHS), "trees on tables", "trees"]
+    assert model.candidates_ == ["tables", *LOGISTIC, *RAKED, "trees on tables", "trees"]
     assert (weights[-2:] > 0).all()
     on_tables = model.predict_proba(NEW)[:, 1] - expit(z) @ weights[:-2] - weights[-1] * trees
     assert 0 < on_tables.min() < on_tables.max() < weights[-2]
@@ -85,15 +129,18 @@ def test_the_prediction_is_the_mean_of_the_candidates():
 def test_candidates_are_judged_by_records_outside_their_fit():
     """One record is held out at a time."""
     observation = observe(world(800, 0), world(60, 1, shift=1))
-    model, frame, y = classifier(folds=60, trees=False).fit(observation), observation.sample.frame, observation.sample.y
-    m = logit(tables_alone(observation, frame))
-    x, losses = coordinates(frame, m, m), np.empty((60, 2))
+    model, y = classifier(folds=60, trees=False).fit(observation), observation.sample.y
+    (m, x), losses = coordinates(observation, observation.sample.frame), np.empty((60, 3))
     for i in range(60):
         rows = np.arange(60) != i
-        for k, theta in enumerate((np.zeros(11), correct(m[rows], x[rows], y[rows], STRENGTHS[4]))):
+        fits = [
+            np.zeros(12),
+            *(correct(m[rows], x[rows], y[rows], STRENGTHS[4], w) for w in (np.ones(59), raked(observation, rows))),
+        ]
+        for k, theta in enumerate(fits):
             z = m[i] + x[i] @ theta
             losses[i, k] = np.logaddexp(0, z) - y[i] * z
-    np.testing.assert_allclose(model.scores_[[0, 5]], -losses.mean(axis=0), atol=1e-5)
+    np.testing.assert_allclose(model.scores_[[0, 5, 13]], -losses.mean(axis=0), atol=1e-5)
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ noise, bags and halves can differ.
 """
 
 import functools
+import itertools
 from dataclasses import replace
 
 import numpy as np
@@ -238,13 +239,21 @@ def test_a_sample_is_in_no_table(folders):
         np.testing.assert_array_equal(table.dense(), np.add(*parts))
     rows = [set(observe(Records, n).frame.astype(str).itertuples(index=False)) for n in (10, 40)]
     assert rows[0] <= rows[1]  # a larger sample has the smaller one
-    for n in (1, 300):
+    for n, kind in itertools.product((1, 300), (Records, LabelSums)):
         with pytest.raises(
             ConfigError, match=rf"^observe: sample must be between 2 and 299 of the training rows, got {n}$"
         ):
-            observe(Records, n)
+            observe(kind, n)
     with pytest.raises(ConfigError, match=r"^observe: tables and a sample need the sample's size; write sample: 1000$"):
         tasks.Classification().observe(fixed_rows(folders), TablesAndSample, {}, 0)
+
+
+def test_label_sums_of_all_records_have_the_features_of_a_sample(folders):
+    observe = lambda kind, **params: tasks.Classification().observe(fixed_rows(folders), kind, params, 0)[0]  # noqa: E731
+    few, all_rows = observe(LabelSums, sample=40, epsilon=1), observe(LabelSums, epsilon=1)
+    assert few.sums.tolist() == all_rows.sums.tolist()
+    assert few.n_records == 300
+    pd.testing.assert_frame_equal(few.frame, observe(Records, sample=40).frame)
 
 
 # -- bags and halves --------------------------------------------------------------------------------------------------
