@@ -132,3 +132,14 @@ def test_with_a_large_budget_every_head_knows_the_law():
             assert np.abs(p - truth).mean() < 0.05, name
     pgm = marginals_of.PrivatePGM(components=20, iterations=[100, 200], random_state=0).fit(observed)
     assert np.abs(pgm.predict_proba(observed.public_frame)[:, 1] - truth).mean() < 0.05
+
+
+def test_heads_are_fitted_to_codes_and_read_raw_numbers():
+    frame = pd.DataFrame({"age": np.arange(4000) % 80.0})
+    y = (frame["age"] > 40).astype(np.int8)
+    encoder = FrameEncoder.fit(frame)  # bins
+    rows = {"age": encoder.encode(frame)[:, 0], marginals_of.LABEL: y}
+    heads = marginals_of.heads_on_rows(encoder, rows, seed=0)
+    assert len(heads) == 2
+    for head in heads.values():
+        assert head.predict_proba(pd.DataFrame({"age": [5.0, 75.0]}))[:, 1] == pytest.approx([0, 1], abs=0.05)

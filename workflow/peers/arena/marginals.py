@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.special import expit
+from scipy.special import expit, logit
 
 from agglearn.encoding import FrameEncoder
-from agglearn.estimator import RecordClassifier
+from agglearn.encoding.frame import CodesEncoder
+from agglearn.estimator import RecordClassifier, predict_codes
 from agglearn.labelsums import BoostedTreesSkyline
 from agglearn.maxent import LogisticSkyline
 from agglearn.observations import Records
@@ -107,15 +108,16 @@ def mixture_log_odds(model: Any, names: Sequence[str]) -> Any:
 
 def heads_on_rows(encoder: FrameEncoder, rows: Mapping[str, np.ndarray], seed: int) -> dict[str, RecordClassifier]:
     """Learners from records, fitted to drawn rows of codes."""
-    labels = {f.name: np.asarray(f.labels, object) for f in encoder.features}
-    frame = pd.DataFrame({name: labels[name][np.asarray(rows[name], int)] for name in encoder.names})
+    frame = pd.DataFrame({name: np.asarray(rows[name], int) for name in encoder.names})
     y = np.asarray(rows[LABEL]).astype(np.int8)
     if y.min() == y.max():
         return {}
-    records = Records(encoder, frame, y)
+    records = Records(CodesEncoder(encoder.features), frame, y)
+    logistic = LogisticSkyline(quadratic=False, random_state=seed).fit(records)
+    trees = BoostedTreesSkyline(random_state=seed).fit(records)
     return {
-        "logistic on drawn rows": LogisticSkyline(quadratic=False, random_state=seed).fit(records),
-        "boosted trees on drawn rows": BoostedTreesSkyline(random_state=seed).fit(records),
+        f"{name} on drawn rows": LabelLaw(encoder, lambda codes, model=model: logit(predict_codes(model, codes)), 0.0)
+        for name, model in (("logistic", logistic), ("boosted trees", trees))
     }
 
 
