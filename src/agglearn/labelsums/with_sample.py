@@ -181,16 +181,17 @@ class Sample(NamedTuple):
 
     def take(self, rows: np.ndarray) -> Self:
         rows = np.flatnonzero(rows)
-        return type(self)(*(values[rows] for values in self[:4]), self.margins.take(rows))
+        codes, scores, x, y, margins = self
+        return type(self)(codes[rows], scores[rows], x[rows], y[rows], margins.take(rows))
 
     def corrections(self) -> np.ndarray:
         """(1 + 2 strengths, k) coordinates' weights: zeros, and those that minimise −log-likelihood + λ‖θ‖², raked last."""
-        k, found = self.x.shape[1], [np.zeros(self.x.shape[1])]
+        k, rows = self.x.shape[1], [np.zeros(self.x.shape[1])]
         for weights in (np.ones(len(self.y)), self.margins.weights()):
             sums = self.x.T @ (weights * self.y)
             problems = (Objective(self.x, weights, sums, np.full(k, l2), self.scores[:, 0]) for l2 in STRENGTHS)
-            found += [problem.minimum("newton", 100, 1e-5)[0] for problem in problems]
-        return np.vstack(found)
+            rows += [problem.minimum("newton", 100, 1e-5)[0] for problem in problems]
+        return np.vstack(rows)
 
 
 def target_encoding(tables: ContingencyTables) -> np.ndarray:
