@@ -33,11 +33,11 @@ class Margins(NamedTuple):
             cells, table = codes[:, key[0]], tables.tables[key]
             rows = np.flatnonzero(cells >= 0)
             inside = sparse.csc_array((np.ones(len(rows)), (rows, cells[rows])), (len(y), table.shape[0]))
-            known = table.cells if tables.noise is not None and tables.noise.threshold else np.arange(table.shape[0])
+            visible = table.cells if tables.noise is not None and tables.noise.threshold else np.arange(table.shape[0])
             for x, numbers in zip((inside, inside * y[:, None]), table.dense(), strict=True):
-                fraction = numbers[known] / tables.total
+                fraction = numbers[visible] / tables.total
                 spread = np.clip(fraction, 1 / tables.total, 1 - 1 / tables.total)
-                blocks.append(sparse.csc_array(x)[:, known])
+                blocks.append(sparse.csc_array(x)[:, visible])
                 targets.append(fraction)
                 variances.append(noise[key] / tables.total**2 + spread * (1 - spread) / tables.total)
         return cls(sparse.hstack(blocks, format="csr"), np.concatenate(targets), np.concatenate(variances))

@@ -9,8 +9,8 @@ from scipy import sparse
 from scipy.special import expit, logit, softmax
 from sklearn.base import clone
 
-from agglearn.encoding import BinnedEncoder, FeatureMap, FrameEncoder
-from agglearn.encoding.frame import CodesEncoder
+from agglearn.encoding import BinnedEncoder, CategoricalEncoder, FeatureMap, FrameEncoder, HashedEncoder
+from agglearn.encoding.frame import CodesEncoder, FeatureEncoder
 from agglearn.estimator import MetaEstimator, RecordClassifier, predict_codes
 from agglearn.labelsums.baselines import BoostedTreesSkyline
 from agglearn.labelsums.raking import Margins
@@ -39,8 +39,8 @@ class TablesAndSampleClassifier(MetaEstimator, RecordClassifier):
     encodings of the values (`target_encoding`). m̄, ē, s and s' are means and standard deviations. a, b, c and w minimise
     −log-likelihood + λ(a² + b² + c² + ‖w‖²) of the sample, and of the raked sample. There is one for each of eight λ. Records
     of the raked sample have the weights closest to equal ones with which it agrees with the tables of single features, within
-    their noise (`agglearn.labelsums.raking`). Boosted trees have m and e as further features, or do without. Weights of
-    candidates are those of pseudo-BMA+ (Yao et al. 2018), from the losses of held-out records of the sample in a Bayesian
+    their noise (`agglearn.labelsums.raking`). Boosted trees have m and e as further features, and values without an order
+    in that of their encodings, or do without. Weights of candidates are those of pseudo-BMA+ (Yao et al. 2018), from the losses of held-out records of the sample in a Bayesian
     bootstrap, with half of each loss.
 
     Parameters
@@ -101,7 +101,7 @@ class TablesAndSampleClassifier(MetaEstimator, RecordClassifier):
             z = [outside.scores[:, :1] + outside.x @ inside.corrections().T]
             for on_tables in (True, False) if "trees" in self.candidates_ else ():
                 trees = self._fit_trees(inside, seed, on_tables)
-                z.append(log_odds(predict_trees(trees, outside.codes, outside.scores))[:, None])
+                z.append(log_odds(self._predict_trees(trees, outside.codes, outside.scores))[:, None])
             held_out = np.hstack(z)
             losses[fold == k] = np.logaddexp(0, held_out) - outside.y[:, None] * held_out
         return losses
@@ -121,16 +121,32 @@ class TablesAndSampleClassifier(MetaEstimator, RecordClassifier):
     def _fit_trees(self, sample: "Sample", seed: int, on_tables: bool) -> BoostedTreesSkyline:
         features, codes = self.encoder_.features, sample.codes
         if on_tables:
+            features = tuple(BinnedEncoder(f.name, tuple(range(1, f.size))) if _unordered(f) else f for f in features)
             for column, name in zip(sample.scores.T, ("log-odds", "encodings"), strict=True):
                 while name in self.encoder_.names:
                     name += "_"
                 edges = np.unique(np.quantile(column, np.linspace(0, 1, BINS + 1)[1:-1]))
                 features = (*features, BinnedEncoder(name, tuple(edges.tolist())))
-            codes = with_bins(codes, sample.scores, features)
+            codes = self._codes_on_tables(codes, sample.scores, features)
         frame = pd.DataFrame(codes, columns=[f.name for f in features])
         trees = BoostedTreesSkyline(random_state=seed).fit(Records(CodesEncoder(features), frame, sample.y))
         trees.encoder_ = FrameEncoder(features)
         return trees
+
+    def _codes_on_tables(self, codes: np.ndarray, scores: np.ndarray, features: tuple) -> np.ndarray:
+        """(n, D + 2) codes, of values without an order their ranks by encoding, with the bins of scores (n, 2) last."""
+        ranked, starts = codes.copy(), self.encoder_.offsets
+        for i, feature in enumerate(self.encoder_.features):
+            if _unordered(feature):
+                ranks = np.argsort(np.argsort(self.encoding_[starts[i] : starts[i + 1]], kind="stable"))
+                ranked[:, i] = np.where(codes[:, i] < 0, -1, ranks[codes[:, i]])
+        bins = (feature.encode(pd.Series(score)) for feature, score in zip(features[-2:], scores.T, strict=True))
+        return np.column_stack([ranked, *bins])
+
+    def _predict_trees(self, trees: BoostedTreesSkyline, codes: np.ndarray, scores: np.ndarray) -> np.ndarray:
+        features = trees.encoder_.features
+        on_tables = len(features) > codes.shape[1]
+        return predict_codes(trees, self._codes_on_tables(codes, scores, features) if on_tables else codes)
 
     def _predict_positive(self, X: pd.DataFrame | np.ndarray) -> np.ndarray:
         codes, used = self.encoder_.encode(X), np.flatnonzero(self.weights_[: len(self.coef_)])
@@ -140,7 +156,7 @@ class TablesAndSampleClassifier(MetaEstimator, RecordClassifier):
             (self.trees_on_tables_, self.trees_alone_), self.weights_[len(self.coef_) :], strict=False
         ):
             if trees is not None:
-                p += weight * predict_trees(trees, codes, scores)
+                p += weight * self._predict_trees(trees, codes, scores)
         return p
 
     def save(self, folder: Path | str) -> None:
@@ -165,22 +181,17 @@ class Sample(NamedTuple):
 
     def take(self, rows: np.ndarray) -> Self:
         rows = np.flatnonzero(rows)
-        return type(self)(*(values[rows] for values in self[:4]), self.margins.take(rows))
+        codes, scores, x, y, margins = self
+        return type(self)(codes[rows], scores[rows], x[rows], y[rows], margins.take(rows))
 
     def corrections(self) -> np.ndarray:
         """(1 + 2 strengths, k) coordinates' weights: zeros, and those that minimise −log-likelihood + λ‖θ‖², raked last."""
-        k, found = self.x.shape[1], [np.zeros(self.x.shape[1])]
+        k, rows = self.x.shape[1], [np.zeros(self.x.shape[1])]
         for weights in (np.ones(len(self.y)), self.margins.weights()):
             sums = self.x.T @ (weights * self.y)
             problems = (Objective(self.x, weights, sums, np.full(k, l2), self.scores[:, 0]) for l2 in STRENGTHS)
-            found += [problem.minimum("newton", 100, 1e-5)[0] for problem in problems]
-        return np.vstack(found)
-
-
-def predict_trees(trees: BoostedTreesSkyline, codes: np.ndarray, scores: np.ndarray) -> np.ndarray:
-    """(n,) P(Y=1) for codes (n, D), with (n, 2) scores where the trees have them as features."""
-    features = trees.encoder_.features
-    return predict_codes(trees, with_bins(codes, scores, features) if len(features) > codes.shape[1] else codes)
+            rows += [problem.minimum("newton", 100, 1e-5)[0] for problem in problems]
+        return np.vstack(rows)
 
 
 def target_encoding(tables: ContingencyTables) -> np.ndarray:
@@ -202,10 +213,8 @@ def target_encoding(tables: ContingencyTables) -> np.ndarray:
     return np.concatenate(encoding)
 
 
-def with_bins(codes: np.ndarray, scores: np.ndarray, features: tuple) -> np.ndarray:
-    """(n, D + 2) codes with the bins of scores (n, 2) by the last features."""
-    bins = (feature.encode(pd.Series(score)) for feature, score in zip(features[-2:], scores.T, strict=True))
-    return np.column_stack([codes, *bins])
+def _unordered(feature: FeatureEncoder) -> bool:
+    return isinstance(feature, CategoricalEncoder | HashedEncoder)
 
 
 def log_odds(p: np.ndarray) -> np.ndarray:

@@ -68,7 +68,7 @@ class Classification(Task[HeldOutRows]):
       `postprocessing` (see `release_tables`), `threshold` (cells of fewer records are hidden), `hidden` (`censored`, or
       `half` of the threshold put in their place), `max_rows` (of each unit, for data sets that name one, or `auto`).
     * label sums: `features` (`onehot`, `quadratic`, `scaled`), `ranges` (`FeatureMap.fit`), `calibration`,
-      `sensitivity`, `sample` (random training rows whose features are there; the sums count all).
+      `sensitivity`, `sample` (random training rows whose features are there, while the sums count all).
     * tables, records, tables and a sample: `sample`, random training rows that are the records, and not in the tables.
     * counted bags: `bag_size`. Halves: `of` (`tables`, `label_sums`) and the parameters of these.
     * tables, label sums and counted bags: `epsilon` (a release's noise, drawn by the seed, none without it), `delta`

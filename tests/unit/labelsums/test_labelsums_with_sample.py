@@ -9,6 +9,7 @@ import pytest
 from scipy.optimize import minimize
 from scipy.special import expit, logit
 
+from agglearn.encoding import BinnedEncoder
 from agglearn.errors import DataError
 from agglearn.evaluation.metrics import log_likelihood
 from agglearn.labelsums import BoostedTreesSkyline, TablesAndSampleClassifier, with_sample
@@ -124,6 +125,22 @@ def test_the_prediction_is_the_mean_of_the_candidates():
     assert 0 < on_tables.min() < on_tables.max() < weights[-2]
     without = classifier(prior=0.2, trees=False).fit(observation)
     np.testing.assert_allclose(without.predict_proba(NEW)[:, 1], expit(z) @ without.weights_, rtol=0, atol=1e-12)
+
+
+def test_trees_on_tables_see_values_in_the_order_of_their_encodings():
+    observation = observe(world(3000, 0), world(400, 1, shift=1, xor=1.0))
+    model = classifier(prior=0.2).fit(observation)
+    assert [type(f) for f in model.trees_on_tables_.encoder_.features] == [BinnedEncoder] * 5
+    codes = np.array([[0, 1, 2], [1, 2, 0], [2, 0, -1]])
+    scores = np.array([[-9.0, 9.0], [0.0, 0.0], [9.0, -9.0]])
+    found, encoding = model._codes_on_tables(codes, scores, model.trees_on_tables_.encoder_.features), model.encoding_
+    for i in range(3):
+        seen = codes[:, i] >= 0
+        order = np.argsort(encoding[3 * i : 3 * i + 3][codes[seen, i]])
+        assert (np.diff(found[seen, i][order]) > 0).all()
+    assert found[2, 2] == -1
+    assert (np.diff(found[:, 3]) > 0).all()
+    assert (np.diff(found[:, 4]) < 0).all()
 
 
 def test_candidates_are_judged_by_records_outside_their_fit():
