@@ -8,7 +8,7 @@ import pandas as pd
 
 from agglearn import storage
 from agglearn.errors import describe
-from agglearn.text import bytes_text, write_csv
+from agglearn.text import bytes_text, count_text, write_csv
 from agglearn_workflow.figures import drawing
 from agglearn_workflow.memory import size_of_files
 from agglearn_workflow.plan import Plan
@@ -76,7 +76,7 @@ def _agreement(experiment: dict, table: pd.DataFrame) -> list[str]:
         return [f"They are not compared: {reason}."] if not margins else []
     listed = ", ".join(f"{n} {outcome}" for outcome, n in counts.items() if n)
     sizes = ", ".join(f"{m:g} ({measure_name(name)})" for name, m in margins.items())
-    sentences = [f"Of {sum(counts.values())} printed numbers {listed}. Margins: {sizes}; {reason}."]
+    sentences = [f"Of {count_text(sum(counts.values()), 'printed number')} {listed}. Margins: {sizes}; {reason}."]
     if table.loc[table["outcome"].notna(), "low"].notna().any():
         number = f"{summary.missed_by_chance(table, experiment):.1f} cells with an interval would not agree by chance"
         sentences.append(f"If every true mean were the printed number, {number}.")

@@ -14,7 +14,7 @@ from markupsafe import Markup, escape
 
 from agglearn import __version__, machine, storage
 from agglearn.evaluation.verdicts import FAILS
-from agglearn.text import bytes_text
+from agglearn.text import bytes_text, count_text
 from agglearn_workflow import project
 from agglearn_workflow.archive import prices
 from agglearn_workflow.claims import statements
@@ -297,6 +297,10 @@ def _state(results: Path, name: str, kind: str, is_archived: bool) -> dict[str, 
     if not path.exists():
         return {"status": "ok", "state": "drawn anew for every seed" if kind == "simulated" else ""}
     manifest = storage.read_json(path)
-    size = f"{manifest['rows']:,} records, {manifest['columns']} features" if "rows" in manifest else ""
+    size = (
+        f"{count_text(manifest['rows'], 'record')}, {count_text(manifest['columns'], 'feature')}"
+        if "rows" in manifest
+        else ""
+    )
     size += f", rate {manifest['rate']:.3f}" if "rate" in manifest else ""
     return {"status": manifest["status"], "state": size or manifest.get("reason", "")}

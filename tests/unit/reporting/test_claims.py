@@ -382,7 +382,7 @@ def test_runs_without_a_result_are_said(said, status):
     frame = rows({("a", "ours"): [0.5, 0.61, 0.7, 0.8, 0.9], ("b", "ours"): [0.5, 0.61, 0.7, 0.8, 0.9]})
     frame.loc[[3, 4, 8, 9], ["status", "reason", "measure", "value"]] = [status, "no memory", None, np.nan]
     reason = f"{'stopped: ' * (status == 'stopped')}no memory"
-    assert judge(said, frame)["detail"].endswith(f"; 4 of 10 runs of the value have no result ({reason})")
+    assert judge(said, frame)["detail"].endswith(f"; without result: 4 of 10 runs of the value ({reason})")
     assert "no result" not in judge(said, frame[frame["status"] == "ok"])["detail"]
 
 
