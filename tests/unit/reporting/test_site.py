@@ -335,6 +335,9 @@ def test_highlighted_lines_are_named_at_their_ends():
     assert "A sentence" not in alone.get_suptitle()  # it tells of a line that is not there
     assert "0.75" not in [line.get_color() for line in alone.axes[0].lines]
 
+    said = charts.draw(charts.Chart(rows, rows, experiment, spec, {}, "Fails: ours is better"))
+    assert said.get_suptitle().startswith("Fails: ours is better\nNLLH")
+
 
 def test_highlighted_series_are_methods_of_their_experiment():
     for name, e in shipped_config()["experiments"].items():
