@@ -88,7 +88,9 @@ class Paper(Model):
     menu: str = key("one or two words for the menu of the site")
     citation: str
     url: Homepage = key()
-    headline: str = key("experiment whose first compared number stands for the source on the first page")
+    headline: str = key(
+        "claim, or experiment whose first compared number, that stands for the source on the first page"
+    )
 
 
 class References(Model):
