@@ -49,10 +49,8 @@ def render(plan: Plan, name: str, paths: Iterable[str | Path], results: str | Pa
         if rows is None:
             drawing.write(drawing.sentence(f"This figure has no table to start from: {reason}"), work)
         else:
-            failed += [
-                f"figure: {problem}"
-                for problem in drawing.draw(rows, table, experiment, titles, work, findings(plan, name, rows))
-            ]
+            said = experiment | {"findings": findings(plan, name, rows)}
+            failed += [f"figure: {problem}" for problem in drawing.draw(rows, table, said, titles, work)]
     states = table.assign(status=table["lost"].fillna(table["status"]))[[*CELL, "status", "reason"]]
     without = states[states["status"] != "ok"].fillna("").drop_duplicates().to_numpy().tolist()
     n_rows = sum(len(grid.rows) for _, grid in grids)

@@ -22,12 +22,8 @@ def figures_of(plan: Plan, paths, out) -> list[list[dict]]:
             lambda f, *words: kept.append([panel(ax) for ax in f.axes if ax.axison]) or write(f, *words),
         )
         titles = {"people": plan.config["datasets"]["people"]["title"]}
-        assert (
-            drawing.draw(
-                rows, summary.summarise(rows, experiment), experiment, titles, out, findings(plan, "world", rows)
-            )
-            == []
-        )
+        said = experiment | {"findings": findings(plan, "world", rows)}
+        assert drawing.draw(rows, summary.summarise(rows, experiment), said, titles, out) == []
     return kept
 
 

@@ -270,9 +270,7 @@ def _match(claim: dict, a: Side, b: Side, reduced: str) -> Sample:
     lost = len(of_a) + len(of_b) - 2 * len(pairs)
     notes += [f"{count_text(lost, 'value')} without a partner left out"] if lost else []
     if not same.all():
-        notes.append(
-            f"{(~same).sum()} of {count_text(len(pairs), 'pair')} left out: their sides were tested on different units"
-        )
+        notes.append(f"{(~same).sum()} of {len(pairs)} pairs left out: their sides were tested on different units")
     first, second = pairs.loc[same, "value"], pairs.loc[same, "value_of_b"]
     # one sum in two orders is no difference
     apart = (first - second).mask(np.isclose(first, second, rtol=NOTHING, atol=0.0), 0.0)

@@ -70,15 +70,14 @@ def tick(x: float, _: float = 0.0) -> str:
 
 @dataclass(frozen=True)
 class Chart:
-    """What a figure is drawn from. `rows` are of runs, `table` is their summary, `titles` are of data sets, `finding` is what this
-    run says of the figure's measure."""
+    """What a figure is drawn from. `rows` are of runs, `table` is their summary, `titles` are of data sets. An experiment may have
+    `findings`: measure → what this run says of it."""
 
     rows: pd.DataFrame
     table: pd.DataFrame
     experiment: dict
     spec: dict
     titles: dict[str, str]
-    finding: str = ""
 
     def names(self, frame: pd.DataFrame, fields: list[str]) -> pd.Series:
         """The values of fields as one text for each row, without those that all results of the experiment share."""
@@ -127,7 +126,7 @@ class Chart:
             sentences.append(f"At most {count_text(sizes[0], 'record')}.")
         if n > 1:
             sentences.append(f"Means {'' if self.spec['kind'] == 'scatter' else 'with 95 % intervals '}over {n} seeds.")
-        title = self.finding or self.spec.get("title", "") * is_whole
+        title = self.experiment.get("findings", {}).get(self.spec["y"]) or self.spec.get("title", "") * is_whole
         return "\n".join(filter(None, [title, " ".join(filter(None, sentences))]))
 
     def label(self, axis: str, rows: pd.DataFrame | None = None) -> str:

@@ -80,26 +80,18 @@ def first(path: Path) -> Element | None:
 
 
 NO_RESULT = "No run of this figure has a result."
-NOTHING: dict[str, str] = {}
 
 
-def draw(
-    rows: pd.DataFrame,
-    table: pd.DataFrame,
-    experiment: dict,
-    titles: dict[str, str],
-    path: Path,
-    findings: dict = NOTHING,
-) -> list[str]:
-    """Write the figures of an experiment below each other, each under the finding on its measure. A sentence replaces one that
-    fails, and all of them where none has data."""
+def draw(rows: pd.DataFrame, table: pd.DataFrame, experiment: dict, titles: dict[str, str], path: Path) -> list[str]:
+    """Write the figures of an experiment below each other. A sentence replaces one that fails, and all of them
+    where none has data."""
     specs = experiment.get("figure") or {"kind": "dots", "y": measures_of(experiment)[0]}
     title, caption = experiment["title"], experiment.get("caption", "").strip()
     drawings, failed = [], []
     for spec in specs if isinstance(specs, list) else [specs]:
         try:
             with matplotlib.rc_context(charts.STYLE):  # type: ignore[arg-type]
-                figure = charts.draw(charts.Chart(rows, table, experiment, spec, titles, findings.get(spec["y"], "")))
+                figure = charts.draw(charts.Chart(rows, table, experiment, spec, titles))
                 if figure is not None:
                     drawings.append(from_figure(figure, spec.get("title", title), caption))
         except Exception as error:

@@ -109,9 +109,8 @@ class Store:
             if is_archived:
                 print(f"run {run.key} is in the archive, and is computed because its model is kept")
             missing.append(run)
-        print(
-            f"{len(missing)} of {count_text(len(runs), 'run')} to compute, {n_restored} taken from the archive, the rest reused"
-        )
+        todo = f"{len(missing)} of {count_text(len(runs), 'run')} to compute"
+        print(f"{todo}, {n_restored} taken from the archive, the rest reused")
         return missing
 
     def is_current(self, run: Run, finished: archive.ArchivedRun | None) -> bool:

@@ -14,7 +14,7 @@ from markupsafe import Markup, escape
 
 from agglearn import __version__, machine, storage
 from agglearn.evaluation.verdicts import FAILS
-from agglearn.text import bytes_text, count_text
+from agglearn.text import bytes_text
 from agglearn_workflow import project
 from agglearn_workflow.archive import prices
 from agglearn_workflow.claims import statements
@@ -122,22 +122,18 @@ def _source(plan: Plan, name: str, experiments: dict, claims: list[dict], result
     paper = plan.config["references"].get("papers", {}).get(name, {"title": name, "short": ""})
     of_source = [c for c in claims if c["source"] == name]
     rendered = [e for e in experiments.values() if e["source"] == name]
-    described = [_claim(plan, c, experiments) for c in of_source]
-    return (
-        {"menu": paper["title"], "url": None}
-        | paper
-        | read_findings(base, results, name)
-        | {
-            "name": name,
-            "page": (base / f"docs/{name}.md").exists(),
-            "headline": _headline(plan, paper.get("headline"), results, described),
-            "experiments": rendered,
-            "claims": described,
-            "counts": statements.count_verdicts(of_source),
-            "archived_counts": statements.count_verdicts(of_source, "archived"),
-            "weak": sum(bool(c["weak"]) for c in of_source),
-        }
-    )
+    judged = [_claim(plan, c, experiments) for c in of_source]
+    described = {"menu": paper["title"], "url": None} | paper | read_findings(base, results, name)
+    return described | {
+        "name": name,
+        "page": (base / f"docs/{name}.md").exists(),
+        "headline": _headline(plan, paper.get("headline"), results, judged),
+        "experiments": rendered,
+        "claims": judged,
+        "counts": statements.count_verdicts(of_source),
+        "archived_counts": statements.count_verdicts(of_source, "archived"),
+        "weak": sum(bool(c["weak"]) for c in of_source),
+    }
 
 
 def _claim(plan: Plan, claim: dict, experiments: dict) -> dict:
@@ -153,11 +149,8 @@ def _claim(plan: Plan, claim: dict, experiments: dict) -> dict:
 def _headline(plan: Plan, name: str | None, results: Path, claims: list[dict]) -> dict | None:
     """A claim that is judged, or the first number of an experiment that is compared with a printed one and is not the baseline's."""
     if claim := next((c for c in claims if c["name"] == name and c["verdict"] != NOT_JUDGED), None):
-        return {
-            "what": claim["place"],
-            "printed": claim["claim"].strip(),
-            "measured": claim["decisive"].partition(";")[0],
-        }
+        measured = claim["decisive"].partition(";")[0]
+        return {"what": claim["place"], "printed": claim["claim"].strip(), "measured": measured}
     if name not in plan.experiments:
         return None
     e, table = plan.experiments[name], pd.read_csv(results / f"tables/{name}.csv", dtype={"printed": str})
@@ -229,10 +222,8 @@ def _experiment(plan: Plan, name: str, results: Path, out: Path, address: Path) 
         "budget": e.get("budget"),
         "command": crate.command(plan, name),
         "runs": len(plan.runs(name)),
-        "tuned": [
-            (method_name(e, m), spec["class"], classes[spec["class"]], tunings(e, m))
-            for m, spec in e["methods"].items()
-        ],
+        "tuned": [(method_name(e, m), spec["class"], tunings(e, m)) for m, spec in e["methods"].items()],
+        "classes": classes,
         "written": _address(project.project_files() / f"config/experiments/{name}.yaml", address),
     }
     cells = _runs(plan, name, results, address / "full")
@@ -335,10 +326,6 @@ def _state(results: Path, name: str, kind: str, is_archived: bool) -> dict[str, 
     if not path.exists():
         return {"status": "ok", "state": "drawn anew for every seed" if kind == "simulated" else ""}
     manifest = storage.read_json(path)
-    size = (
-        f"{count_text(manifest['rows'], 'record')}, {count_text(manifest['columns'], 'feature')}"
-        if "rows" in manifest
-        else ""
-    )
+    size = f"{manifest['rows']:,} records, {manifest['columns']} features" if "rows" in manifest else ""
     size += f", rate {manifest['rate']:.3f}" if "rate" in manifest else ""
     return {"status": manifest["status"], "state": size or manifest.get("reason", "")}

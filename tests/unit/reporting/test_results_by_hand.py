@@ -303,9 +303,9 @@ def test_every_field_of_an_experiment_on_a_page(results, tmp_path, monkeypatch, 
     assert "<figcaption>T</figcaption>" not in entry["table"]
     assert entry.pop("table").startswith('<figure class="table">')
     assert entry.pop("tuned") == [
-        ("Ours", METHOD["class"], "", [{"l2": [1, 2], "by": "test records"}]),
-        ("base", METHOD["class"], "", []),
-        ("Third", METHOD["class"], "", [{"by": "nothing"}]),
+        ("Ours", METHOD["class"], [{"l2": [1, 2], "by": "test records"}]),
+        ("base", METHOD["class"], []),
+        ("Third", METHOD["class"], [{"by": "nothing"}]),
     ]
     expected = {"name": "e", "source": "s", "title": "T", "long": 3, "spent": pytest.approx(158.7), "budget": None, "runs": 17,
                 "command": 'make reproduce ARGS="e --config scale=smoke"'}  # fmt: skip

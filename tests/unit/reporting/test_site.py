@@ -368,7 +368,7 @@ def test_highlighted_lines_are_named_at_their_ends():
     assert "A sentence" not in alone.get_suptitle()  # it tells of a line that is not there
     assert "0.75" not in [line.get_color() for line in alone.axes[0].lines]
 
-    said = charts.draw(charts.Chart(rows, rows, experiment, spec, {}, "Fails: ours is better"))
+    said = charts.draw(charts.Chart(rows, rows, experiment | {"findings": {"nllh": "Fails: ours is better"}}, spec, {}))
     assert said.get_suptitle().startswith("Fails: ours is better\nNLLH")
 
 
