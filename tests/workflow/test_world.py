@@ -366,6 +366,7 @@ def drawn(state, tmp_path_factory):
     plan = state.plan()
     experiment = plan.experiments["world"]
     experiment["methods"] = dict(sorted(experiment["methods"].items()))  # as in the configuration of the workflow
+    plan.config["claims"] = dict(sorted(plan.config["claims"].items()))
     path = tmp_path_factory.mktemp("drawn") / "world.svg"
     kept = figures_of(plan, sorted(state.results.glob("measurements/world/*.parquet")), path)
     assert path.read_text() == (state.results / "figures/world.svg").read_text()
