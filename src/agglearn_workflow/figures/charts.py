@@ -113,9 +113,8 @@ class Chart:
         return [color(k) for k in range(n)]
 
     def heading(self) -> str:
-        """The finding, or else the stated title, where all that it names has a result. Below it how the measure is read."""
+        """The finding on the measure, and below it how the measure is read, and of what."""
         chosen = self.table[(self.table["measure"] == self.spec["y"]) & self.table["mean"].notna()]
-        is_whole = set(self.spec.get("highlight", {})) <= set(self.series(chosen))
         better, n = direction(self.spec["y"]), int(chosen["n"].max()) if len(chosen) else 1
         name = measure_name(self.spec["y"])
         sentences = [f"{name[:1].upper()}{name[1:]}: {better} is better." if better else ""]
@@ -126,8 +125,8 @@ class Chart:
             sentences.append(f"At most {count_text(sizes[0], 'record')}.")
         if n > 1:
             sentences.append(f"Means {'' if self.spec['kind'] == 'scatter' else 'with 95 % intervals '}over {n} seeds.")
-        title = self.experiment.get("findings", {}).get(self.spec["y"]) or self.spec.get("title", "") * is_whole
-        return "\n".join(filter(None, [title, " ".join(filter(None, sentences))]))
+        finding = self.experiment.get("findings", {}).get(self.spec["y"])
+        return "\n".join(filter(None, [finding, " ".join(filter(None, sentences))]))
 
     def label(self, axis: str, rows: pd.DataFrame | None = None) -> str:
         """The stated label of an axis, else its measure, with the unit that rows have in common."""

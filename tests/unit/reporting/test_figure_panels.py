@@ -45,8 +45,8 @@ def drawn(draw, found: list, spec: dict, experiment=EXPERIMENT):
 def test_a_panel_per_parameter_in_the_order_of_numbers():
     table = cells(*[("ours", {"size": s, "n": n}, "share", None, n / 10) for s in (10_000, 1000, 2) for n in (1, 2)])
     spec = {"kind": "line", "y": "share", "x": "dataset_params.n", "panel": ["dataset_params.size"]}
-    figure = charts.draw(Chart(table, table, EXPERIMENT, spec | {"title": "Left"}, {}))
-    assert figure.get_suptitle() == "Left\na."  # the data set, which no panel names
+    figure = charts.draw(Chart(table, table, EXPERIMENT, spec, {}))
+    assert figure.get_suptitle() == "a."  # the data set, which no panel names
     assert 0 <= figure._suptitle.get_position()[0] < 0.1
     assert texts(figure) == ["size 2", "size 1000", "size 10,000"]
     assert figure.axes[0].lines[0].get_ydata().tolist() == [0.1, 0.2]

@@ -353,7 +353,6 @@ def test_highlighted_lines_are_named_at_their_ends():
         "x": "params.k",
         "y": "nllh",
         "highlight": {"Ours": "ours!", "base": "base!"},
-        "title": "A sentence",
     }
     figure = charts.draw(charts.Chart(rows, rows, experiment, spec, {}))
     [ax] = figure.axes
@@ -361,11 +360,10 @@ def test_highlighted_lines_are_named_at_their_ends():
     assert set(texts) == {"ours!", "base!"}
     heights = [t.xy[1] for t in texts.values()]
     assert abs(heights[0] - heights[1]) > 0.06  # apart, though the lines are one
-    assert figure.get_suptitle() == "A sentence\nNLLH: higher is better. Means with 95 % intervals over 3 seeds."
+    assert figure.get_suptitle() == "NLLH: higher is better. Means with 95 % intervals over 3 seeds."
     assert [line.get_color() for line in ax.lines].count("0.75") == 1
     other = spec | {"highlight": {"nobody": "x"}}
     alone = charts.draw(charts.Chart(rows, rows, experiment, other, {}))
-    assert "A sentence" not in alone.get_suptitle()  # it tells of a line that is not there
     assert "0.75" not in [line.get_color() for line in alone.axes[0].lines]
 
     said = charts.draw(charts.Chart(rows, rows, experiment | {"findings": {"nllh": "Fails: ours is better"}}, spec, {}))
