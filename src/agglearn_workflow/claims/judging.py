@@ -1,4 +1,4 @@
-"""The verdicts of a run. Each claim is judged once, from measurements, and its verdict is then read from a file."""
+"""The verdicts of a run, from measurements. Pages read them from a file; figures are drawn earlier, and judge their own claims."""
 
 import contextlib
 import traceback

@@ -249,6 +249,15 @@ def test_values_of_unnamed_lines_that_leave_at_one_place_stand_above_each_other(
     assert all(below.y1 <= above.y0 + 2 for below, above in itertools.pairwise(boxes))
 
 
+def test_the_value_of_a_line_that_leaves_at_the_right_end_stands_inside_the_panel():
+    found = [("ours", {"n": n}, "share", None, 0.5) for n in (1, 2)]
+    found += [("base", {"n": n}, "share", None, v) for n, v in ((1, 0.4), (2, -3.0))]
+    spec = {"kind": "line", "y": "share", "x": "dataset_params.n", "y_from": -0.2, "highlight": {"ours": "us"}}
+    [axes] = drawn(charts.lines, found, spec).axes
+    [value] = [text for text in axes.texts if text.get_text() == "−3"]
+    assert value.get_window_extent().x1 <= axes.bbox.x1
+
+
 @pytest.mark.parametrize(("y_from", "values", "low", "high"), [
     (0, (0.4, 0.5), 0.0, 0.0),  # stated as the base
     (-0.2, (0.4, 0.5), 0.3, 0.4),  # nothing leaves: no empty half
