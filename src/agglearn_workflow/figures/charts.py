@@ -121,7 +121,7 @@ class Chart:
         sizes = column_or_param(chosen, "dataset_params.rows").dropna().unique()
         if self.spec.get("panel") and chosen["dataset"].nunique() == 1:  # which no panel names
             sentences += [f"{self.titles.get(d, d)}." for d in chosen["dataset"][:1]]
-        if len(sizes) == 1:
+        if len(sizes) == 1 and "Classification" in self.experiment.get("task", ""):  # other tasks have rows of a grid
             sentences.append(f"At most {count_text(sizes[0], 'record')}.")
         if n > 1:
             sentences.append(f"Means {'' if self.spec['kind'] == 'scatter' else 'with 95 % intervals '}over {n} seeds.")
@@ -304,8 +304,8 @@ def _draw_lines(chart: Chart, chosen: pd.DataFrame, printed: pd.DataFrame, x_lab
     highlighted = present if 2 * len(present) > len(spec.get("highlight", {})) else {}  # else the others are named, too
     labels = {s: textwrap.fill(present.get(s, s), LABEL) for s in highlighted or order}
     is_shared, beside = not spec.get("own_y"), len(order) > 1 and len(names) <= MANY
-    look = {"max_columns": 2 if beside or len(names) % 3 else 3, "sharey": is_shared}
-    figure, axes = grid(names, 3.2 if len(names) <= MANY else 2.5, width=WIDTH + LABEL_WIDTH * beside, **look)
+    columns, height = 2 if beside or len(names) % 3 else 3, 3.2 if len(names) <= MANY else 2.5
+    figure, axes = grid(names, height, columns, WIDTH + LABEL_WIDTH * beside, sharey=is_shared)
     end = chosen["x"].max() if "x_none" in spec else None
     colours = chart.colours(chosen, spec.get("series", ["method"]), len(order))
     looks = {label: _look(k, label, colours, highlighted) for k, label in enumerate(order)}

@@ -294,6 +294,17 @@ def test_an_axis_has_no_empty_half_above_a_line_that_leaves_it():
     assert drawn(charts.lines, found, spec).axes[0].get_ylim() == pytest.approx((0, 0.525))
 
 
+@pytest.mark.parametrize(
+    ("task", "words"),
+    [("agglearn.tasks.Classification", "At most 2,000 records."), ("agglearn.tasks.FlowInference", "")],
+)
+def test_a_heading_has_the_number_of_records(task, words):
+    """Other tasks have grids of so many rows."""
+    found = [("ours", {"rows": 2000, "n": n}, "share", None, n) for n in (1, 2)]
+    spec = {"kind": "line", "y": "share", "x": "dataset_params.n"}
+    assert drawn(charts.draw, found, spec, EXPERIMENT | {"task": task}).get_suptitle() == words
+
+
 def test_all_lines_are_named_where_few_of_the_highlighted_have_a_result():
     found = [(m, {"n": n}, "share", None, v) for m, v in (("ours", 0.5), ("base", 0.1)) for n in (1, 2)]
     names = {"ours": "us", "c": "c", "d": "d"}
