@@ -49,8 +49,8 @@ def render(plan: Plan, name: str, paths: Iterable[str | Path], results: str | Pa
         if rows is None:
             drawing.write(drawing.sentence(f"This figure has no table to start from: {reason}"), work)
         else:
-            said = experiment | {"findings": findings(plan, name, rows)}
-            failed += [f"figure: {problem}" for problem in drawing.draw(rows, table, said, titles, work)]
+            judged = experiment | {"findings": findings(plan, name, rows)}
+            failed += [f"figure: {problem}" for problem in drawing.draw(rows, table, judged, titles, work)]
     states = table.assign(status=table["lost"].fillna(table["status"]))[[*CELL, "status", "reason"]]
     without = states[states["status"] != "ok"].fillna("").drop_duplicates().to_numpy().tolist()
     n_rows = sum(len(grid.rows) for _, grid in grids)
@@ -61,8 +61,8 @@ def findings(plan: Plan, name: str, rows: pd.DataFrame) -> dict[str, str]:
     """Measure → the first claim on it that the rows decide, after its verdict."""
     claims = {key: c for key, c in plan.config.get("claims", {}).items() if c["experiment"] == name}
     decided = [v for v in judge_all(claims, lambda _: Rows(rows)) if v["verdict"] in (HOLDS, FAILS)]
-    said = {v["name"]: f"{v['verdict'].capitalize()}: {v['claim'].strip()}" for v in decided}
-    return {claims[key].get("value", {}).get("measure"): said[key] for key in reversed(said)}
+    sentences = {v["name"]: f"{v['verdict'].capitalize()}: {v['claim'].strip()}" for v in decided}
+    return {claims[key].get("value", {}).get("measure"): sentences[key] for key in reversed(sentences)}
 
 
 def _reasons(plan: Plan, table: pd.DataFrame) -> pd.Series:

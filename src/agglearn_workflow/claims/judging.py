@@ -1,4 +1,4 @@
-"""The verdicts of a run, from measurements. Pages read them from a file; figures are drawn earlier, and judge their own claims."""
+"""The verdicts of a run, from measurements. Pages read them from a file. A figure is drawn earlier, and has claims of its own judged."""
 
 import contextlib
 import traceback

@@ -364,12 +364,12 @@ def _leave(ax: Axes, lines: dict[str, np.ndarray], bottom: float, looks: dict, n
             ends[text] = (points[np.isfinite(points[:, 1])][-1:, 1].sum(), looks[label]["color"])
         elif leaves:
             is_last = x == max(line[-1, 0] for line in lines.values())  # beside which stand the names of lines
-            place: dict[str, Any] = {
+            offset: dict[str, Any] = {
                 "xytext": (-4 if is_last else 4, 4 + 9 * beside.count(x)),
                 "textcoords": "offset points",
             }
             ax.annotate(
-                number(lowest), (x, bottom), **place, ha="right" if is_last else "left", color="0.4", fontsize=SMALL
+                number(lowest), (x, bottom), **offset, ha="right" if is_last else "left", color="0.4", fontsize=SMALL
             )
             beside.append(x)
     return ends

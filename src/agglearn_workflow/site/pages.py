@@ -180,8 +180,8 @@ def _other_scales(config: dict, page: Path) -> list[tuple[str, str]]:
     noted = storage.read_json(results / NOTE)["scale"] if (results / NOTE).exists() else None
     folders = {scale: results if scale == noted else results / scale for scale in ORDER}
     del folders[FROM_ARCHIVE if config["from"] == FROM_ARCHIVE else config["scale"]]
-    found = [(scale, _address(folder / "site/index.html", page)) for scale, folder in folders.items()]
-    return [(scale, path) for scale, path in found if path]
+    pages = [(scale, _address(folder / "site/index.html", page)) for scale, folder in folders.items()]
+    return [(scale, path) for scale, path in pages if path]
 
 
 def _guide(results: Path, site: Path) -> str:
