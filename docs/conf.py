@@ -23,7 +23,7 @@ extensions = [
     "configuration",
     "reproduced",
 ]
-exclude_patterns = ["_ext", "_templates", "gallery/**/*.ipynb", "gallery/**/*.py"]
+exclude_patterns = ["_ext", "_templates", "drawn", "gallery/**/*.ipynb", "gallery/**/*.py"]
 default_role = "code"  # of single backticks in docstrings
 nitpicky = False
 

@@ -156,7 +156,9 @@ def table_settings(wildcards):
     e = experiment_of(wildcards)
     titles = {name: config["datasets"][name]["title"] for name in e["datasets"]}
     names = {n: [m.get("name"), m.get("ours", False)] for n, m in e["methods"].items()}
-    return {key: e.get(key) for key in SHOWN} | {"methods": names} | titles | digests_of(TEMPLATES.glob("table.*"))
+    said = {name: c for name, c in config["claims"].items() if c["experiment"] == wildcards.experiment}
+    shown = {key: e.get(key) for key in SHOWN} | {"methods": names, "claims": said}
+    return shown | titles | digests_of(TEMPLATES.glob("table.*"))
 
 
 def source_title(wildcards):

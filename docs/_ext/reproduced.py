@@ -1,18 +1,23 @@
-"""Directive of the page that lists what the sources show: a table of each, from the configuration and the archive."""
+"""Directives on results: what a source shows, as a table, and the figure of an experiment, from the configuration and the archive."""
 
 import functools
 import re
 import tempfile
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 
+import pandas as pd
 import yaml
 from configuration import BASE, Written, cell
 
 from agglearn_workflow.archive import store
 from agglearn_workflow.claims import judging
+from agglearn_workflow.claims.samples import Rows
 from agglearn_workflow.config.loading import load
+from agglearn_workflow.figures import drawing
 from agglearn_workflow.plan import Plan
+from agglearn_workflow.render import findings
 from agglearn_workflow.site.inventory import kind_of
 from agglearn_workflow.tables import summary
 from agglearn_workflow.tables.numbers import setting
@@ -21,6 +26,7 @@ KINDS = ("Table", "Figure", "Theorem", "Lemma", "Corollary", "Proposition", "Alg
 NUMBER = r"(?:[A-Z]\.|\d+\.)?\d+"
 NAMED = re.compile(rf"\b({'|'.join(KINDS)})s? ((?:{NUMBER}(?: ?[a-f](?:[–-][a-f])?(?![a-z]))?(?:, | and )?)+)", re.I)
 OURS = ("ours", "our finding", "not in the", "follows from")
+FOLDER = "drawn"  # of figures, below the sources of the pages
 PLACE = re.compile(r"((?:Section|Appendix) [\dA-Z.]+)")
 
 
@@ -80,20 +86,28 @@ def rows(source: str) -> dict[str, dict]:
 
 
 @functools.cache
-def archived(name: str) -> tuple[dict[str, str], Counter]:
-    """Verdicts on the claims of an experiment, and outcomes of its printed numbers by item, from the archive."""
+def recalled(name: str) -> tuple[Plan, pd.DataFrame | None]:
+    """The plan of an experiment, and the archived rows of its runs. None where the archive has none."""
     plan = Plan(paper().config | {"run": [name]})
-    claims = {n: c for n, c in plan.config["claims"].items() if c["experiment"] == name}
     kept = store.read(BASE / "archive", name) if name in store.experiments(BASE / "archive") else {}
     if not kept:
-        return dict.fromkeys(claims, "not archived"), Counter()
+        return plan, None
     with tempfile.TemporaryDirectory() as work:
         paths = [f"{work}/measurements/{name}/{batch}.parquet" for batch in plan.batches(name)]
         for batch, path in zip(plan.batches(name), paths, strict=True):
             store.recall(plan.runs(name, batch), kept, path)
-        read = functools.partial(judging.read_rows, plan, work)
-        verdicts = {entry["name"]: entry["verdict"] for entry in judging.judge_all(claims, read)}
-        table = summary.summarise(summary.load_rows(paths, plan, name), plan.experiments[name])
+        return plan, summary.load_rows(paths, plan, name)
+
+
+@functools.cache
+def archived(name: str) -> tuple[dict[str, str], Counter]:
+    """Verdicts on the claims of an experiment, and outcomes of its printed numbers by item, from the archive."""
+    plan, found = recalled(name)
+    claims = {n: c for n, c in plan.config["claims"].items() if c["experiment"] == name}
+    if found is None:
+        return dict.fromkeys(claims, "not archived"), Counter()
+    verdicts = {entry["name"]: entry["verdict"] for entry in judging.judge_all(claims, lambda _: Rows(found))}
+    table = summary.summarise(found, plan.experiments[name])
     table = table[table["place"].notna()]
     outcomes = [(item, o) for place, o in zip(table["place"], table["outcome"], strict=True) for item in places(place)]
     return verdicts, Counter(outcomes)
@@ -164,8 +178,34 @@ class Reproduced(Written):
             yield f"| `{name}` | {cell(data(name))} |"
 
 
+def draw(name: str, folder: Path) -> Path | None:
+    """The first figure of an experiment, from the archive, as a file in a folder. None without a result."""
+    plan, found = recalled(name)
+    if found is None or not (found["status"] == "ok").any():
+        return None
+    e = plan.experiments[name] | {"findings": findings(plan, name, found)}
+    figures = e.get("figure")
+    titles = {d: plan.config["datasets"][d]["title"] for d in e["datasets"]}
+    folder.mkdir(exist_ok=True)
+    shown = e | {"figure": figures[0] if isinstance(figures, list) else figures}
+    drawing.draw(found, summary.summarise(found, e), shown, titles, folder / f"{name}.svg")
+    return folder / f"{name}.svg"
+
+
+class Drawn(Written):
+    """The figure of an experiment, from the archive. Nothing where the archive has no result."""
+
+    def lines(self) -> Iterator[str]:
+        """An image and what it is of."""
+        [name] = self.arguments
+        if self.config.reproduced_verdicts and draw(name, Path(self.env.srcdir) / FOLDER):
+            title = paper().experiments[name]["title"].translate(str.maketrans("[]", "()"))
+            yield from [f"![{title}]({FOLDER}/{name}.svg)", "", f"Measured, from the archive: `{name}`."]
+
+
 def setup(app) -> dict:
     """Connect to Sphinx."""
     app.add_directive("reproduced", Reproduced)
+    app.add_directive("drawn", Drawn)
     app.add_config_value("reproduced_verdicts", True, "env")  # to judge the whole archive takes half a minute
     return {"parallel_read_safe": True, "parallel_write_safe": True}

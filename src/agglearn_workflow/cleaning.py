@@ -15,7 +15,7 @@ GENERATED = (
     "runs", "observations", "measurements", "records", "tables", "figures", "tracking", "claims", "claims.json", "site",
     "pages", "docs", "bench", "logs", "mlflow.db", "mlartifacts", "scale.json", "outcome", *ORDER,
 )  # fmt: skip
-PAGES = ("docs/api", "docs/gallery")  # sources of pages that `make docs` writes, below the project's root
+PAGES = ("docs/api", "docs/gallery", "docs/drawn")  # sources of pages that `make docs` writes, below the project's root
 
 
 def main(argv: list[str] | None = None) -> None:

@@ -8,7 +8,10 @@ import pandas as pd
 
 from agglearn import storage
 from agglearn.errors import describe
-from agglearn.text import bytes_text, write_csv
+from agglearn.evaluation.verdicts import FAILS, HOLDS
+from agglearn.text import bytes_text, count_text, write_csv
+from agglearn_workflow.claims.judging import judge_all
+from agglearn_workflow.claims.samples import Rows
 from agglearn_workflow.figures import drawing
 from agglearn_workflow.memory import size_of_files
 from agglearn_workflow.plan import Plan
@@ -46,11 +49,20 @@ def render(plan: Plan, name: str, paths: Iterable[str | Path], results: str | Pa
         if rows is None:
             drawing.write(drawing.sentence(f"This figure has no table to start from: {reason}"), work)
         else:
-            failed += [f"figure: {problem}" for problem in drawing.draw(rows, table, experiment, titles, work)]
+            judged = experiment | {"findings": findings(plan, name, rows)}
+            failed += [f"figure: {problem}" for problem in drawing.draw(rows, table, judged, titles, work)]
     states = table.assign(status=table["lost"].fillna(table["status"]))[[*CELL, "status", "reason"]]
     without = states[states["status"] != "ok"].fillna("").drop_duplicates().to_numpy().tolist()
     n_rows = sum(len(grid.rows) for _, grid in grids)
     storage.write_json(tables / f"{name}.json", {"failed": failed, "rows": n_rows, "without": without})
+
+
+def findings(plan: Plan, name: str, rows: pd.DataFrame) -> dict[str, str]:
+    """Measure → the first claim on it that the rows decide, after its verdict."""
+    claims = {key: c for key, c in plan.config.get("claims", {}).items() if c["experiment"] == name}
+    decided = [v for v in judge_all(claims, lambda _: Rows(rows)) if v["verdict"] in (HOLDS, FAILS)]
+    sentences = {v["name"]: f"{v['verdict'].capitalize()}: {v['claim'].strip()}" for v in decided}
+    return {claims[key].get("value", {}).get("measure"): sentences[key] for key in reversed(sentences)}
 
 
 def _reasons(plan: Plan, table: pd.DataFrame) -> pd.Series:
@@ -76,7 +88,7 @@ def _agreement(experiment: dict, table: pd.DataFrame) -> list[str]:
         return [f"They are not compared: {reason}."] if not margins else []
     listed = ", ".join(f"{n} {outcome}" for outcome, n in counts.items() if n)
     sizes = ", ".join(f"{m:g} ({measure_name(name)})" for name, m in margins.items())
-    sentences = [f"Of {sum(counts.values())} printed numbers {listed}. Margins: {sizes}; {reason}."]
+    sentences = [f"Of {count_text(sum(counts.values()), 'printed number')} {listed}. Margins: {sizes}; {reason}."]
     if table.loc[table["outcome"].notna(), "low"].notna().any():
         number = f"{summary.missed_by_chance(table, experiment):.1f} cells with an interval would not agree by chance"
         sentences.append(f"If every true mean were the printed number, {number}.")

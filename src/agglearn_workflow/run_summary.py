@@ -12,7 +12,7 @@ from typing import Any
 
 from agglearn.errors import AgglearnError
 from agglearn.storage import atomic_file
-from agglearn.text import bytes_text
+from agglearn.text import bytes_text, count_text
 
 CELL = ["dataset", "dataset_params", "observation", "observation_params", "method", "params"]  # key of a cell
 NOT_HAD = " cannot be had ("  # as the reason of a data set without a source goes on
@@ -25,13 +25,13 @@ def summary_lines(results: str | Path, folder: str | Path, experiments: Containe
     names, without = _rendered(folder, experiments), problems(results, folder, experiments)
     lines = problem_lines(folder, without)
     if names:
-        lines.append(f"tables: {folder}/tables/ ({len(names)} experiments), figures: {folder}/figures/")
+        lines.append(f"tables: {folder}/tables/ ({count_text(len(names), 'experiment')}), figures: {folder}/figures/")
     if pages := _newest([folder / "site/index.html", *folder.glob("pages/*/index.html")]):
         lines.append(f"read them at {pages[-1]}")
     if without["unavailable"] or without["failed"]:
         lines.append(
-            f"{len(without['unavailable'])} data sets or packages not available, {len(without['failed'])} cells, tables, figures "
-            "or claims failed; `make retry` tries these again"
+            f"not available: {len(without['unavailable'])} (data sets or packages), failed: {len(without['failed'])} (cells, tables, "
+            "figures or claims); `make retry` tries these again"
         )
     return lines
 
@@ -71,15 +71,11 @@ def problems(
         "failed": list(dict.fromkeys(failed)),
         "unavailable": [_unavailable(Path(results), *missing, users[missing]) for missing in sorted(users)],
         "not archived": [
-            f"not archived: {_cells(n)} of {name}; compute what is missing: make archive ARGS={name}"
+            f"not archived: {count_text(n, 'cell')} of {name}; compute what is missing: make archive ARGS={name}"
             for name, n in sorted(absent.items())
         ],
-        "stopped": [f"{line} ({_cells(n)})" for line, n in sorted(stopped.items())],
+        "stopped": [f"{line} ({count_text(n, 'cell')})" for line, n in sorted(stopped.items())],
     }
-
-
-def _cells(n: int) -> str:
-    return f"{n} cell{'s' * (n > 1)}"
 
 
 def _unavailable(results: Path, dataset: str, reason: str, users: set[str]) -> str:
@@ -138,7 +134,7 @@ def print_summary(results: str | Path, folder: str | Path, show: Iterable[str] =
 def conclude(results: str | Path, folder: str | Path, names: list[str], out: str | Path) -> None:
     """Write the outcome of some experiments. AgglearnError where something that belongs to them has failed."""
     if failed := problems(results, folder, names)["failed"]:
-        raise AgglearnError(f"{len(failed)} cells, tables, figures or claims failed, the first: {failed[0]}")
+        raise AgglearnError(f"{len(failed)} failed (cells, tables, figures or claims), the first: {failed[0]}")
     with atomic_file(out) as work:
         work.write_text("\n".join(summary_lines(results, folder, names)) + "\n")
 

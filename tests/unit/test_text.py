@@ -1,9 +1,10 @@
 """Sizes and lists of names as words."""
 
+import numpy as np
 import pytest
 
 from agglearn.errors import DataError
-from agglearn.text import bytes_text, list_some, visible
+from agglearn.text import bytes_text, count_text, list_some, visible
 
 
 @pytest.mark.parametrize(
@@ -27,3 +28,9 @@ def test_signs_that_a_terminal_obeys_become_visible(sign):
     assert visible(text) == text
     assert list_some([f"a{sign}"]).isprintable()
     assert str(DataError(f"no column a{sign}b")).isprintable()
+
+
+@pytest.mark.parametrize(("n", "text"), [(0, "0 tables"), (1, "1 table"), (2, "2 tables"), (2000, "2,000 tables")])
+def test_a_count_agrees_with_its_noun(n, text):
+    assert count_text(n, "table") == text
+    assert count_text(np.int64(n), "table") == text

@@ -65,7 +65,7 @@ def test_an_archive_shows_what_was_computed(places, tmp_path):
     second.overlay["experiments"]["kept"] = EXPERIMENT | {"seeds": [0, 1, 2, 3]}
     assert second.run().status == 0
     table = pd.read_csv(second.results / "tables/kept.csv")
-    assert set(table["reason"]) == {"1 seeds not archived: make archive ARGS=kept computes it"}
+    assert set(table["reason"]) == {"1 seed not archived: make archive ARGS=kept computes it"}
     assert "6 of 8 runs are archived" in (second.results / "site/index.html").read_text()
     second.overlay["from"] = "both"
     assert second.run().status == 0

@@ -35,7 +35,7 @@ def own(places):
     ("first", "line"),
     [
         (",a,yes", None),  # an empty field is a missing value
-        ("20,a,", "mine.csv: label 'bought' is missing in 1 rows; mend them, or leave them out by label: {missing: drop}"),
+        ("20,a,", "mine.csv: label 'bought' is missing in 1 row; mend them, or leave them out by label: {missing: drop}"),
     ],
     ids=["good", "empty label"],
 )  # fmt: skip

@@ -281,7 +281,7 @@ def test_index(state):
 def test_last_lines_and_status(state):
     failed = [
         f"ValueError: needs {w.LEAST} records & more",
-        f"1 seeds failed: ValueError: needs {w.LEAST} records & more",
+        f"1 seed failed: ValueError: needs {w.LEAST} records & more",
     ]
     failed = [f'failed: world, people, exacting {{"least": {w.LEAST}}}: {why}' for why in failed]
     failed += [f"failed: claim broken: {NO_RESULT['broken'].detail.removeprefix('failed: ')}"]
@@ -290,9 +290,9 @@ def test_last_lines_and_status(state):
         *failed,
         "stopped: world, limited: > 3 steps (2 cells)",
         "not available: people: surrogate is not installed (needed by world)",
-        "tables: results/tables/ (1 experiments), figures: results/figures/",
+        "tables: results/tables/ (1 experiment), figures: results/figures/",
         "read them at results/site/index.html",
-        f"1 data sets or packages not available, {len(failed)} cells, tables, figures or claims failed; `make retry` tries these again",
+        f"not available: 1 (data sets or packages), failed: {len(failed)} (cells, tables, figures or claims); `make retry` tries these again",
     ]
     said = [line.removeprefix("agglearn: ") for line in state.outcome.said]
     first = next(i for i, line in enumerate(said) if line == expected[len(failed)]) - len(failed)
@@ -366,6 +366,7 @@ def drawn(state, tmp_path_factory):
     plan = state.plan()
     experiment = plan.experiments["world"]
     experiment["methods"] = dict(sorted(experiment["methods"].items()))  # as in the configuration of the workflow
+    plan.config["claims"] = dict(sorted(plan.config["claims"].items()))
     path = tmp_path_factory.mktemp("drawn") / "world.svg"
     kept = figures_of(plan, sorted(state.results.glob("measurements/world/*.parquet")), path)
     assert path.read_text() == (state.results / "figures/world.svg").read_text()

@@ -305,7 +305,7 @@ def cell(world: World, method, prior, size, measure, keys=None) -> Cell:
     bad = [s for s in (world.status(method, size, seed) for seed in SEEDS) if s[0] != "ok"]
     if not values:
         return Cell(None, *bad[0]) if bad else Cell(None, "", "")
-    reason = f"{len(bad)} seeds {bad[0][0]}: {bad[0][1]}" if bad else ""
+    reason = f"{len(bad)} seed{'s' * (len(bad) > 1)} {bad[0][0]}: {bad[0][1]}" if bad else ""
     return Cell(Estimate.of(values), "ok", reason)
 
 

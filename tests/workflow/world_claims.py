@@ -221,7 +221,7 @@ def without_result(world: World, claim: dict) -> str:
     """Of `exacting`, which fails on few records, the runs that do."""
     n = len(SEEDS) - len(values(world, claim["value"])) if claim["value"]["method"] == "exacting" else 0
     return (
-        f"; {n} of {len(SEEDS)} runs of the value have no result (ValueError: needs {LEAST} records & more)"
+        f"; without result: {n} of {len(SEEDS)} runs of the value (ValueError: needs {LEAST} records & more)"
         if n
         else ""
     )

@@ -6,6 +6,7 @@ from matplotlib.collections import FillBetweenPolyCollection
 
 from agglearn_workflow.figures import drawing
 from agglearn_workflow.plan import Plan
+from agglearn_workflow.render import findings
 from agglearn_workflow.tables import summary
 
 
@@ -21,7 +22,8 @@ def figures_of(plan: Plan, paths, out) -> list[list[dict]]:
             lambda f, *words: kept.append([panel(ax) for ax in f.axes if ax.axison]) or write(f, *words),
         )
         titles = {"people": plan.config["datasets"]["people"]["title"]}
-        assert drawing.draw(rows, summary.summarise(rows, experiment), experiment, titles, out) == []
+        said = experiment | {"findings": findings(plan, "world", rows)}
+        assert drawing.draw(rows, summary.summarise(rows, experiment), said, titles, out) == []
     return kept
 
 
@@ -31,6 +33,7 @@ def panel(ax) -> dict:
     whiskers = [ends for bars in ax.containers for ends in bars[2][0].get_segments()]
     return {
         "title": ax.get_title(loc="left").replace("\n", " "),
+        "y_limits": ax.get_ylim(),
         "axis": (ax.get_xlabel(), ax.get_ylabel()),
         "ticks": [text.get_text() for text in ax.get_yticklabels()],
         "x_ticks": [text.get_text() for text in ax.get_xticklabels()],
@@ -93,6 +96,7 @@ def check_dots(panels: list[dict], world: w.World) -> None:
 def check_curves(panels: list[dict], world: w.World) -> None:
     """Means over stages, by size."""
     assert [p["title"] for p in panels] == [f"rows {size}" for size in w.SIZES]
+    assert len({p["y_limits"] for p in panels}) == 1  # one axis for one measure
     for found, size in zip(panels, w.SIZES, strict=True):
         cells = [c for c in with_result(world) if c[2] == size]
         expected = {
@@ -105,6 +109,7 @@ def check_curves(panels: list[dict], world: w.World) -> None:
 def check_lines(panels: list[dict], world: w.World) -> None:
     """Means over priors, by size, and the level of methods without one."""
     assert [p["title"] for p in panels] == [f"rows {size}" for size in w.SIZES]
+    assert len({p["y_limits"] for p in panels}) == 1  # one axis for one measure
     for found, size in zip(panels, w.SIZES, strict=True):
         assert found["x_ticks"] == ["1", "8", "none"]
         rates = [(p, w.cell(world, "rates", p, size, "nllh").estimate) for p in (1.0, 8.0)]

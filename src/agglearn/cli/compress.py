@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING
 
 from agglearn.cli.common import input_file, not_negative, output_file, positive, whole_seed
 from agglearn.errors import ConfigError
-from agglearn.text import list_some, write_csv
+from agglearn.text import count_text, list_some, write_csv
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -95,11 +95,11 @@ def _write_clusters(args: argparse.Namespace, tables: "ContingencyTables", path:
     if args.apply:
         written, unseen = apply_clusters(quantizer, args)
     write_csv(written, path)
-    clusters = f"{values:,} values of {len(tables.names)} features in {quantizer.n_clusters_:,} clusters"
+    clusters = f"{count_text(values, 'value')} of {count_text(len(tables.names), 'feature')} in {count_text(quantizer.n_clusters_, 'cluster')}"
     lines = [f"{args.out}: {args.method}, {clusters}", _sentence(information, tables)]
     if args.apply:
         absent = f"values that the tables do not hold: {list_some(unseen) or 'none'}"
-        lines.append(f"{len(written):,} rows of {args.apply}; {absent}")
+        lines.append(f"{count_text(len(written), 'row')} of {args.apply}; {absent}")
     return lines
 
 
@@ -111,7 +111,9 @@ def _write_curve(args: argparse.Namespace, tables: "ContingencyTables", path: Pa
         quantizer, information = _fit(args, tables, budget)
         rows.append({"budget": budget, "clusters": quantizer.n_clusters_, **information})
     write_csv(pd.DataFrame(rows), path)
-    return [f"{row['clusters']:,} clusters: {_sentence(row, tables)}" for row in rows] + [f"{args.out}: {args.method}"]
+    return [f"{count_text(row['clusters'], 'cluster')}: {_sentence(row, tables)}" for row in rows] + [
+        f"{args.out}: {args.method}"
+    ]
 
 
 def _fit(args: argparse.Namespace, tables: "ContingencyTables", budget: float) -> tuple["Quantizer", dict[str, float]]:

@@ -114,7 +114,7 @@ def run(args: argparse.Namespace) -> None:
     if hasattr(model, "l2_theta_"):
         chosen = "by held-out tables" if args.tune else "from the tables" if model.l2_theta == "moments" else "as given"
         took += f"; l2_theta {' and '.join(f'{v:.3g}' for v in dict.fromkeys(model.l2_theta_))}, {chosen}"
-    print(f"{args.out}: {method} on {size} of {tables.total:,.0f} records, {took}")
+    print(f"{args.out}: {method} on {size} of {count_text(round(tables.total), 'record')}, {took}")
     print(reproduction(model, tables))
     if args.sample:
         print(describe_sample(corrected, observation))

@@ -37,6 +37,7 @@ import contextlib
 
 from agglearn.cli.common import CELLS, TABLES, add_separator, input_file, not_negative, output_folder, separator_of
 from agglearn.errors import ConfigError
+from agglearn.text import count_text
 
 HELP = "read tables that somebody else made"
 
@@ -79,4 +80,4 @@ def run(args: argparse.Namespace) -> None:
     if absent := len(tables.names) * (len(tables.names) + 1) // 2 - len(tables.tables):
         print(f"{absent:,} of features and pairs have no table")
     if args.threshold:
-        print(f"{hidden_cells(tables).sum():,} cells are hidden")
+        print(f"hidden: {count_text(hidden_cells(tables).sum(), 'cell')}")

@@ -19,7 +19,7 @@ import sys
 
 from agglearn.cli.common import STANDARD, add_reading_options, input_file, text_output
 from agglearn.errors import DataError
-from agglearn.text import list_some
+from agglearn.text import count_text, list_some
 
 HELP = "probabilities for new records"
 
@@ -43,6 +43,6 @@ def run(args: argparse.Namespace) -> None:
         write("probability\n" + "".join(f"{v:.9g}\n" for v in p))
     to_output = args.out in (None, STANDARD)
     out, terminal = ("standard output", sys.stderr) if to_output else (args.out, sys.stdout)
-    print(f"{out}: {len(p):,} rows, mean probability {p.mean():.4g}", file=terminal)
+    print(f"{out}: {count_text(len(p), 'row')}, mean probability {p.mean():.4g}", file=terminal)
     never = f"values never seen in the tables, which add nothing: {list_some(unseen)}"
     print(never if unseen else "every value was seen in the tables", file=terminal)

@@ -51,7 +51,9 @@ def describe(tables: ContingencyTables, out: str) -> None:
             outside.append(f"{f.name} {n:,.0f}")
     rate = tables.positives / tables.total
     cells, smallest, small = smallest_cells(tables)
-    print(f"{out}: {tables.total:,.0f} records, {tables.positives:,.0f} with label 1 ({100 * rate:.3g} %)")
+    print(
+        f"{out}: {count_text(round(tables.total), 'record')}, {tables.positives:,.0f} with label 1 ({100 * rate:.3g} %)"
+    )
     print(f"{count_text(len(described), 'feature')}, by a {tables.encoder.schema} schema: {list_some(described)}")
     if tables.encoder.schema == "learned":
         print(f"taken for numbers, in bins: {', '.join(names[BinnedEncoder]) or 'none'}")
@@ -64,7 +66,7 @@ def describe(tables: ContingencyTables, out: str) -> None:
         chosen = "; agglearn private chooses, up to that" if tables.unit.sizes else ""
         print(f"at most {tables.unit.max_rows} records of each {visible(tables.unit.column)} count{chosen}")
     exact = "Counts are exact, without noise" if tables.noise is None else f"Stated: {tables.noise.summary}"
-    print(f"the smallest cell holds {smallest:g}; {small:,} cells hold fewer than 10 records. {exact}")
+    print(f"the smallest cell holds {smallest:g}; {count_text(small, 'cell')} with fewer than 10 records. {exact}")
 
 
 def smallest_cells(tables: ContingencyTables, below: int = 10) -> tuple[int, float, int]:

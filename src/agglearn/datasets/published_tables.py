@@ -22,6 +22,7 @@ from agglearn.observations.counting import buckets_of
 from agglearn.observations.gaussian_noise import promised_epsilon
 from agglearn.observations.table import table_name
 from agglearn.settings import Positive
+from agglearn.text import count_text
 
 logger = logging.getLogger(__name__)
 
@@ -81,7 +82,7 @@ def _counted(encoder: FrameEncoder, cells: Cells) -> Cells:
     labels = {feature.name: feature.labels for feature in encoder.features}
     counted = np.all([pd.Series(v).isin(labels[n]) for n, v in zip(cells.names, cells.values.T, strict=True)], axis=0)
     if lost := int((~counted).sum()):
-        logger.info(f"{list(cells.names)}: {lost:,} cells have a value without a count, and are left out")
+        logger.info(f"{list(cells.names)}: left out: {count_text(lost, 'cell')} with a value without a count")
     values, counts, sums = (array[counted] for array in (cells.values, cells.counts, cells.label_sums))
     return Cells(cells.columns, cells.names, values, counts, sums)
 

@@ -18,7 +18,7 @@ from agglearn.encoding.csv_files import CSVFormat, about, header_of, read_csv, r
 from agglearn.encoding.labels import binary_label
 from agglearn.errors import DataError, NotAvailable
 from agglearn.registry import resolve
-from agglearn.text import list_some
+from agglearn.text import count_text, list_some
 
 logger = logging.getLogger(__name__)
 
@@ -151,7 +151,7 @@ def label_of(frame: pd.DataFrame, spec: dict, source: str) -> np.ndarray:
     column = frame[name]
     if n := int(column.isna().sum()):
         advice = "mend them, or leave them out by label: {missing: drop}"
-        raise DataError(f"{source}: label {name!r} is missing in {n:,} rows; {advice}")
+        raise DataError(f"{source}: label {name!r} is missing in {count_text(n, 'row')}; {advice}")
     if "above" in spec:
         return (numbers(column) > spec["above"]).astype(np.int8)
     positive = spec.get("positive")

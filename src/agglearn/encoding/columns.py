@@ -14,7 +14,7 @@ import pyarrow as pa
 from pandas.api import types
 
 from agglearn.errors import DataError
-from agglearn.text import list_some
+from agglearn.text import count_text, list_some
 
 LOOKS_NUMERIC = 0.9  # fraction of numbers from which text in a column is taken for a mistake
 WHOLE = re.compile(r"(-?(?:0|[1-9][0-9]*))(?:\.0+)?")
@@ -153,7 +153,7 @@ def is_continuous(column: pd.Series, counts: np.ndarray | None = None) -> bool:
         if counts is None:
             numbers(column)  # raises, naming the row
         raise DataError(
-            f"column {column.name!r} is numeric but {rows[~is_number].sum()} rows hold text such as "
+            f"column {column.name!r} is numeric but {count_text(rows[~is_number].sum(), 'row')} with text such as "
             f"{column[observed][~is_number].iloc[0]!r}; mend them, or declare the column as categorical"
         )
     return bool(fraction == 1)

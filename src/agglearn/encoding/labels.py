@@ -6,11 +6,12 @@ from numpy.typing import ArrayLike
 
 from agglearn.encoding.columns import as_text, distinct, is_missing, spell
 from agglearn.errors import ConfigError, DataError
+from agglearn.text import count_text
 
 
 def binary_label(column: pd.Series, positive: object = None) -> np.ndarray:
     if n := int(is_missing(column).sum()):
-        raise DataError(f"label {column.name!r} is missing in {n} rows; drop or mend them")
+        raise DataError(f"label {column.name!r} is missing in {count_text(n, 'row')}; drop or mend them")
     codes, raw = distinct(column)
     spelt = as_text(raw).tolist()
     values = sorted(set(spelt))

@@ -13,7 +13,7 @@ from agglearn.errors import DataError
 from agglearn.observations.base import NoiseSpec, Observation, check_weights
 from agglearn.rounding import round_to_totals
 from agglearn.seeds import RandomState, draw_generator
-from agglearn.text import list_some
+from agglearn.text import count_text, list_some
 
 CHUNK = 1 << 17  # rows checked at a time
 ROUNDED = 0.02  # largest distance from 1 of the sum of a bag's published proportions
@@ -309,7 +309,7 @@ class Bags(Observation):
 
     def _check_target(self, target: np.ndarray) -> np.ndarray:
         if len(target) != len(self):
-            raise DataError(f"target: {len(target)} values for {len(self)} bags")
+            raise DataError(f"target: {count_text(len(target), 'value')} for {count_text(len(self), 'bag')}")
         if np.issubdtype(target.dtype, np.floating) and (b := _first(~np.isfinite(target))) is not None:
             raise DataError(f"target: not a number for bag {self._bag(b)}")
         return target

@@ -182,7 +182,7 @@ class CellReader:
         threshold, exact = (0.0, True) if self.noise is None else (self.noise.threshold, not self.noise.scale)
         if not threshold and not stated.all():
             raise DataError(
-                f"{title}: {int((~stated).sum())} counts are empty; give the threshold below which they are hidden"
+                f"{title}: empty counts: {int((~stated).sum())}; give the threshold below which they are hidden"
             )
         if np.isnan(sums).any():
             raise DataError(f"{title}: a cell has a count of {counts[np.isnan(sums)][0]:g} and no label sum; give both")

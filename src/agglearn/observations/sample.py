@@ -12,6 +12,7 @@ from agglearn.errors import DataError
 from agglearn.observations.base import NoiseSpec, Observation
 from agglearn.observations.records import Records
 from agglearn.observations.tables import ContingencyTables
+from agglearn.text import count_text
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +32,7 @@ class TablesAndSample(Observation):
         if self.sample.encoder != self.tables.encoder:
             raise DataError("sample: of other features or values than the tables; make it with their encoder")
         if len(self.sample.y) < 2:
-            raise DataError(f"sample: has {len(self.sample.y)} records; a sample needs two or more")
+            raise DataError(f"sample: has {count_text(len(self.sample.y), 'record')}; a sample needs two or more")
 
     @classmethod
     def from_records(

@@ -15,6 +15,7 @@ from agglearn.errors import ConfigError, DataError, RecordsLeftOut
 from agglearn.privacy.calibration import calibrate
 from agglearn.privacy.mechanisms import Draw
 from agglearn.saving import Saved
+from agglearn.text import count_text
 
 BOUNDS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)  # that a release chooses from
 CHOICE = 0.05  # share of ε that the choice spends
@@ -114,7 +115,7 @@ def rows_of(unit: Any, max_rows: int | None, n: int, label: str, features: Itera
     owners = None if unit is None else pd.Series(unit, name=getattr(unit, "name", None) or "unit")
     state_unit(owners if owners is None else owners.name, max_rows, label, features)
     if owners is not None and len(owners) != n:
-        raise DataError(f"unit {owners.name!r}: {len(owners)} values for {n} records")
+        raise DataError(f"unit {owners.name!r}: {count_text(len(owners), 'value')} for {count_text(n, 'record')}")
     rows = unit_rows(owners, max_rows, single=True)
     return rows.counted(), rows.unit
 

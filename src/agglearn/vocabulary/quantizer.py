@@ -21,7 +21,7 @@ from agglearn.observations import ContingencyTables, Observation, Table
 from agglearn.observations.consistency import noise_variances
 from agglearn.seeds import derive_generator, draw_seed
 from agglearn.settings import Count, NonNegative, Part, Positive, Range, check_parameters
-from agglearn.text import list_some
+from agglearn.text import count_text, list_some
 from agglearn.vocabulary import kernels
 from agglearn.vocabulary.rate_order import Counts, Ranking, in_threads, validate_counts
 from agglearn.vocabulary.shrinkage import remove_noise, shrink_sums
@@ -264,7 +264,9 @@ def estimate_counts(tables: ContingencyTables, table: Table, variance: float, fr
 def budget_of(budget: float, units: int, features: int) -> int:
     clusters = round(float(budget) * units) if budget < 1 else budget
     if clusters < features:
-        raise DataError(f"budget: {int(clusters)} clusters are too few for {features} features; each needs one")
+        raise DataError(
+            f"budget: too few clusters, {int(clusters)} for {count_text(features, 'feature')}; each needs one"
+        )
     if clusters > units:
         raise DataError(f"budget: {int(clusters)} clusters are more than the {units} values; nothing to compress")
     return int(clusters)

@@ -1,4 +1,4 @@
-"""The verdicts of a run. Each claim is judged once, from measurements, and its verdict is then read from a file."""
+"""The verdicts of a run, from measurements. Pages read them from a file. A figure is drawn earlier, and has claims of its own judged."""
 
 import contextlib
 import traceback
@@ -281,7 +281,7 @@ def _with_mark(outcome: dict, frame: pd.DataFrame) -> dict:
     if "mark" not in frame or outcome["verdict"] == NOT_JUDGED:
         return outcome
     marks = frame.drop_duplicates("run")["mark"]
-    sentence = f"{marks.count()} of {len(marks)} runs of the experiment were {marks.dropna().iloc[0]}"
+    sentence = f"{marks.count()} of {count_text(len(marks), 'run')} of the experiment: {marks.dropna().iloc[0]}"
     return outcome | {"detail": f"{outcome['detail']}; {sentence}"}
 
 

@@ -131,7 +131,7 @@ def select_side(claim: dict, rows: Rows, name: str, curve: bool = False) -> Side
     if not len(index):
         raise RowsMissing(reasons[0] if reasons else f"no rows for {json.dumps(selector)}", absent=not reasons)
     reason = f" ({reasons[0]})" if reasons else ""
-    notes = [f"{len(lost)} of {n} runs of the {name} have no result{reason}"] if len(lost) else []
+    notes = [f"without result: {len(lost)} of {count_text(n, 'run')} of the {name}{reason}"] if len(lost) else []
     if not curve and "deterministic" not in claim:
         complete, lacking = _complete(rows.kinds(by_part)[index], rows.replicates(by_part)[index])
         index, notes = index[complete], notes + lacking
@@ -149,7 +149,7 @@ def _complete(cells: np.ndarray, replicates: np.ndarray) -> tuple[np.ndarray, li
     lost = int((per < n).sum())
     if lost == len(per):
         raise RowsMissing(f"no replicate has all {n} cells")
-    notes = [f"{lost} of {len(per)} replicates left out, which lack some cells"] if lost else []
+    notes = [f"{lost} of {count_text(len(per), 'replicate')} left out, which lack some cells"] if lost else []
     return np.isin(replicates, per.index[per == n]), notes
 
 

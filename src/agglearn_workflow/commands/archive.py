@@ -17,6 +17,7 @@ import argparse
 from pathlib import Path
 
 from agglearn.errors import ConfigError
+from agglearn.text import bytes_text, count_text
 from agglearn_workflow.project import add_project_options, project_config
 
 HELP = "results of finished runs that the repository keeps: list, add, merge, check"
@@ -56,14 +57,12 @@ def run(args: argparse.Namespace) -> None:
         runs = plan.runs(name) if name in plan.experiments else []
         results = store.read(args.folder, name) if args.action == "merge" else store.of_results(config["results"], runs)
         if added := store.add(folder, name, results, {run.key: run.recipe for run in runs}):
-            print(f"{name}: {added} runs added")
+            print(f"{name}: {count_text(added, 'run')} added")
 
 
 def listing(facts: dict[str, dict], folder: Path) -> list[str]:
     """A table with a line for each experiment, and a line for the archive."""
     import pandas as pd
-
-    from agglearn.text import bytes_text
 
     *of_experiments, (_, total) = facts.items()
     head = ["kept", "runs", "first day", "last day", "CPU min", "outdated"]
@@ -76,6 +75,6 @@ def listing(facts: dict[str, dict], folder: Path) -> list[str]:
     sizes = [path.stat().st_size for path in folder.glob("*/*.parquet")]
     return [
         *pd.DataFrame(rows, [name for name, _ in of_experiments], head).to_string().splitlines(),
-        f"{total['complete']} of {len(of_experiments)} experiments are whole; {len(sizes)} files, {bytes_text(sum(sizes))}",
+        f"whole: {total['complete']} of {count_text(len(of_experiments), 'experiment')}; {count_text(len(sizes), 'file')}, {bytes_text(sum(sizes))}",
         "outdated: computed with other code or settings than today's",
     ]

@@ -8,6 +8,7 @@ import pandas as pd
 
 from agglearn import storage
 from agglearn.errors import DataError
+from agglearn.text import count_text
 from agglearn_workflow.archive import store
 from agglearn_workflow.archive.store import ArchivedRun, table_of
 from agglearn_workflow.plan import Plan, Run
@@ -62,8 +63,8 @@ def check(plan: Plan, folder: Path, n: int, seconds: float, seed: int | None) ->
         words = f"{run.experiment}: {run.dataset}, {run.method} {run.params}, seed {run.seed}"
         print(f"{words}: {'differs' if differences else 'same'}", *differences, sep="\n  ")
     if wrong:
-        raise DataError(f"{wrong} of {len(sample)} runs differ from the archive")
-    print(f"{len(sample)} runs are as archived")
+        raise DataError(f"not as archived: {wrong} of {count_text(len(sample), 'run')}")
+    print(f"as archived: {count_text(len(sample), 'run')}")
 
 
 def compare(archived: ArchivedRun, outcome: Outcome, observed: str) -> list[str]:

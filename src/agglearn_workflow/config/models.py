@@ -88,7 +88,9 @@ class Paper(Model):
     menu: str = key("one or two words for the menu of the site")
     citation: str
     url: Homepage = key()
-    headline: str = key("experiment whose first compared number stands for the source on the first page")
+    headline: str = key(
+        "claim, or experiment whose first compared number, that stands for the source on the first page"
+    )
 
 
 class References(Model):
@@ -399,10 +401,10 @@ class Table(Model):
 class Figure(Model):
     KIND = "kind"
     USES: ClassVar = {
-        "dots": ("", "title highlight x panel x_label x_log x_none x_from y_from"),
+        "dots": ("", "highlight x panel x_label x_log x_none x_from y_from own_y"),
         "curve": ("", "dodge x_none"),
         "line": ("x", "dodge"),
-        "scatter": ("x", "dodge title highlight x_none y_log y_from x_from"),
+        "scatter": ("x", "dodge highlight x_none y_log y_from x_from own_y"),
     }
     kind: Literal["dots", "curve", "line", "scatter"]
     x: str = key("line: parameter or measure; curve: seconds; scatter: method or measure")
@@ -416,8 +418,8 @@ class Figure(Model):
     x_none: str = key("tick for what lacks the parameter x, to the right of the others (line)")
     y_log: bool = key()
     y_from: float = key("lower end of the y axis: 0, or where means leave it (curve, line)")
+    own_y: bool = key("a y axis for each panel, not one for all (curve, line)")
     x_from: float = key("left end of the x axis")
-    title: str = key("what the figure shows, as a sentence above it")
     highlight: dict[str, str] = key(
         "line, curve: series as a legend names it → its name at the end; the others are grey"
     )

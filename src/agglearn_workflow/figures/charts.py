@@ -15,6 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
 
 from agglearn.evaluation.intervals import mean_interval
+from agglearn.text import count_text
 from agglearn_workflow.run_summary import CELL
 from agglearn_workflow.tables.numbers import direction, measure_name, method_name, number, setting
 from agglearn_workflow.tables.printed_table import undistinguished
@@ -33,13 +34,13 @@ WIDTH = 4.2  # of a panel, in inches
 
 
 def grid(
-    titles: list[str], height: float, max_columns: int = 3, width: float = WIDTH, wrap: int = 44
+    titles: list[str], height: float, max_columns: int = 3, width: float = WIDTH, wrap: int = 44, sharey: bool = False
 ) -> tuple[Figure, list[Axes]]:
     """(figure, one axes per title), the titles in lines of `wrap` letters."""
     columns = 2 if len(titles) == 4 and max_columns == 3 else min(len(titles), max_columns)
     lines = -(-len(titles) // columns)
     figure = Figure((min(width * columns + 0.8, 13), height * lines))
-    all_axes = figure.subplots(lines, columns, squeeze=False)
+    all_axes = figure.subplots(lines, columns, squeeze=False, sharey=sharey)
     for axes in all_axes.flat[len(titles) :]:
         axes.axis("off")
     for title, axes in zip(titles, all_axes.flat, strict=False):
@@ -69,7 +70,8 @@ def tick(x: float, _: float = 0.0) -> str:
 
 @dataclass(frozen=True)
 class Chart:
-    """What a figure is drawn from. `rows` are of runs, `table` is their summary, `titles` are of data sets."""
+    """What a figure is drawn from. `rows` are of runs, `table` is their summary, `titles` are of data sets. An experiment may have
+    `findings`: measure → what this run says of it."""
 
     rows: pd.DataFrame
     table: pd.DataFrame
@@ -111,15 +113,20 @@ class Chart:
         return [color(k) for k in range(n)]
 
     def heading(self) -> str:
-        """The stated title, where all that it names has a result, and how the measure is read."""
+        """The finding on the measure, and below it how the measure is read, and of what."""
         chosen = self.table[(self.table["measure"] == self.spec["y"]) & self.table["mean"].notna()]
-        is_whole = set(self.spec.get("highlight", {})) <= set(self.series(chosen))
         better, n = direction(self.spec["y"]), int(chosen["n"].max()) if len(chosen) else 1
         name = measure_name(self.spec["y"])
         sentences = [f"{name[:1].upper()}{name[1:]}: {better} is better." if better else ""]
+        sizes = column_or_param(chosen, "dataset_params.rows").dropna().unique()
+        if self.spec.get("panel") and chosen["dataset"].nunique() == 1:  # which no panel names
+            sentences += [f"{self.titles.get(d, d)}." for d in chosen["dataset"][:1]]
+        if len(sizes) == 1 and "Classification" in self.experiment.get("task", ""):  # other tasks have rows of a grid
+            sentences.append(f"At most {count_text(sizes[0], 'record')}.")
         if n > 1:
             sentences.append(f"Means {'' if self.spec['kind'] == 'scatter' else 'with 95 % intervals '}over {n} seeds.")
-        return "\n".join(filter(None, [self.spec.get("title", "") * is_whole, " ".join(filter(None, sentences))]))
+        finding = self.experiment.get("findings", {}).get(self.spec["y"])
+        return "\n".join(filter(None, [finding, " ".join(filter(None, sentences))]))
 
     def label(self, axis: str, rows: pd.DataFrame | None = None) -> str:
         """The stated label of an axis, else its measure, with the unit that rows have in common."""
@@ -233,6 +240,7 @@ ROW_LABEL = 34  # letters in a line of the name of a row or an axis
 LABEL = 26  # letters in a line of a name
 LABEL_WIDTH = 1.2  # inches beside a panel for the names of its lines
 LINE_HEIGHT = 0.055  # of the panel
+MANY = 6  # panels, above which the lines are named in a legend
 MARKERS, MARKED, TICKS = "os^vPX*", 12, 8  # forms, at most so many on a line, and so many values that are the ticks
 STROKES = ("-", "--", ":")
 
@@ -292,30 +300,42 @@ def _draw_lines(chart: Chart, chosen: pd.DataFrame, printed: pd.DataFrame, x_lab
         return None
     spec, panel, of_printed = chart.spec, chart.panels(chosen), chart.panels(printed)
     names, order = chart.ordered(panel, chosen), _order(chosen, chart.experiment)
-    highlighted = spec.get("highlight", {})
-    highlighted = highlighted if set(highlighted) & set(order) else {}  # else none of them has a result
-    labels = {s: textwrap.fill(text, LABEL) for s, text in (highlighted or {s: s for s in order}).items()}
-    beside = len(order) > 1
-    figure, axes = grid(names, 3.2, max_columns=2 if beside else 3, width=WIDTH + LABEL_WIDTH * beside)
+    present = {s: name for s, name in spec.get("highlight", {}).items() if s in order}
+    highlighted = present if 2 * len(present) > len(spec.get("highlight", {})) else {}  # else the others are named, too
+    labels = {s: textwrap.fill(present.get(s, s), LABEL) for s in highlighted or order}
+    is_shared, beside = not spec.get("own_y"), len(order) > 1 and len(names) <= MANY
+    columns, height = 2 if beside or len(names) % 3 else 3, 3.2 if len(names) <= MANY else 2.5
+    figure, axes = grid(names, height, columns, WIDTH + LABEL_WIDTH * beside, sharey=is_shared)
     end = chosen["x"].max() if "x_none" in spec else None
     colours = chart.colours(chosen, spec.get("series", ["method"]), len(order))
     looks = {label: _look(k, label, colours, highlighted) for k, label in enumerate(order)}
-    for name, ax in zip(names, axes, strict=True):
-        rows = chosen[panel == name]
-        ends = _panel(ax, rows, printed[of_printed == name], looks, labels, end, spec)
-        _scales(ax, spec, x_label, rows, end)
+    rows = [chosen[panel == name] for name in names]
+    drawn = [
+        _panel(ax, mine, printed[of_printed == name], looks, set(labels), end, spec)
+        for ax, mine, name in zip(axes, rows, names, strict=True)
+    ]
+    bottoms = [
+        _bottom(axes, drawn, set(labels), spec) if is_shared else _bottom([ax], [lines], set(labels), spec)
+        for ax, lines in zip(axes, drawn, strict=True)
+    ]
+    for ax, mine, lines, bottom in zip(axes, rows, drawn, bottoms, strict=True):
+        _scales(ax, spec, x_label, mine, end)
+        ends = _leave(ax, lines, bottom, looks, labels if beside else {})
         if beside:
             _label_ends(ax, ends)
     axes[0].set_ylabel(textwrap.fill(chart.label("y", chosen), ROW_LABEL))
+    handles = [axes[0].plot([], [], **looks[s])[0] for s in labels] if len(order) > 1 and not beside else []
+    texts = [present.get(s, s) for s in labels][: len(handles)]
     if len(printed):
-        _legend(figure, axes[0].plot([], [], "D", mfc="none", mec="0.3", ms=5), [PRINTED])
+        handles, texts = [*handles, *axes[0].plot([], [], "D", mfc="none", mec="0.3", ms=5)], [*texts, PRINTED]
+    _legend(figure, handles, texts)
     return figure
 
 
 def _panel(
-    ax: Axes, rows: pd.DataFrame, printed: pd.DataFrame, looks: dict, names: dict, end: float | None, spec: dict
-) -> dict[str, tuple[float, str]]:
-    """Draw a panel's lines and printed values, and return name → (end, colour) of the lines that are named."""
+    ax: Axes, rows: pd.DataFrame, printed: pd.DataFrame, looks: dict, named: set, end: float | None, spec: dict
+) -> dict[str, np.ndarray]:
+    """Draw a panel's lines and printed values, and return name → points of each line."""
     ax.set_xscale("log" if spec.get("x_log") else "linear")
     ax.set_yscale("log" if spec.get("y_log") else "linear")
     lines: dict[str, np.ndarray] = {}
@@ -323,11 +343,14 @@ def _panel(
         line, marks = rows[rows["series"] == label], printed[printed["series"] == label]
         if line.empty:
             continue
-        lines[label] = _line(ax, line, end, spec, label in names, label=label, **look)
+        lines[label] = _line(ax, line, end, spec, label in named, label=label, **look)
         if len(printed):
             ax.plot(marks["x"], marks["reported"], "D", mfc="none", mec=look["color"], ms=5)
-    columns = {label: 3 if label in names and spec["kind"] == "line" else 2 for label in lines}
-    bottom = _bottom(ax, [points[:, 1 : columns[label]] for label, points in lines.items()], spec)
+    return lines
+
+
+def _leave(ax: Axes, lines: dict[str, np.ndarray], bottom: float, looks: dict, names: dict) -> dict[str, tuple]:
+    """Mark lines that leave the axis, and return name → (end, colour) of the lines that are named."""
     ends: dict[str, tuple[float, str]] = {}
     beside: list[float] = []
     for label, points in lines.items():
@@ -340,25 +363,31 @@ def _panel(
             text = "\n".join(filter(None, [names[label], beyond]))
             ends[text] = (points[np.isfinite(points[:, 1])][-1:, 1].sum(), looks[label]["color"])
         elif leaves:
-            above = 4 + 9 * sum(x == mark for mark in beside)
+            is_last = x == max(line[-1, 0] for line in lines.values())  # beside which stand the names of lines
+            offset: dict[str, Any] = {
+                "xytext": (-4 if is_last else 4, 4 + 9 * beside.count(x)),
+                "textcoords": "offset points",
+            }
             ax.annotate(
-                number(lowest), (x, bottom), (4, above), textcoords="offset points", color="0.4", fontsize=SMALL
+                number(lowest), (x, bottom), **offset, ha="right" if is_last else "left", color="0.4", fontsize=SMALL
             )
             beside.append(x)
     return ends
 
 
-def _bottom(ax: Axes, drawn: list[np.ndarray], spec: dict) -> float:
-    """Set and return the lower end of the axis: 0 where it is stated, else below means from `y_from` on with their intervals, which
-    at most double the axis. Without such means the axis holds all."""
-    stated = spec.get("y_from", np.inf)
-    top, inside = ax.get_ylim()[1], np.concatenate([line[line[:, 0] >= stated].ravel() for line in drawn])
+def _bottom(axes: list[Axes], panels: list[dict[str, np.ndarray]], named: set, spec: dict) -> float:
+    """Set and return the lower end of the axis of some panels: 0 where it is stated, else below means from `y_from` on with their
+    intervals, which at most double the axis. Without such means the axis holds all."""
+    stated, top = spec.get("y_from", np.inf), max(ax.dataLim.y1 for ax in axes)
+    has_band = named if spec["kind"] == "line" else ()
+    drawn = [points[:, 1 : 3 if label in has_band else 2] for lines in panels for label, points in lines.items()]
+    inside = np.concatenate([line[line[:, 0] >= stated].ravel() for line in drawn])
     if not len(inside):
         return -np.inf
-    lowest = np.nanmin(inside, initial=top)
-    margin = 0 if spec.get("y_log") else 0.05 * (top - lowest)
-    bottom = stated if stated == 0 or lowest == top else max(lowest - margin, 2 * stated - top)
-    ax.set_ylim(bottom=bottom)
+    lowest, is_log = np.nanmin(inside), spec.get("y_log")
+    margin = 0.05 * (lowest if is_log else top - lowest or abs(top) or 1.0)
+    bottom = stated if stated == 0 else max(lowest - margin, 2 * stated - top)
+    axes[0].set_ylim(bottom, None if is_log else top + 0.05 * (top - bottom))
     return bottom
 
 

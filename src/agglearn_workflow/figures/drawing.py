@@ -93,7 +93,7 @@ def draw(rows: pd.DataFrame, table: pd.DataFrame, experiment: dict, titles: dict
             with matplotlib.rc_context(charts.STYLE):  # type: ignore[arg-type]
                 figure = charts.draw(charts.Chart(rows, table, experiment, spec, titles))
                 if figure is not None:
-                    drawings.append(from_figure(figure, spec.get("title", title), caption))
+                    drawings.append(from_figure(figure, title, caption))
         except Exception as error:
             traceback.print_exc()
             failed.append(describe(error))

@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 from agglearn import machine, storage
 from agglearn.errors import AgglearnError, NotAvailable, describe
 from agglearn.registry import resolve
+from agglearn.text import count_text
 from agglearn_workflow.archive import store as archive
 from agglearn_workflow.archive.store import SCHEMA, table_of, write_batch
 from agglearn_workflow.config.entries import FOR_READERS
@@ -108,7 +109,8 @@ class Store:
             if is_archived:
                 print(f"run {run.key} is in the archive, and is computed because its model is kept")
             missing.append(run)
-        print(f"{len(missing)} of {len(runs)} runs to compute, {n_restored} taken from the archive, the rest reused")
+        todo = f"{len(missing)} of {count_text(len(runs), 'run')} to compute"
+        print(f"{todo}, {n_restored} taken from the archive, the rest reused")
         return missing
 
     def is_current(self, run: Run, finished: archive.ArchivedRun | None) -> bool:

@@ -18,7 +18,9 @@ from agglearn.text import bytes_text
 from agglearn_workflow import project
 from agglearn_workflow.archive import prices
 from agglearn_workflow.claims import statements
+from agglearn_workflow.claims.judging import NOT_JUDGED
 from agglearn_workflow.claims.samples import Rows
+from agglearn_workflow.config.scales import FROM_ARCHIVE, NOTE, ORDER
 from agglearn_workflow.digests import commit
 from agglearn_workflow.figures import drawing
 from agglearn_workflow.plan import Plan, cell_key
@@ -90,6 +92,7 @@ def build(plan: Plan, claims: list[dict], results: Path, out: Path, base: Path, 
         "commit": commit(),
         "scale": config["scale"],
         "date": datetime.date.today().isoformat(),
+        "scales": _other_scales(config, address),
         "machine": machine.describe(),
         "archived": archived.get("all"),
         "spent": duration_text(sum(e["spent"] for e in experiments.values())),
@@ -119,13 +122,14 @@ def _source(plan: Plan, name: str, experiments: dict, claims: list[dict], result
     paper = plan.config["references"].get("papers", {}).get(name, {"title": name, "short": ""})
     of_source = [c for c in claims if c["source"] == name]
     rendered = [e for e in experiments.values() if e["source"] == name]
+    judged = [_claim(plan, c, experiments) for c in of_source]
     described = {"menu": paper["title"], "url": None} | paper | read_findings(base, results, name)
     return described | {
         "name": name,
         "page": (base / f"docs/{name}.md").exists(),
-        "headline": _headline(plan, paper.get("headline"), results),
+        "headline": _headline(plan, paper.get("headline"), results, judged),
         "experiments": rendered,
-        "claims": [_claim(plan, c, experiments) for c in of_source],
+        "claims": judged,
         "counts": statements.count_verdicts(of_source),
         "archived_counts": statements.count_verdicts(of_source, "archived"),
         "weak": sum(bool(c["weak"]) for c in of_source),
@@ -142,8 +146,11 @@ def _claim(plan: Plan, claim: dict, experiments: dict) -> dict:
     return claim | statements.describe_claim(claim, entry, len(e["seeds"]), titles, spent)
 
 
-def _headline(plan: Plan, name: str | None, results: Path) -> dict | None:
-    """The first number of an experiment that is compared with a printed one and is not the baseline's."""
+def _headline(plan: Plan, name: str | None, results: Path, claims: list[dict]) -> dict | None:
+    """A claim that is judged, or the first number of an experiment that is compared with a printed one and is not the baseline's."""
+    if claim := next((c for c in claims if c["name"] == name and c["verdict"] != NOT_JUDGED), None):
+        measured = claim["decisive"].partition(";")[0]
+        return {"what": claim["place"], "printed": claim["claim"].strip(), "measured": measured}
     if name not in plan.experiments:
         return None
     e, table = plan.experiments[name], pd.read_csv(results / f"tables/{name}.csv", dtype={"printed": str})
@@ -165,6 +172,16 @@ def _ladder(plan: Plan, experiments: dict, results: Path, base: Path, out: Path)
         drawing.write(picture, out / "figures/ladder.svg")
     text = read_findings(base, results, "ladder")["findings"]
     return experiments[name] | {"text": text, "is_drawn": picture is not None}
+
+
+def _other_scales(config: dict, page: Path) -> list[tuple[str, str]]:
+    """(scale, path to its first page) of the other scales that have pages."""
+    results = Path(config["results"])
+    noted = storage.read_json(results / NOTE)["scale"] if (results / NOTE).exists() else None
+    folders = {scale: results if scale == noted else results / scale for scale in ORDER}
+    del folders[FROM_ARCHIVE if config["from"] == FROM_ARCHIVE else config["scale"]]
+    pages = [(scale, _address(folder / "site/index.html", page)) for scale, folder in folders.items()]
+    return [(scale, path) for scale, path in pages if path]
 
 
 def _guide(results: Path, site: Path) -> str:
@@ -193,6 +210,9 @@ def _experiment(plan: Plan, name: str, results: Path, out: Path, address: Path) 
     text = figures_in((results / f"tables/{name}.html").read_text())
     text = text.replace(f"<figcaption>{escape(e['title'])}</figcaption>", "")  # the page has it as a heading
     rows = storage.read_json(results / f"tables/{name}.json")["rows"]
+    docs = Path(plan.config["results"]) / "docs/api"
+    classes = {m["class"]: _address(docs / f"{m['class']}.html", address) for m in e["methods"].values()}
+    text = _with_classes(text, [(method_name(e, m), classes[spec["class"]]) for m, spec in e["methods"].items()])
     listed = table[~table["measure"].astype(str).str.contains("_of_part")].head(MAX_ROWS)
     entry = e | {
         "name": name,
@@ -203,6 +223,7 @@ def _experiment(plan: Plan, name: str, results: Path, out: Path, address: Path) 
         "command": crate.command(plan, name),
         "runs": len(plan.runs(name)),
         "tuned": [(method_name(e, m), spec["class"], tunings(e, m)) for m, spec in e["methods"].items()],
+        "classes": classes,
         "written": _address(project.project_files() / f"config/experiments/{name}.yaml", address),
     }
     cells = _runs(plan, name, results, address / "full")
@@ -222,6 +243,14 @@ def _linked(text: str, name: str, numbers: set[int]) -> str:
         return f'<td><a href="full/{name}.html#r{number}">{value}</a>' if int(number) in numbers else f"<td>{value}"
 
     return re.sub(r'<td data-row="(\d+)">(.*?)(?=<sup|<span|</td>)', link, text)
+
+
+def _with_classes(text: str, methods: list[tuple[str, str]]) -> str:
+    """A table in whose heads the names of methods lead to the pages of their classes."""
+    for name, page in methods:
+        if page:
+            text = text.replace(f">{escape(name)}</th>", f'><a href="{page}">{escape(name)}</a></th>')
+    return text
 
 
 def _address(path: Path, page: Path) -> str:

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 
+from agglearn.text import count_text
 from agglearn_workflow.run_summary import CELL
 from agglearn_workflow.tables import numbers, summary
 
@@ -188,7 +189,7 @@ def _with_results(table: pd.DataFrame, rows: list[str], columns: list[str]) -> t
             present[remaining.index].groupby(pd.Series(_values(remaining, fields), remaining.index)).transform("any")
         ]
     reasons = table.loc[table.index.difference(remaining.index), "reason"].value_counts(sort=False)
-    return remaining, [f"{reason} ({n} cell{'s' * (n > 1)})" for reason, n in reasons.items()]
+    return remaining, [f"{reason} ({count_text(n, 'cell')})" for reason, n in reasons.items()]
 
 
 def _unit(rows: pd.DataFrame) -> tuple[str, float]:
@@ -367,4 +368,5 @@ def figures_in(text: str) -> str:
     return text[text.index("<figure") : text.rindex("</html>")]
 
 
+TEMPLATES.filters["count_text"] = count_text
 TEMPLATES.filters["tex"] = lambda text: text.replace("λθ", "\0").translate(TEX)

@@ -13,6 +13,7 @@ from scipy.special import stdtr, stdtrit
 
 from agglearn.evaluation.intervals import LEVEL, mean_interval
 from agglearn.evaluation.verdicts import FAILS, HOLDS, UNDECIDED, Comparison, Region
+from agglearn.text import count_text
 from agglearn_workflow.plan import Plan, nested
 from agglearn_workflow.run_summary import CELL
 
@@ -87,7 +88,7 @@ def _with_problems(table: pd.DataFrame, bad: pd.DataFrame) -> pd.DataFrame:
         worst = group[group["status"] == min(group["status"], key=WITHOUT.index)]
         status, reason = worst.iloc[0][["status", "reason"]]
         if keys in rows:
-            table.loc[rows[keys], ["lost", "reason"]] = status, f"{len(worst)} seeds {status}: {reason}"
+            table.loc[rows[keys], ["lost", "reason"]] = status, f"{count_text(len(worst), 'seed')} {status}: {reason}"
         else:
             extra.append({**dict(zip(CELL, keys, strict=True)), "n": 0, "status": status, "reason": reason})
     return pd.concat([table, pd.DataFrame(extra, columns=COLUMNS)], ignore_index=True) if extra else table
@@ -104,7 +105,7 @@ def _with_marks(table: pd.DataFrame, scalars: pd.DataFrame) -> pd.DataFrame:
     rows = _rows_of_cells(table)
     for keys, marks in scalars.drop_duplicates("run").groupby(CELL, sort=False)["mark"]:
         if stated := marks.dropna().tolist():
-            mark = f"{len(stated)} of {len(marks)} seeds {stated[0]}"
+            mark = f"{len(stated)} of {count_text(len(marks), 'seed')} {stated[0]}"
             reasons = table.loc[rows[keys], "reason"]
             table.loc[rows[keys], "reason"] = [f"{r}; {mark}" if isinstance(r, str) else mark for r in reasons]
     return table

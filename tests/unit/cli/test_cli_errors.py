@@ -34,7 +34,7 @@ BAD = {
     "one label": ("a,y\n1,1\n2,1\n", AGG, 1, ["bad.csv: label 'y' must have two values, it has 1: 1"]),
     "label in words": ("a,y\n1,no\n2,yes\n", AGG, 1, ["bad.csv: label 'y'", "no and yes", "--positive"]),
     "label 1 and 2": ("a,y\n1,1\n2,2\n", AGG, 1, ["1 and 2", "--positive"]),
-    "label missing": ("a,y\n1,1\n2,\n3,0\n", AGG, 1, ["bad.csv: label 'y' is missing in 1 rows"]),
+    "label missing": ("a,y\n1,1\n2,\n3,0\n", AGG, 1, ["bad.csv: label 'y' is missing in 1 row"]),
     "no such positive": ("a,y\n1,no\n2,yes\n", [*AGG, "--positive", "Yes"], 1, ["no value Yes; it has no and yes"]),
     "text in numbers": (
         "a,y\n" + "".join(f"{i},{i % 2}\n" for i in range(20)) + "n/a,1\n",

@@ -104,8 +104,8 @@ def test_imported_tables_learn_and_predict_raw_records(folder, capsys):
         "2 features, by a learned schema: age (2 bins), job (2 categories)",
         "taken for numbers, in bins: age",
         "3 tables, 5 cells with records",
-        "the smallest cell holds 960; 0 cells hold fewer than 10 records. Stated: a threshold of 900",
-        "3 cells are hidden",
+        "the smallest cell holds 960; 0 cells with fewer than 10 records. Stated: a threshold of 900",
+        "hidden: 3 cells",
     ]
     assert run("fit", "tables", "--out", "model", "--set", "n_chains=200", "--set", "max_iter=20") == 0
     (folder / "new.csv").write_text("age,job\n25,nurse\n50,cook\n")

@@ -139,7 +139,7 @@ def test_logarithm_of_a_column(tmp_path):
         (
             "a,y\n1,1\n2,2\n3,\n",
             {"label": {"column": "y", "above": 1.5}},
-            r"label 'y' is missing in 1 rows.*missing: drop",
+            r"label 'y' is missing in 1 row.*missing: drop",
         ),
         (
             "a,y\n1,1\n2,2\n3,3\n4,4\n5,5\n6,6\n",

@@ -329,7 +329,7 @@ def test_other_bad_input(fitted):
         fitted.transform([np.ones((2, 2))])
     with pytest.raises(DataError, match="bag 1: all weights are zero"):
         fitted.transform(Bags(np.ones((3, 3)), [0, 2, 3], weights=[1, 1, 0]))
-    with pytest.raises(DataError, match="2 values for 1 bags"):
+    with pytest.raises(DataError, match="2 values for 1 bag"):
         as_bags([np.ones((2, 2))], [1.0, 2.0])
     with pytest.raises(ConfigError, match="order"):
         MomentEmbedding(order=3).fit([np.ones((2, 2))])

@@ -268,7 +268,7 @@ def test_labels_by_their_positive_value():
         (["a", "b", "c"], "a", "must have two values, it has 3: a, b, c"),
         ([0, 1, 2], None, "must have two values, it has 3: 0, 1, 2"),
         ([1, 1], None, "must have two values, it has 1: 1"),
-        ([1, None, 0], None, "missing in 1 rows"),
+        ([1, None, 0], None, "missing in 1 row"),
         (["no", "yes"], None, "--positive"),
         ([1, 2], None, "--positive"),
         ([0, 1], 0, "would predict 1 for 0"),

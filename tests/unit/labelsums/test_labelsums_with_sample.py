@@ -242,5 +242,5 @@ def test_a_sample_needs_the_label_and_the_features_of_the_tables():
         DataError, match=r"^sample: of other features or values than the tables; make it with their encoder$"
     ):
         TablesAndSample(tables, other)
-    with pytest.raises(DataError, match=r"^sample: has 1 records; a sample needs two or more$"):
+    with pytest.raises(DataError, match=r"^sample: has 1 record; a sample needs two or more$"):
         TablesAndSample(tables, Records(tables.encoder, world(20, 1)[:1], np.ones(1)))

@@ -221,7 +221,7 @@ def edited(**cells) -> pd.DataFrame:
 
 WRONG = [
     (edited(r1_n="<10"), {}, "column 'count' is numeric but row 2 holds '<10' (1 such rows); leave hidden counts empty and give the threshold"),
-    (edited(r1_n=None), {}, "table 'a': 1 counts are empty; give the threshold below which they are hidden"),
+    (edited(r1_n=None), {}, "table 'a': empty counts: 1; give the threshold below which they are hidden"),
     (edited(r1_c=None), {}, "table 'a': a cell has a count of 60 and no label sum; give both"),
     (edited(r1_n=60.5), {}, "table 'a': counts negative or not whole; state the noise, as gaussian:20 or laplace:5"),
     (edited(r1_c=61), {}, "table 'a': a label sum exceeds its count; label sums are counts of records with label 1"),

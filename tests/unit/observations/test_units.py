@@ -372,7 +372,7 @@ WRONG = [
     (lambda: Halves.from_records(people(), schema=SCHEMA, max_rows="auto"), "max_rows: 'auto' is not that of the schema, 2"),
     (lambda: Records.from_records(people(), "y", unit="who", max_rows="auto"), "max_rows: auto is for tables alone; give a number"),
     (lambda: LabelSums.from_records(people()[["b"]], people()["y"], unit=people()["who"]), "max_rows: how many records of each 'who'"),
-    (lambda: LabelSums.from_records(people()[["b"]], people()["y"], unit=["a"], max_rows=1), "unit 'unit': 1 values for 15 records"),
+    (lambda: LabelSums.from_records(people()[["b"]], people()["y"], unit=["a"], max_rows=1), "unit 'unit': 1 value for 15 records"),
     (lambda: tables_of(schema=replace(SCHEMA, unit="c")), "no column 'c'"),
 ]  # fmt: skip
 

@@ -92,3 +92,18 @@ def test_the_data_have_their_sizes():
 def test_the_page_has_every_source():
     page = (ROOT / "docs/reproduced.md").read_text()
     assert re.findall(r"^```\{reproduced\} (\w+)", page, re.M) == list(reproduced.listed())
+
+
+def test_the_figure_of_an_experiment_is_drawn_from_the_archive(tmp_path, monkeypatch):
+    path = reproduced.draw("maxent_xor", tmp_path / "drawn")
+    assert "Three features" in path.read_text()
+    monkeypatch.setattr(reproduced.store, "experiments", lambda _: [])
+    assert reproduced.draw("maxent_table5", tmp_path) is None
+
+
+def test_pages_draw_experiments_that_there_are():
+    asked = {
+        page.stem: re.findall(r"^```{drawn} (\w+)$", page.read_text(), re.M) for page in (ROOT / "docs").glob("*.md")
+    }
+    assert reproduced.listed().keys() <= {page for page, names in asked.items() if names}
+    assert {name for names in asked.values() for name in names} <= reproduced.paper().experiments.keys()

@@ -191,7 +191,7 @@ HOLED[3, 1] = np.nan
         (lambda: Bags(X, [0, 6], [2], weights=-np.ones(6)), "weights"),
         (lambda: Bags(X, [0, 6], [2], weights=np.ones(5)), "weights: must be .6,."),
         (lambda: Bags(X, [0, 6], [2], weights=[1, 1, 1, 1, 1, np.inf]), "weights: must be .6,. finite numbers"),
-        (lambda: Bags(X, [0, 6], target=[1.0, 2.0]), "target: 2 values for 1 bags"),
+        (lambda: Bags(X, [0, 6], target=[1.0, 2.0]), "target: 2 values for 1 bag"),
         (lambda: Bags(X, [0, 6], target=[np.inf]), "target: not a number for bag 0"),
         (lambda: LabelledBags(Bags(X, [0, 6], [2]), np.zeros(5)), "labels: 5 for 6"),
     ],

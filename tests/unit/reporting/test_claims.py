@@ -1,6 +1,7 @@
 """Claims judged on rows whose answer is known: pairs, replicates, cases, and what is said of what is left out."""
 
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -9,6 +10,7 @@ from test_reporting import rows
 
 from agglearn_workflow.claims import judging
 from agglearn_workflow.claims.samples import Rows
+from agglearn_workflow.render import findings
 
 REFERENCE = {"reference": {"measure": "nllh", "method": "base"}}
 GOOD = {("a", "ours"): [0.50, 0.61, 0.70], ("a", "base"): [0.40, 0.50, 0.60]}
@@ -382,7 +384,7 @@ def test_runs_without_a_result_are_said(said, status):
     frame = rows({("a", "ours"): [0.5, 0.61, 0.7, 0.8, 0.9], ("b", "ours"): [0.5, 0.61, 0.7, 0.8, 0.9]})
     frame.loc[[3, 4, 8, 9], ["status", "reason", "measure", "value"]] = [status, "no memory", None, np.nan]
     reason = f"{'stopped: ' * (status == 'stopped')}no memory"
-    assert judge(said, frame)["detail"].endswith(f"; 4 of 10 runs of the value have no result ({reason})")
+    assert judge(said, frame)["detail"].endswith(f"; without result: 4 of 10 runs of the value ({reason})")
     assert "no result" not in judge(said, frame[frame["status"] == "ok"])["detail"]
 
 
@@ -392,3 +394,20 @@ def test_the_reason_why_rows_with_keys_lack_is_said():
     said["value"]["keys.year"] = 2016
     outcome = judge(said, rows({("a", "ours"): ("unavailable", "no file")}))
     assert (outcome["detail"], outcome["absent"]) == ("no file", False)
+
+
+def test_the_finding_on_a_measure_is_the_first_claim_that_the_rows_decide():
+    said = {
+        "open": REFERENCE | {"margin": 0.1},
+        "lower": {**REFERENCE},
+        "higher": {**REFERENCE},
+        "another": {**REFERENCE},
+    }
+    predicates = {"open": "greater", "lower": "less", "higher": "greater", "another": "greater"}
+    claims = {
+        name: claim(predicates[name], **more, claim=f"ours is {name}\n", experiment="other" if name == "another" else "e")
+        for name, more in said.items()
+    }  # fmt: skip
+    plan = SimpleNamespace(config={"claims": claims})
+    assert findings(plan, "e", rows(GOOD)) == {"nllh": "Fails: ours is lower"}
+    assert findings(plan, "e", rows(ONE)) == {}

@@ -228,7 +228,7 @@ def test_marked_runs_are_counted_once_each():
     outcome = {"verdict": "holds", "detail": "d"}
     assert judging._with_mark(outcome, frame) == {
         "verdict": "holds",
-        "detail": "d; 2 of 3 runs of the experiment were old",
+        "detail": "d; 2 of 3 runs of the experiment: old",
     }
     assert judging._with_mark(outcome | {"verdict": "not judged"}, frame)["detail"] == "d"
 

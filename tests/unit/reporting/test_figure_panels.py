@@ -45,8 +45,8 @@ def drawn(draw, found: list, spec: dict, experiment=EXPERIMENT):
 def test_a_panel_per_parameter_in_the_order_of_numbers():
     table = cells(*[("ours", {"size": s, "n": n}, "share", None, n / 10) for s in (10_000, 1000, 2) for n in (1, 2)])
     spec = {"kind": "line", "y": "share", "x": "dataset_params.n", "panel": ["dataset_params.size"]}
-    figure = charts.draw(Chart(table, table, EXPERIMENT, spec | {"title": "Left"}, {}))
-    assert figure.get_suptitle() == "Left"
+    figure = charts.draw(Chart(table, table, EXPERIMENT, spec, {}))
+    assert figure.get_suptitle() == "a."  # the data set, which no panel names
     assert 0 <= figure._suptitle.get_position()[0] < 0.1
     assert texts(figure) == ["size 2", "size 1000", "size 10,000"]
     assert figure.axes[0].lines[0].get_ydata().tolist() == [0.1, 0.2]
@@ -249,6 +249,15 @@ def test_values_of_unnamed_lines_that_leave_at_one_place_stand_above_each_other(
     assert all(below.y1 <= above.y0 + 2 for below, above in itertools.pairwise(boxes))
 
 
+def test_the_value_of_a_line_that_leaves_at_the_right_end_stands_inside_the_panel():
+    found = [("ours", {"n": n}, "share", None, 0.5) for n in (1, 2)]
+    found += [("base", {"n": n}, "share", None, v) for n, v in ((1, 0.4), (2, -3.0))]
+    spec = {"kind": "line", "y": "share", "x": "dataset_params.n", "y_from": -0.2, "highlight": {"ours": "us"}}
+    [axes] = drawn(charts.lines, found, spec).axes
+    [value] = [text for text in axes.texts if text.get_text() == "−3"]
+    assert value.get_window_extent().x1 <= axes.bbox.x1
+
+
 @pytest.mark.parametrize(("y_from", "values", "low", "high"), [
     (0, (0.4, 0.5), 0.0, 0.0),  # stated as the base
     (-0.2, (0.4, 0.5), 0.3, 0.4),  # nothing leaves: no empty half
@@ -259,6 +268,48 @@ def test_the_lower_end_of_an_axis_is_0_or_near_the_lowest_mean_that_stays(y_from
     spec = {"kind": "line", "y": "share", "x": "dataset_params.n", "y_from": y_from}
     [ax] = charts.lines(Chart(cells(*found), cells(*found), EXPERIMENT, spec, {})).axes
     assert low <= ax.get_ylim()[0] <= high
+
+
+@pytest.mark.parametrize("own", [False, True])
+def test_panels_of_lines_share_the_axis_of_their_measure(own):
+    """But for figures that state otherwise. Arrows of lines that leave point at the same end in all panels."""
+    found = [("ours", {"n": n, "e": e}, "share", None, v) for n in (1, 2) for e, v in ((1, 0.5), (2, 0.1), (3, -3.0))]
+    spec = {"kind": "line", "y": "share", "x": "dataset_params.n", "panel": ["dataset_params.e"], "y_from": 0}
+    figure = drawn(charts.lines, found, spec | {"own_y": own})
+    assert len({axes.get_ylim() for axes in figure.axes}) == (3 if own else 1)
+    assert own or figure.axes[2].lines[-1].get_ydata()[0] == 0
+
+
+def test_lines_of_many_panels_are_named_in_a_legend():
+    found = [(m, {"n": n, "e": e}, "share", None, n) for m in ("ours", "base") for n in (1, 2) for e in range(8)]
+    spec = {"kind": "line", "y": "share", "x": "dataset_params.n", "panel": ["dataset_params.e"]}
+    figure = drawn(charts.lines, found, spec)
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["ours", "base"]
+    assert not any(axes.texts for axes in figure.axes)
+
+
+def test_an_axis_has_no_empty_half_above_a_line_that_leaves_it():
+    found = [(m, {"n": n}, "share", None, v) for m, v in (("ours", 0.5), ("base", -90.0)) for n in (1, 2)]
+    spec = {"kind": "line", "y": "share", "x": "dataset_params.n", "y_from": 0}
+    assert drawn(charts.lines, found, spec).axes[0].get_ylim() == pytest.approx((0, 0.525))
+
+
+@pytest.mark.parametrize(
+    ("task", "words"),
+    [("agglearn.tasks.Classification", "At most 2,000 records."), ("agglearn.tasks.FlowInference", "")],
+)
+def test_a_heading_has_the_number_of_records(task, words):
+    """Other tasks have grids of so many rows."""
+    found = [("ours", {"rows": 2000, "n": n}, "share", None, n) for n in (1, 2)]
+    spec = {"kind": "line", "y": "share", "x": "dataset_params.n"}
+    assert drawn(charts.draw, found, spec, EXPERIMENT | {"task": task}).get_suptitle() == words
+
+
+def test_all_lines_are_named_where_few_of_the_highlighted_have_a_result():
+    found = [(m, {"n": n}, "share", None, v) for m, v in (("ours", 0.5), ("base", 0.1)) for n in (1, 2)]
+    names = {"ours": "us", "c": "c", "d": "d"}
+    spec = {"kind": "line", "y": "share", "x": "dataset_params.n", "highlight": names}
+    assert sorted(text.get_text() for text in drawn(charts.lines, found, spec).axes[0].texts) == ["base", "us"]
 
 
 def test_a_time_that_does_not_grow_looks_flat():

@@ -84,7 +84,7 @@ def test_some_seeds_failed():
     )
     [row] = summarise(both, EXPERIMENT).to_dict("records")
     assert row["n"] == 2
-    assert row["reason"] == "1 seeds failed: boom"
+    assert row["reason"] == "1 seed failed: boom"
 
 
 def test_a_printed_number_belongs_to_the_rows_with_its_keys():
@@ -191,7 +191,7 @@ def test_what_failed_stands_before_what_stopped():
     for seed, how in enumerate((("stopped", "> 8 s"), ("failed", "boom")), 1):
         both.append(rows({("a", "ours"): how}).assign(run=str(seed), seed=seed))
     [row] = summarise(pd.concat(both), EXPERIMENT).to_dict("records")
-    assert row["reason"] == "1 seeds failed: boom"
+    assert row["reason"] == "1 seed failed: boom"
 
 
 def project_of(tmp_path, found: pd.DataFrame, spec: dict | None = None):
@@ -251,7 +251,7 @@ def test_a_lost_run_of_a_cell_with_a_mean_is_named(tmp_path):
     found = run_summary.problems(tmp_path, tmp_path)
     assert found["failed"] == found["unavailable"] == []
     [line] = found["stopped"]
-    assert line == "stopped: e, ours: 1 seeds stopped: 3 seeds failed: > 8 s (1 cell)"
+    assert line == "stopped: e, ours: 1 seed stopped: 3 seeds failed: > 8 s (1 cell)"
 
 
 def test_last_lines_name_what_failed_stopped_and_cannot_be_had(tmp_path):

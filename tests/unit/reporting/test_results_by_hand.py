@@ -146,7 +146,7 @@ SUMMARY = dict([
     cell("a", "ours", "rmse_minus_base", differences(A_OURS_RMSE, A_BASE_RMSE)),
     cell("bb", "ours", "nllh", [0.1, 0.3], 0.0, reason="1 of 2 seeds recorded elsewhere"),
     cell("bb", "ours", "elapsed", [3.0, 4.0], 0.0, unit="s", reason="1 of 2 seeds recorded elsewhere"),
-    cell("bb", "base", "nllh", [0.25], reason="1 seeds failed: boom", lost="failed"),
+    cell("bb", "base", "nllh", [0.25], reason="1 seed failed: boom", lost="failed"),
     cell("bb", "ours", "nllh_minus_base", [-0.15], reason="1 of 2 seeds recorded elsewhere"),
     cell("bb", "third", "nllh", [], unit=None, status="unavailable", reason="gone", reported=-0.2, printed="-0.20", place="Table 1",
          outcome="not judged"),
@@ -208,7 +208,7 @@ CELLS = {
     (2, 0): Cell("failed", note=3, stated=True),
     (2, 2): Cell("not available", "-0.20", note=4, stated=True),
 }
-NOTES = ["1 of 2 seeds recorded elsewhere", "1 seeds failed: boom", "no memory", "gone"]
+NOTES = ["1 of 2 seeds recorded elsewhere", "1 seed failed: boom", "no memory", "gone"]
 
 
 def test_every_field_of_the_printed_table(results):
@@ -259,10 +259,10 @@ def test_every_line_of_a_run(results):
     assert [note for note in NOTES if f"<li>{note}</li>" in html] == NOTES
     assert run_summary.summary_lines(folder, folder) == [
         "failed: e, a, third {}: no memory",
-        "failed: e, bb, base {}: 1 seeds failed: boom",
+        "failed: e, bb, base {}: 1 seed failed: boom",
         "not available: bb: gone (needed by e)",
-        f"tables: {folder}/tables/ (1 experiments), figures: {folder}/figures/",
-        "1 data sets or packages not available, 2 cells, tables, figures or claims failed; `make retry` tries these again",
+        f"tables: {folder}/tables/ (1 experiment), figures: {folder}/figures/",
+        "not available: 1 (data sets or packages), failed: 2 (cells, tables, figures or claims); `make retry` tries these again",
     ]
 
 
@@ -395,17 +395,17 @@ def test_every_field_of_the_first_page(words_of_pages):
         "1 fail 1 open 2 not judged",
         "Of their claims 1 fails, 1 is undecided, 2 could not be judged. Of those that were tested at scale paper too, "
         "1 holds there: make reproduce FROM=archive shows these pages for them. "
-        f"Scale smoke, {today}, 2 of 2 data sets here, 3 data sets, runs or solvers without result",
+        f"Scale smoke, {today}, 2 of 2 data sets here, 3 without result (data sets, runs or solvers)",
         f"scale smoke date {today} commit abc machine a machine computed in 3 min of one core",
         "data sets 2 of 2 here",
-        "without result 3 data sets, runs or solvers",
+        "without result 3 (data sets, runs or solvers)",
         "A work W 2020",
         "It is so. 1 fail 1 open 2 not judged Fails: Ours is small. At scale paper, from the archive: 1 holds. 1 experiment, 4 claims",
         "fails undecided not judged How a verdict is reached.",
         "Ours is small. W 2020, §2",
         "0.43 (95 %: 0.383 to 0.477); the claim asks for at most 0.3. Why: It is large.",
         "Ours takes its time. No run at this scale has such a result. not judged",
-        "failed: e, a, third {}: no memory failed: e, bb, base {}: 1 seeds failed: boom not available: bb: gone (needed by e)",
+        "failed: e, a, third {}: no memory failed: e, bb, base {}: 1 seed failed: boom not available: bb: gone (needed by e)",
         "e 17 159",
         f"agglearn {__version__} at abc, scale “smoke”, {today}. Which table was made from what (RO-Crate)",
     ]
@@ -416,7 +416,7 @@ def test_every_field_of_the_page_of_a_source(words_of_pages):
     """Of the first claim: 0.0252 · √(1/3 + 1/4) · 4.303 = 0.0827; more replicates of overlapping splits do not decide it."""
     wins = "igher by 0.0133 (95 %: lower by 0.0694 to higher by 0.096); 0.001 more are asked for"
     small = "0.43 (95 %: 0.383 to 0.477); the claim asks for at most 0.3"
-    marked = "1 of 17 runs of the experiment were recorded elsewhere. From e ( every measure of its runs ), claim"
+    marked = "1 of 17 runs of the experiment: recorded elsewhere. From e ( every measure of its runs ), claim"
     never = "Even 1,000 replicates would not decide it, if mean and spread stay as they are."
     expected = [
         "A work W 2020", "More.",

@@ -256,7 +256,7 @@ def test_every_source_has_findings_and_a_headline():
     config = shipped_config()
     for source, paper in config["references"]["papers"].items():
         assert pages.read_findings(ROOT, ROOT / "none", source)["finding"], source
-        assert config["experiments"][paper["headline"]]["source"] == source
+        assert (config["experiments"] | config["claims"])[paper["headline"]]["source"] == source
     assert config["references"]["ladder"] in config["experiments"]
 
 
@@ -286,10 +286,43 @@ def test_the_headline_of_a_source_is_its_first_compared_number_beside_the_printe
     plan.experiments["maxent_table4"]["baseline"] = "logistic"
     what = "Maximum entropy, NLLH on Adult (1994 census income)"
     expected = {"what": what, "printed": "0.416", "measured": "0.420 ± 0.010"}
-    assert pages._headline(plan, "maxent_table4", tmp_path) == expected
+    assert pages._headline(plan, "maxent_table4", tmp_path, []) == expected
     pd.DataFrame(rows[:2]).to_csv(tmp_path / "tables/maxent_table4.csv")
-    assert pages._headline(plan, "maxent_table4", tmp_path) is None
-    assert pages._headline(plan, None, tmp_path) is None
+    assert pages._headline(plan, "maxent_table4", tmp_path, []) is None
+    assert pages._headline(plan, None, tmp_path, []) is None
+
+
+def test_the_headline_of_a_source_may_be_a_claim_that_is_judged():
+    said = {
+        "name": "c",
+        "verdict": "holds",
+        "place": "Table 1",
+        "claim": "at most 1\n",
+        "decisive": "0.5 (95 %: 0.4 to 0.6); at most 1.",
+    }
+    plan = Plan(shipped_config() | {"run": ["maxent_table4"]})
+    expected = {"what": "Table 1", "printed": "at most 1", "measured": "0.5 (95 %: 0.4 to 0.6)"}
+    assert pages._headline(plan, "c", None, [said]) == expected
+    assert pages._headline(plan, "c", None, [said | {"verdict": "not judged"}]) is None
+
+
+def test_the_first_page_leads_to_the_pages_of_other_scales(tmp_path):
+    """They lie in the results folder itself, or in the folder of their scale."""
+    for folder in ("site", "smoke/site", "default/site"):
+        (tmp_path / folder).mkdir(parents=True)
+        (tmp_path / folder / "index.html").touch()
+    (tmp_path / "scale.json").write_text('{"scale": "paper"}')
+    config = {"results": str(tmp_path), "scale": "default", "from": "code"}
+    found = pages._other_scales(config, tmp_path / "default/site")
+    assert found == [("smoke", "../../smoke/site/index.html"), ("paper", "../../site/index.html")]
+
+
+def test_methods_in_the_heads_of_a_table_lead_to_the_pages_of_their_classes():
+    table = "<th scope=row rowspan=1>A &amp; B</th><td>A &amp; B</td><th scope=col>C</th>"
+    found = pages._with_classes(table, [("A & B", "d/a.html"), ("C", "")])
+    assert (
+        found == '<th scope=row rowspan=1><a href="d/a.html">A &amp; B</a></th><td>A &amp; B</td><th scope=col>C</th>'
+    )
 
 
 def test_the_first_page_counts_the_verdicts_of_the_archive():
@@ -320,7 +353,6 @@ def test_highlighted_lines_are_named_at_their_ends():
         "x": "params.k",
         "y": "nllh",
         "highlight": {"Ours": "ours!", "base": "base!"},
-        "title": "A sentence",
     }
     figure = charts.draw(charts.Chart(rows, rows, experiment, spec, {}))
     [ax] = figure.axes
@@ -328,12 +360,14 @@ def test_highlighted_lines_are_named_at_their_ends():
     assert set(texts) == {"ours!", "base!"}
     heights = [t.xy[1] for t in texts.values()]
     assert abs(heights[0] - heights[1]) > 0.06  # apart, though the lines are one
-    assert figure.get_suptitle() == "A sentence\nNLLH: higher is better. Means with 95 % intervals over 3 seeds."
+    assert figure.get_suptitle() == "NLLH: higher is better. Means with 95 % intervals over 3 seeds."
     assert [line.get_color() for line in ax.lines].count("0.75") == 1
     other = spec | {"highlight": {"nobody": "x"}}
     alone = charts.draw(charts.Chart(rows, rows, experiment, other, {}))
-    assert "A sentence" not in alone.get_suptitle()  # it tells of a line that is not there
     assert "0.75" not in [line.get_color() for line in alone.axes[0].lines]
+
+    said = charts.draw(charts.Chart(rows, rows, experiment | {"findings": {"nllh": "Fails: ours is better"}}, spec, {}))
+    assert said.get_suptitle().startswith("Fails: ours is better\nNLLH")
 
 
 def test_highlighted_series_are_methods_of_their_experiment():

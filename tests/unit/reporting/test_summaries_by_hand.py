@@ -191,7 +191,7 @@ def test_a_summary_counts_runs_without_a_number():
         frame.loc[seed, ["status", "reason", "measure", "value"]] = [status, f"reason {seed}", None, math.nan]
     experiment = {"measures": ["nllh"], "reported": [], "agreement": {"margins": {}}}
     table = summarise(frame, experiment)
-    assert table["reason"].tolist() == ["1 seeds failed: reason 2"]
+    assert table["reason"].tolist() == ["1 seed failed: reason 2"]
     assert (table["n"].tolist(), table["mean"].tolist()) == ([1], [0.0])
     nothing = summarise(frame[1:].reset_index(drop=True), experiment)
     assert (nothing["status"].tolist(), nothing["n"].tolist()) == (["failed"], [0])

@@ -88,7 +88,7 @@ def test_encoders_of_counted_values(how):
         for named, hash_above in itertools.product((False, True), (None, (2, 3))):
             expected = FrameEncoder.fit(frame[[name]], how, [name] if named else [], None, hash_above).features[0]
             assert fit_column(values, how, named, None, hash_above, counts.to_numpy()) == expected
-    with pytest.raises(DataError, match="'n' is numeric but 1 rows hold text such as 'x'"):
+    with pytest.raises(DataError, match="'n' is numeric but 1 row with text such as 'x'"):
         fit_column(pd.Series(["1", "x"], name="n"), how, False, None, None, np.array([30, 1]))
 
 

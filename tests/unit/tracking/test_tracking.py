@@ -386,7 +386,7 @@ def expected() -> dict[str, dict]:
     )
     half = 12.706204736 * 0.15  # quantile of Student's t with 1 degree of freedom; 0.15 is half of 0.7 − 0.4
     bounds = {"nllh_mean": 0.55, "nllh_low": round(0.55 - half, 9), "nllh_high": round(0.55 + half, 9)}
-    wide_note = f"{TABLE}\n\n1 seeds failed: it broke\n\nnllh: 550 ± 1,906 ms, 2 seeds; printed 0.5 (Table 4): undecided\n\nloss: ok, 1 seed"
+    wide_note = f"{TABLE}\n\n1 seed failed: it broke\n\nnllh: 550 ± 1,906 ms, 2 seeds; printed 0.5 (Table 4): undecided\n\nloss: ok, 1 seed"
     narrow_note = f"{TABLE}\n\nnllh: 500 ms, 1 seed; printed 0.5 (Table 4): undecided\n\nrmse: ok, 0 seeds"
     huge = 1.7976931348623157e308  # what MLflow has for infinity
     both, of_seed, curve = (

@@ -80,7 +80,7 @@ def test_a_budget_is_a_whole_number_or_a_share(at, capsys, budget):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["t", "--budget", "1", "--out", "c.csv"], "budget: 1 clusters are too few for 2 features"),
+        (["t", "--budget", "1", "--out", "c.csv"], "budget: too few clusters, 1 for 2 features"),
         (["t", "--budget", "9999", "--out", "c.csv"], "more than the"),
         (["t", "--budget", "9", "--apply", "none.csv", "--out", "c.csv"], "none.csv"),
         (["none", "--budget", "9", "--out", "c.csv"], "no contingency tables here"),

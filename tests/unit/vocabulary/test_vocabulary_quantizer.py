@@ -317,7 +317,7 @@ def test_bad_budgets(budget):
 
 def test_more_bad_input():
     a, b = drawn(10), drawn(10, 1)
-    with pytest.raises(DataError, match="1 clusters are too few for 2 features"):
+    with pytest.raises(DataError, match="too few clusters, 1 for 2 features"):
         OptimalQuantizer(1).fit({"a": a[0], "b": b[0]}, {"a": a[1], "b": b[1]})
     with pytest.raises(DataError, match="same features"):
         OptimalQuantizer(2).fit({"a": a[0]}, {"b": a[1]})

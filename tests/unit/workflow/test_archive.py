@@ -164,7 +164,7 @@ def test_runs_of_other_code_are_shown_and_marked(plan, tmp_path):
     table = summary.summarise(summary.load_rows([tmp_path / "b.parquet"], plan, "trial"), plan.experiments["trial"])
     marked = table[table["reason"].notna()]
     assert set(marked["reason"]) == {
-        "1 of 1 seeds archived with other code or settings than today's (commit abcdef, 2023-11-14)"
+        "1 of 1 seed archived with other code or settings than today's (commit abcdef, 2023-11-14)"
     }
     assert set(marked["status"]) == {"ok"}
     assert set(marked["method"]) == {first.method}
@@ -209,7 +209,7 @@ def test_a_verdict_states_that_runs_are_of_other_code(plan, tmp_path):
             store.recall(plan.runs("trial", batch), these, path)
         [verdict] = judging.judge_all({"a": claim}, partial(judging.read_rows, plan, tmp_path))
         details.append(verdict["detail"])
-    sentence = f"; 1 of {len(runs)} runs of the experiment were archived with other code or settings than today's (commit abcdef, 2023-11-14)"
+    sentence = f"; 1 of {len(runs)} runs of the experiment: archived with other code or settings than today's (commit abcdef, 2023-11-14)"
     assert details[1] == details[0] + sentence
 
 

@@ -104,7 +104,7 @@ def test_the_command_ends_with_1_and_a_line_per_difference(project, monkeypatch,
     monkeypatch.chdir(project.base)
     call = ["archive", "check", "--scale", "smoke", "--sample", "2"]
     assert main(call) == 0
-    assert capsys.readouterr().out.splitlines()[-1] == "2 runs are as archived"
+    assert capsys.readouterr().out.splitlines()[-1] == "as archived: 2 runs"
     runs = store.read(project.base / "archive", "trial")
     key = next(iter(runs))
     monkeypatch.setitem(runs, key, changed(runs[key], "nllh", lambda v: v + 1))
@@ -112,7 +112,7 @@ def test_the_command_ends_with_1_and_a_line_per_difference(project, monkeypatch,
     assert main(call) == 1
     out, err = capsys.readouterr()
     assert [line.split(":")[0].strip() for line in out.splitlines() if line.startswith("  ")] == ["nllh"]
-    assert "1 of 2 runs differ from the archive" in err
+    assert "not as archived: 1 of 2 runs" in err
 
 
 def test_the_commands_add_list_and_merge(project, monkeypatch, capsys):
@@ -120,7 +120,7 @@ def test_the_commands_add_list_and_merge(project, monkeypatch, capsys):
     assert main(["archive", "--scale", "smoke"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[1].split() == ["trial", "2", "2", "2023-11-14", "2023-11-14", "0.1", "0"]
-    assert lines[2].startswith("1 of 1 experiments are whole; 1 files, ")
+    assert lines[2].startswith("whole: 1 of 1 experiment; 1 file, ")
     call = ["archive", "merge", str(project.base / "archive"), "--scale", "smoke", "--configfile", "other.yaml"]
     (project.base / "other.yaml").write_text("archive: merged\n")
     assert main(call) == 0

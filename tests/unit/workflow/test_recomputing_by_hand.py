@@ -163,7 +163,7 @@ def test_the_list_has_each_experiment_and_all(world, time_zone):
         "              kept  runs   first day    last day CPU min  outdated",
         "small            3     3  2023-11-14  2023-11-19     2.0         0",
         "rather_large     2     4  2023-11-13  2023-11-15     1.1         1",
-        "1 of 2 experiments are whole; 3 files, 2.83 kB",
+        "whole: 1 of 2 experiments; 3 files, 2.83 kB",
         "outdated: computed with other code or settings than today's",
     ]
 
@@ -183,7 +183,7 @@ def test_the_check_prints_a_line_per_run_and_counts_all_that_differ(world, monke
     )
     monkeypatch.setattr(recomputing, "recompute", lambda run, plan: (run.key, "observed"))
     monkeypatch.setattr(recomputing, "compare", lambda one, outcome, observed: lines[one] if one == outcome else ["?"])
-    with pytest.raises(DataError, match=r"^2 of 3 runs differ from the archive$"):
+    with pytest.raises(DataError, match=r"^not as archived: 2 of 3 runs$"):
         recomputing.check(plan, folder, 3, 2.5, 11)
     assert asked == [(plan, folder, 3, 2.5, 11)]
     assert capsys.readouterr().out.splitlines() == [
@@ -196,7 +196,7 @@ def test_the_check_prints_a_line_per_run_and_counts_all_that_differ(world, monke
     ]
     runs[:2] = []
     recomputing.check(plan, folder, 3, 2.5, 11)
-    assert capsys.readouterr().out.splitlines()[-1] == "1 runs are as archived"
+    assert capsys.readouterr().out.splitlines()[-1] == "as archived: 1 run"
     runs.clear()
     with pytest.raises(DataError, match=r"no run of today's code whose data are here takes at most 2\.5 s$"):
         recomputing.check(plan, folder, 3, 2.5, 11)
