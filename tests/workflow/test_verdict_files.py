@@ -1,4 +1,4 @@
-"""Claims are judged in the job of the pages that show them. What an edit makes anew is that, no more."""
+"""Claims are judged in the job of the pages that show them. An edit makes these anew, and what its experiment draws."""
 
 import copy
 import json
@@ -52,6 +52,12 @@ ALL = {"results/site", "results/claims.json"}
 SPIKE = {"results/pages/spike", "results/claims/spike.json"}
 
 
+def drawn(experiment: str) -> set[str]:
+    """Files of the job that draws an experiment: a figure begins with what the claims say."""
+    tables = {f"results/tables/{experiment}.{ending}" for ending in ("csv", "html", "json", "md", "tex")}
+    return tables | {f"results/figures/{experiment}.svg"}
+
+
 def test_a_source_has_the_verdicts_on_its_claims(two):
     assert list(verdicts(two)) == ["accurate", "errors"]
     parts = verdicts(two, "claims/spike.json"), verdicts(two, "claims/whiskers.json")
@@ -65,7 +71,7 @@ def test_an_edited_claim_is_judged_again(two, key):
     claims = two.overlay["claims"]
     before = copy.deepcopy(claims)
     claims["errors"][key] = {"bound": 0.0, "claim": "no errors", "value": {"measure": "transition_error"}}[key]
-    assert jobs(two, "all", "spike", "whiskers") == ALL | SPIKE
+    assert jobs(two, "all", "spike", "whiskers") == ALL | SPIKE | drawn("spike_chain")
     two.overlay["claims"] = before
 
 
@@ -95,7 +101,7 @@ def test_a_printed_number_changes_its_table_alone(two):
 
 def test_an_edited_predicate_judges_everything_again(two):
     two.edit("src/agglearn_workflow/claims/judging.py", "MIN_PAIRS = 3", "MIN_PAIRS = 4")
-    assert jobs(two) == ALL
+    assert jobs(two) == ALL | drawn("spike_chain") | drawn("spike_regions")
     two.edit("src/agglearn_workflow/claims/judging.py", "MIN_PAIRS = 4", "MIN_PAIRS = 3")
 
 
