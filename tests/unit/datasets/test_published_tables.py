@@ -113,7 +113,7 @@ def test_a_value_without_a_count_is_left_out(tmp_path, caplog):
     with caplog.at_level("INFO"):
         tables = read((tmp_path / "fewer.csv.gz", paths[1]))
     assert tables.encoder.sizes.tolist() == [5, 4, 2]
-    assert "['hash_0', 'hash_3']: 4 cells" in caplog.text
+    assert "['hash_0', 'hash_3']: left out: 4 cells" in caplog.text
 
 
 def test_hashed_pairs_sum_cells_and_their_noise(tmp_path):

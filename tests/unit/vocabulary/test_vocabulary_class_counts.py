@@ -270,7 +270,7 @@ def test_bad_tables(counts, said):
         ((True,), ConfigError, "budget: True is not allowed"),
         (("2",), ConfigError, "budget: '2' is not allowed"),
         ((4,), DataError, "budget: 4 clusters are more than the 3 values"),
-        ((0.1,), DataError, "budget: 0 clusters are too few"),
+        ((0.1,), DataError, "budget: too few clusters, 0 for 1 feature"),
         ((2, "optimal"), ConfigError, "algorithm: 'optimal' is not allowed; it must be one of divisive, greedy"),
     ],
 )

@@ -351,14 +351,14 @@ def test_a_file_of_the_archive(base, before):
 @pytest.mark.parametrize("key", [k for k, value in CLAIM_KEYS.items() if value is not None])
 def test_a_key_of_a_claim(base, before, key):
     after = jobs(base, {"claims": {"better": {key: CLAIM_KEYS[key]}}})
-    assert changed(before, after) == {"site", "page maxent"}
+    assert changed(before, after) == {"site", "page maxent", "render trial"}  # a figure begins with a claim
 
 
 @pytest.mark.parametrize("bounds", [(0.1, 0.2), ([0, 1], [0, 2])])
 def test_a_bound_of_a_claim(base, bounds):
     more = {"predicate": "at_least"} if bounds[0] == 0.1 else {"predicate": "slope_between", "x": "seed"}
     before, after = (jobs(base, {"claims": {"better": {"reference": None, "bound": b} | more}}) for b in bounds)
-    assert changed(before, after) == {"site", "page maxent"}
+    assert changed(before, after) == {"site", "page maxent", "render trial"}
 
 
 @pytest.mark.parametrize("key", CONFIG_KEYS)
@@ -404,8 +404,8 @@ EDITED = {  # module → jobs
     "agglearn_workflow.tables.printed_table": RENDERED | PAGES,
     "agglearn_workflow.figures.charts": RENDERED | PAGES,  # pages cut figures by what draws them
     "agglearn_workflow.figures.drawing": RENDERED | PAGES,
-    "agglearn_workflow.claims.judging": PAGES,
-    "agglearn_workflow.claims.samples": PAGES,
+    "agglearn_workflow.claims.judging": RENDERED | PAGES,
+    "agglearn_workflow.claims.samples": RENDERED | PAGES,
     "agglearn_workflow.site.pages": PAGES,
     "agglearn.evaluation.verdicts": RENDERED | PAGES,
 }
