@@ -13,7 +13,7 @@ from agglearn.encoding.design import FeatureMap
 from agglearn.errors import ConfigError, NotAvailable
 from agglearn.estimator import StagedClassifier
 from agglearn.linear.descent import Descent, Iterate
-from agglearn.linear.penalised import CoefficientIntervalMixin, PenalisedSolution
+from agglearn.linear.penalised import UPPER, CoefficientIntervalMixin, PenalisedSolution
 from agglearn.linear.sum_logistic import (
     Objective,
     curvature,
@@ -154,7 +154,8 @@ class WALRClassifier(CoefficientIntervalMixin, DescentModel):
             variance += n * (n - m) / (m - 1) * (gram(x, p**2) / m - np.outer(mean, mean))
         penalised = self.penalty_ > 0
         prior = np.where(penalised, 1 / (2 * self.l2_) if self.l2_ else np.inf, np.inf)
-        return PenalisedSolution(theta, slope, variance, 2 * self.penalty_, prior, penalised, self.l2 == "moments")
+        upper = UPPER if self.l2 == "moments" else None
+        return PenalisedSolution(theta, slope, variance, 2 * self.penalty_, prior, penalised, upper)
 
     def _derivatives(self, X: pd.DataFrame | np.ndarray) -> sparse.csr_array:
         return self.map_.matrix(X)

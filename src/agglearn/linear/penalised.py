@@ -20,7 +20,7 @@ from agglearn.evaluation.intervals import LEVEL
 
 SURE = 1e-12  # of a probability, where its log-odds are cut
 FACTORS = np.logspace(0, 3, 61)  # of the prior variance
-UPPER = 0.85  # of the factor's posterior where λ was chosen from the data: a λ that is too large looks like no factor
+UPPER = 0.85  # quantile of the factor's posterior where moments chose λ: a λ that is too large looks like no factor
 FLAT = 100.0  # variance of a coefficient without a penalty, such as the intercept, where the factor is chosen
 
 
@@ -34,7 +34,7 @@ class PenalisedSolution:
     penalty: np.ndarray  # (k,) diagonal of P
     prior: np.ndarray  # (k,) variance 1/2λ of coefficients, inf without a penalty
     scaled: np.ndarray  # (k,) bool, coefficients whose variances the data may raise by one factor
-    chosen: bool = False  # whether λ was chosen from the data
+    upper: float | None = None  # quantile of the factor, where λ was chosen from the data
 
     def covariance(self) -> np.ndarray:
         """(k, k) E (θ̂ − θ)(θ̂ − θ)ᵀ = H⁻¹(variance + P·prior·P)H⁻ᵀ. DataError where H is singular."""
@@ -52,7 +52,7 @@ class PenalisedSolution:
     def prior_factor(self) -> float:
         """Of `FACTORS` the most likely, for u = Hθ̂ ~ N(0, variance + slope·prior·slopeᵀ).
 
-        Where λ was `chosen` from the data, it is the quantile `UPPER` of the posterior, of a prior uniform in its log.
+        With `upper` it is this quantile of the posterior, of a prior uniform in its logarithm.
         """
         if not self.scaled.any():
             return 1.0
@@ -66,7 +66,7 @@ class PenalisedSolution:
         gains, vectors = eigh(signal @ signal.T)
         total = 1 + np.outer(FACTORS, np.maximum(gains, 0))
         loss = (np.log(total) + (vectors.T @ (white @ u)) ** 2 / total).sum(axis=1) / 2
-        chosen = softmax(-loss).cumsum().searchsorted(UPPER) if self.chosen else loss.argmin()
+        chosen = loss.argmin() if self.upper is None else softmax(-loss).cumsum().searchsorted(self.upper)
         return float(FACTORS[chosen])
 
 

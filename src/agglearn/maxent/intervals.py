@@ -70,9 +70,9 @@ def statistics_covariance(
 
 def describe_solution(
     evidence: Evidence, weights: tuple[np.ndarray, np.ndarray], intercept: float, l2_mu: float, l2_theta: np.ndarray,
-    chosen: bool = False,
+    upper: float | None = None,
 ) -> PenalisedSolution:  # fmt: skip
-    """Of (μ, θ) with these λ, of θ (w,), `chosen` from the data or not. With noise, gains of the posterior means multiply the statistics."""
+    """Of (μ, θ) with these λ, of θ (w,). `upper` as in `PenalisedSolution`. With noise, gains of the posterior means multiply the statistics."""
     index, total, noise = evidence.index, evidence.total, evidence.noise
     means, covariance = statistics_covariance(index, *weights, intercept)
     slope, variance = total * covariance, total * covariance + np.diag(noise.ravel())
@@ -83,4 +83,4 @@ def describe_solution(
     penalty = 2 * np.concatenate([np.full_like(l2_theta, l2_mu), l2_theta])
     of_theta = np.concatenate([np.zeros(len(l2_theta), bool), l2_theta > 0])
     with np.errstate(divide="ignore"):
-        return PenalisedSolution(np.concatenate(weights), slope, variance, penalty, 1 / penalty, of_theta, chosen)
+        return PenalisedSolution(np.concatenate(weights), slope, variance, penalty, 1 / penalty, of_theta, upper)

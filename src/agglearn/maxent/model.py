@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from agglearn.errors import DataError, NotAvailable
 from agglearn.estimator import RecordClassifier, StagedClassifier
-from agglearn.linear.penalised import IntervalMixin, PenalisedSolution
+from agglearn.linear.penalised import UPPER, IntervalMixin, PenalisedSolution
 from agglearn.linear.sparse_logistic import log_odds
 from agglearn.maxent import kernels, pcd_step
 from agglearn.maxent.engines.numba_chains import Chains
@@ -59,8 +59,8 @@ class PairwiseClassifier(IntervalMixin, RecordClassifier):
         index = self._evidence.index
         weights = self.mu_[index.rows, index.columns], self.theta_[index.rows, index.columns]
         l2_theta = index.spread(*self.l2_theta_)
-        chosen = self.l2_theta == "moments"
-        return describe_solution(self._evidence, weights, self.intercept_, self.l2_mu, l2_theta, chosen)
+        upper = UPPER if self.l2_theta == "moments" else None
+        return describe_solution(self._evidence, weights, self.intercept_, self.l2_mu, l2_theta, upper)
 
     def _derivatives(self, X: pd.DataFrame | np.ndarray) -> sparse.csr_array:
         rows = weight_rows(self._evidence.index, positions(self.encoder_, X))

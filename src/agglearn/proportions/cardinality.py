@@ -35,6 +35,7 @@ from agglearn.proportions.means import mean_embedding
 from agglearn.proportions.posterior import class_posteriors, noisy_posteriors
 from agglearn.settings import Built, Count, NonNegative
 
+UPPER = 0.7  # as in `agglearn.linear.penalised`, where held-out bags chose λ
 COARSE = 10  # factor on the tolerance of the solutions that only choose λ
 
 
@@ -170,8 +171,8 @@ class CardinalityClassifier(CoefficientIntervalMixin, BagClassifier):
         else:
             by_bag, slope = climb.scores_of_bags(theta), climb.observed_information(theta)
             variance = np.cov(by_bag, rowvar=False) * len(by_bag)
-        chosen = self.l2 == "held_out"
-        return PenalisedSolution(theta.ravel(), slope, variance, penalty, 1 / penalty, scaled, chosen)
+        upper = UPPER if self.l2 == "held_out" else None
+        return PenalisedSolution(theta.ravel(), slope, variance, penalty, 1 / penalty, scaled, upper)
 
     def _derivatives(self, X: ArrayLike) -> np.ndarray:
         x = self._ordered(X)
