@@ -5,8 +5,8 @@
 
 Eleven integer columns with the cardinalities of Criteo Attribution are drawn into a temporary file; every contestant
 reads that file anew in a process of its own and makes the 11 tables of single features and the 55 of pairs (records
-and label sums per cell). Memory is the process's peak. Compilation is not timed. `--rows 16000000` is the full size. `--log` has the columns
-of AdKDD'21, values beyond a thousand hashed: 171 pairs. The challenge's log had 80 million records.
+and label sums per cell). Memory is the process's peak. Compilation is not timed. `--rows 16000000` is the full size.
+`--log` has the columns of AdKDD'21, of a thousand values at most: 171 pairs. The challenge's log had 80 million records.
 """
 
 import argparse
@@ -139,7 +139,8 @@ def growth(folder: Path, sizes: list[int]) -> None:
         seconds, memory, cells = measure("agglearn", path, warm)
         rows.append({"records": n, "MB of Parquet": path.stat().st_size / 1e6, "seconds": seconds, "peak GB": memory})
         rows[-1] |= {"occupied cells": cells}
-        show(f"Tables of {len(LOG)} columns, {os.cpu_count()} cores", rows)
+        print(f"  {n:,} records: {seconds:.1f} s", flush=True)
+    show(f"Tables of {len(LOG)} columns, {os.cpu_count()} cores", rows)
     last = pd.DataFrame(rows[-3:])
     for column in ("seconds", "peak GB") if len(rows) > 1 else ():
         print(f"{column}: records^{np.polyfit(np.log(last['records']), np.log(last[column]), 1)[0]:.2f}")

@@ -226,8 +226,8 @@ def candidate_weights(losses: np.ndarray, prior: float, rng: np.random.Generator
 
     The first candidate has the prior weight, the others share the rest. Weights below `LEAST` become 0.
     """
-    n, others = len(losses), losses.shape[1] - 1
-    log_prior = np.log(np.append(prior, np.full(others, (1 - prior) / others)))
+    n, corrected = len(losses), losses.shape[1] - 1
+    log_prior = np.log(np.append(prior, np.full(corrected, (1 - prior) / corrected)))
     sums = n * np.array([rng.dirichlet(np.ones(n)) @ losses for _ in range(DRAWS)])
     weights = softmax(log_prior - TEMPER * sums, axis=1).mean(axis=0)
     weights[weights < LEAST] = 0
