@@ -20,7 +20,7 @@ from agglearn.evaluation.intervals import LEVEL
 
 SURE = 1e-12  # of a probability, where its log-odds are cut
 FACTORS = np.logspace(0, 3, 61)  # of the prior variance
-UPPER = 0.85  # quantile of the factor's posterior where moments chose λ: a λ that is too large looks like no factor
+UPPER = 0.88  # quantile of the factor's posterior where moments chose λ: a λ that is too large looks like no factor
 FLAT = 100.0  # variance of a coefficient without a penalty, such as the intercept, where the factor is chosen
 
 
