@@ -10,7 +10,7 @@ from typing import Any
 
 from agglearn.errors import ConfigError
 from agglearn.storage import digest
-from agglearn_workflow.config.scales import SCALES
+from agglearn_workflow.config.scales import FROM_ARCHIVE, SCALES
 from agglearn_workflow.digests import code_digest
 
 IDENTITY = ("experiment", "dataset", "dataset_params", "observation", "observation_params", "method", "params", "seed")
@@ -182,7 +182,9 @@ class Plan:
         return sorted(data.union(*(run.code for run in runs)))
 
     def batch_of(self, run: Run) -> str:
-        values = [value_of(run, field) for field in self.experiments[run.experiment]["batch_by"]]
+        """Name of the job that a run belongs to. Nothing is computed from the archive, so one job reads an experiment."""
+        fields = [] if self.config["from"] == FROM_ARCHIVE else self.experiments[run.experiment]["batch_by"]
+        values = [value_of(run, field) for field in fields]
         return re.sub(r"[^A-Za-z0-9_.-]", "_", "-".join(map(str, values)) or "all")
 
     def batches(self, experiment: str) -> list[str]:

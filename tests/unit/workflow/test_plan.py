@@ -111,6 +111,8 @@ def test_batches(project):
     project.edit("experiments/trial", lambda e: e.update(batch_by={"paper": ["dataset"], "default": []}))
     assert plan_of(project).batches("trial") == ["all"]
     assert plan_of(project, scale="paper").batches("trial") == ["fair", "loglinear"]
+    loaded = configuration.load(project.base, {"run": ["trial"], "scale": "paper"})
+    assert Plan(loaded | {"from": "archive"}).batches("trial") == ["all"]  # nothing is computed
 
 
 def test_code_and_varied_parameters_of_a_batch(project):
