@@ -149,8 +149,8 @@ def _claim(plan: Plan, claim: dict, experiments: dict) -> dict:
 def _headline(plan: Plan, name: str | None, results: Path, claims: list[dict]) -> dict | None:
     """A claim that is judged, or the first number of an experiment that is compared with a printed one and is not the baseline's."""
     if claim := next((c for c in claims if c["name"] == name and c["verdict"] != NOT_JUDGED), None):
-        measured = claim["decisive"].partition(";")[0]
-        return {"what": claim["place"], "printed": claim["claim"].strip(), "measured": measured}
+        decisive = claim["decisive"].partition(";")[0]
+        return {"what": claim["place"], "printed": claim["claim"].strip(), "measured": decisive[:1].lower() + decisive[1:]}
     if name not in plan.experiments:
         return None
     e, table = plan.experiments[name], pd.read_csv(results / f"tables/{name}.csv", dtype={"printed": str})
@@ -159,7 +159,8 @@ def _headline(plan: Plan, name: str | None, results: Path, claims: list[dict]) -
         return None
     row, title = rows.iloc[0], plan.config["datasets"][rows.iloc[0]["dataset"]]["title"]
     what = f"{method_name(e, row['method'])}, {measure_name(row['measure'])} on {title}"
-    return {"what": what, "printed": row["printed"], "measured": number(row["mean"], row["low"], row["high"])}
+    measured = number(row["mean"], row["low"], row["high"])
+    return {"what": what, "printed": f"printed {row['printed']}", "measured": f"measured {measured}"}
 
 
 def _ladder(plan: Plan, experiments: dict, results: Path, base: Path, out: Path) -> dict | None:

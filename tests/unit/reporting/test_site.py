@@ -285,7 +285,7 @@ def test_the_headline_of_a_source_is_its_first_compared_number_beside_the_printe
     pd.DataFrame(rows).to_csv(tmp_path / "tables/maxent_table4.csv")
     plan.experiments["maxent_table4"]["baseline"] = "logistic"
     what = "Maximum entropy, NLLH on Adult (1994 census income)"
-    expected = {"what": what, "printed": "0.416", "measured": "0.420 ± 0.010"}
+    expected = {"what": what, "printed": "printed 0.416", "measured": "measured 0.420 ± 0.010"}
     assert pages._headline(plan, "maxent_table4", tmp_path, []) == expected
     pd.DataFrame(rows[:2]).to_csv(tmp_path / "tables/maxent_table4.csv")
     assert pages._headline(plan, "maxent_table4", tmp_path, []) is None
@@ -298,10 +298,10 @@ def test_the_headline_of_a_source_may_be_a_claim_that_is_judged():
         "verdict": "holds",
         "place": "Table 1",
         "claim": "at most 1\n",
-        "decisive": "0.5 (95 %: 0.4 to 0.6); at most 1.",
+        "decisive": "Holds in 2 of 2 cases; at most 1.",
     }
     plan = Plan(shipped_config() | {"run": ["maxent_table4"]})
-    expected = {"what": "Table 1", "printed": "at most 1", "measured": "0.5 (95 %: 0.4 to 0.6)"}
+    expected = {"what": "Table 1", "printed": "at most 1", "measured": "holds in 2 of 2 cases"}
     assert pages._headline(plan, "c", None, [said]) == expected
     assert pages._headline(plan, "c", None, [said | {"verdict": "not judged"}]) is None
 
