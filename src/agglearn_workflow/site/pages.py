@@ -149,8 +149,8 @@ def _claim(plan: Plan, claim: dict, experiments: dict) -> dict:
 def _headline(plan: Plan, name: str | None, results: Path, claims: list[dict]) -> dict | None:
     """A claim that is judged, or the first number of an experiment that is compared with a printed one and is not the baseline's."""
     if claim := next((c for c in claims if c["name"] == name and c["verdict"] != NOT_JUDGED), None):
-        decisive = claim["decisive"].partition(";")[0]
-        return {"what": claim["place"], "printed": claim["claim"].strip(), "measured": decisive[:1].lower() + decisive[1:]}
+        text = claim["decisive"].partition(";")[0]
+        return {"what": claim["place"], "printed": claim["claim"].strip(), "measured": text[:1].lower() + text[1:]}
     if name not in plan.experiments:
         return None
     e, table = plan.experiments[name], pd.read_csv(results / f"tables/{name}.csv", dtype={"printed": str})
