@@ -38,8 +38,8 @@ onstart:
 
 
 onsuccess:
-    print_summary(R, S, config["show"])
+    print_summary(R, S, plan.experiments, config["show"])
 
 
 onerror:
-    print_summary(R, S, config["show"])
+    print_summary(R, S, plan.experiments, config["show"])

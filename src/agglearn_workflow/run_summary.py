@@ -122,12 +122,15 @@ def errors(*folders: str | Path) -> list[str]:
     return [line for line in lines if line.startswith("error: ")]
 
 
-def print_summary(results: str | Path, folder: str | Path, show: Iterable[str] = ()) -> None:
+def print_summary(
+    results: str | Path, folder: str | Path, experiments: Container[str] | None = None, show: Iterable[str] = ()
+) -> None:
+    """Print what the experiments of this plan have in a folder, which may hold results of other plans too."""
     for name in show:
         path = Path(folder) / f"tables/{name}.md"
         if path.exists():
             print(f"\n{as_text(path.read_text())}\n", file=sys.stderr)
-    for line in errors(results, folder) + summary_lines(results, folder):
+    for line in errors(results, folder) + summary_lines(results, folder, experiments):
         print(f"agglearn: {line}", file=sys.stderr)
 
 

@@ -254,7 +254,7 @@ def test_a_lost_run_of_a_cell_with_a_mean_is_named(tmp_path):
     assert line == "stopped: e, ours: 1 seed stopped: 3 seeds failed: > 8 s (1 cell)"
 
 
-def test_last_lines_name_what_failed_stopped_and_cannot_be_had(tmp_path):
+def test_last_lines_name_what_failed_stopped_and_cannot_be_had(tmp_path, capsys):
     found = rows(
         {
             ("a", "ours"): ("unavailable", "no file"),
@@ -289,6 +289,9 @@ def test_last_lines_name_what_failed_stopped_and_cannot_be_had(tmp_path):
         "unavailable": [],
     }
     assert set(run_summary.retry_targets(tmp_path)) == {str(tmp_path / "records/a"), str(path)}
+    capsys.readouterr()
+    run_summary.print_summary(tmp_path, tmp_path, ["other"])  # the folder holds results of another plan
+    assert "failed" not in capsys.readouterr().err
 
 
 def test_a_table_is_printed_as_text(tmp_path, capsys):
@@ -299,7 +302,7 @@ def test_a_table_is_printed_as_text(tmp_path, capsys):
     (tmp_path / "tables/e.md").write_text(
         f"**Table 4: NLLH**\n\n{head}\n| --- | ---: | ---: | ---: |\n{rows}\n\nCaption.\n"
     )
-    run_summary.print_summary(tmp_path, tmp_path, ["e", "not_rendered"])
+    run_summary.print_summary(tmp_path, tmp_path, show=["e", "not_rendered"])
     said = capsys.readouterr().err
     assert said.splitlines()[1:8] == [
         "Table 4: NLLH",
