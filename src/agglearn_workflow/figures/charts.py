@@ -31,6 +31,7 @@ STYLE = {
 # Near the palette of Okabe and Ito. Each two differ by ΔE2000 ≥ 15, also under the three deficiencies of colour vision.
 COLORS = ["#116699", "#aa5522", "#009973", "#772255", "#cc8811", "#000000", "#8f97a8"]
 WIDTH = 4.2  # of a panel, in inches
+RANGES = {"auc": (0, 1), "accuracy": (0, 1), "calibration_error": (0, 1), "brier": (0, 1)}  # no interval goes beyond
 
 
 def grid(
@@ -456,6 +457,7 @@ def _line(ax: Axes, rows: pd.DataFrame, end: float | None, spec: dict, band: boo
     points = np.array(
         [[x, *mean_interval(g["value"], overlap_of(g)), g["value"][g["value"] > 0].min()] for x, g in rows.groupby("x")]
     )
+    points[:, 2:4] = points[:, 2:4].clip(*RANGES.get(spec["y"], (-np.inf, np.inf)))
     if spec.get("y_log"):
         points[:, 2] = np.minimum(np.maximum(points[:, 2], points[:, 4]), points[:, 1])
         points[points[:, 1] <= 0] = np.nan

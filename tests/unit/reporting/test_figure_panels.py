@@ -229,6 +229,16 @@ def test_intervals_lie_inside_the_axes(y_log):
     assert high >= interval[2]
 
 
+def test_an_interval_ends_where_the_values_of_its_measure_end():
+    """Two seeds have an interval of 12.7 standard errors, which no area under a curve can reach."""
+    found = [("ours", {"n": n}, "auc", None, v) for n in (1, 2) for v in (0.6, 0.9)]
+    spec = {"kind": "line", "y": "auc", "x": "dataset_params.n"}
+    [ax] = charts.lines(Chart(cells(*found), cells(*found), EXPERIMENT, spec, {})).axes
+    [band] = ax.collections
+    ends = band.get_paths()[0].vertices[:, 1]
+    assert [ends.min(), ends.max()] == [0, 1]
+
+
 def test_a_line_that_leaves_the_axis_is_marked_with_its_lowest_value():
     found = [(m, {"n": n}, "share", None, v) for m, v in (("ours", 0.5), ("base", -3.0)) for n in (1, 2)]
     spec = {"kind": "line", "y": "share", "x": "dataset_params.n", "y_from": -0.2}
