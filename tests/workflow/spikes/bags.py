@@ -1,4 +1,4 @@
-"""Bags of persons per region with label counts: proves that values per region (`keys`) travel the road."""
+"""Bags of persons per region with label counts. Values per region (`keys`) pass through the whole workflow."""
 
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A simulated Markov chain seen through noisy counts per state and time: proves that curves (`step`) travel the road."""
+"""A simulated Markov chain seen through noisy counts per state and time. Curves (`step`) pass through the whole workflow."""
 
 from dataclasses import dataclass
 from typing import ClassVar
