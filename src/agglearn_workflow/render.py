@@ -97,8 +97,6 @@ def _agreement(experiment: dict, table: pd.DataFrame) -> list[str]:
 
 def caption_of(experiment: dict, table: pd.DataFrame) -> str:
     sentences = [experiment.get("caption", "").strip()]
-    if not (table["status"] == "ok").any():
-        sentences.append(printed_table.NO_RESULT)
     if (table["n"] > 1).any():
         sentences.append(f"Mean ± half the 95 % interval over {int(table['n'].max())} seeds.")
     if table["reported"].notna().any():

@@ -92,7 +92,8 @@ def check_markdown(text: str, layout: Layout, expected: list[Grid]) -> None:
         assert block.startswith(f"**World & 5 % of_it{grid.title}**\n")
         assert re.findall(r"^\[\d+\] (.*)", block, re.MULTILINE) == grid.notes
         assert re.findall(r"^Without a result: (.*)", block, re.MULTILINE) == grid.without
-        assert ("Bold: the best" in block) == any(p.best for row in grid.cells for p in row)
+        marks = any(p.best for one in expected for row in one.cells for p in row)  # the caption stands below the first
+        assert ("Bold: the best" in block) == (marks and grid is expected[0])
 
 
 def check_latex(text: str, layout: Layout, expected: list[Grid]) -> None:
@@ -133,6 +134,7 @@ def check_html(text: str, layout: Layout, expected: list[Grid]) -> None:
         cells = [[c for c in row if not c["head"]] for row in body]
         check_body([a + b for a, b in zip(labels, cells, strict=True)], layout, grid, in_html, verdicts=True)
         assert f"<figcaption>World &amp; 5 % of_it{grid.title}</figcaption>" in figure
+        assert ("By hand, &lt;plainly&gt;." in figure) == (grid is expected[0])
         assert re.findall("<li>(.*?)</li>", figure) == [escape(note) for note in grid.without + grid.notes]
 
 

@@ -218,7 +218,8 @@ def _experiment(plan: Plan, name: str, results: Path, out: Path, address: Path) 
     entry = e | {
         "name": name,
         "table": Markup(_linked(text, name, set(listed.index))),
-        "long": rows if rows > LONG else 0,
+        "rows": rows,
+        "long": rows > LONG,
         "spent": _spent(plan, name, results),
         "budget": e.get("budget"),
         "command": crate.command(plan, name),

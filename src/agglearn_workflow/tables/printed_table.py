@@ -53,7 +53,7 @@ class Grid:
 
     def explain(self, caption: str) -> str:
         of_all = f"All numbers: {self.of_all}." if self.of_all else ""
-        return " ".join(filter(None, [caption, BEST if any(c.best for c in self.cells.values()) else "", of_all]))
+        return " ".join(filter(None, [caption, of_all]))
 
     @property
     def width(self) -> int:
@@ -361,6 +361,9 @@ TEX = str.maketrans({
 
 
 def write(name: str, grids: list[tuple[str, Grid]], caption: str) -> dict[str, str]:
+    """Format → text. The caption stands below the first table, in LaTeX in each."""
+    if any(cell.best for _, grid in grids for cell in grid.cells.values()):
+        caption = f"{caption} {BEST}".strip()
     return {k: TEMPLATES.get_template(f"table.{k}").render(name=name, grids=grids, caption=caption) for k in KINDS}
 
 

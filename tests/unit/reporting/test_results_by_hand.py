@@ -307,7 +307,7 @@ def test_every_field_of_an_experiment_on_a_page(results, tmp_path, monkeypatch, 
         ("base", METHOD["class"], []),
         ("Third", METHOD["class"], [{"by": "nothing"}]),
     ]
-    expected = {"name": "e", "source": "s", "title": "T", "long": 3, "spent": pytest.approx(158.7), "budget": None, "runs": 17,
+    expected = {"name": "e", "source": "s", "title": "T", "rows": 3, "long": True, "spent": pytest.approx(158.7), "budget": None, "runs": 17,
                 "command": 'make reproduce ARGS="e --config scale=smoke"'}  # fmt: skip
     assert {key: entry[key] for key in expected} == expected
     page = (tmp_path / "out/full/e.html").read_text()

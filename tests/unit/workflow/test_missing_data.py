@@ -136,6 +136,8 @@ def test_one_data_set_is_missing(way, tmp_path, missing):
         drawing = (tmp_path / f"site/figures/{name}.svg").read_text()
         if not others:
             assert "No run of this figure has a result." in drawing
+        page = (tmp_path / f"site/{plan.experiments[name]['source']}.html").read_text()
+        assert (f'<img loading="lazy" src="figures/{name}.svg"' in page) == bool(others)
     [line] = run_summary.problems(tmp_path, tmp_path)["unavailable"]
     size = size_of_files(plan.config["datasets"][missing])
     assert line.startswith(f"not available: {missing}" + (f" ({bytes_text(size)}): " if size else ": "))
