@@ -364,13 +364,13 @@ def _leave(ax: Axes, lines: dict[str, np.ndarray], bottom: float, looks: dict, n
             text = "\n".join(filter(None, [names[label], beyond]))
             ends[text] = (points[np.isfinite(points[:, 1])][-1:, 1].sum(), looks[label]["color"])
         elif leaves:
-            is_last = x == max(line[-1, 0] for line in lines.values())  # beside which stand the names of lines
+            at_right = x > np.median(np.concatenate([line[:, 0] for line in lines.values()]))  # near the names of lines
             offset: dict[str, Any] = {
-                "xytext": (-4 if is_last else 4, 4 + 9 * beside.count(x)),
+                "xytext": (-4 if at_right else 4, 4 + 9 * beside.count(x)),
                 "textcoords": "offset points",
             }
             ax.annotate(
-                number(lowest), (x, bottom), **offset, ha="right" if is_last else "left", color="0.4", fontsize=SMALL
+                number(lowest), (x, bottom), **offset, ha="right" if at_right else "left", color="0.4", fontsize=SMALL
             )
             beside.append(x)
     return ends

@@ -229,6 +229,15 @@ def test_intervals_lie_inside_the_axes(y_log):
     assert high >= interval[2]
 
 
+def test_the_lowest_value_of_a_line_that_leaves_near_the_names_stands_left_of_its_mark():
+    found = [("ours", {"n": n}, "share", None, 0.5) for n in range(10)]
+    found += [("base", {"n": n}, "share", None, -3.0 if n == 8 else 0.4) for n in range(9)]
+    spec = {"kind": "line", "y": "share", "x": "dataset_params.n", "y_from": -0.2, "highlight": {"ours": "us"}}
+    [ax] = charts.lines(Chart(cells(*found), cells(*found), EXPERIMENT, spec, {})).axes
+    [lowest] = [text for text in ax.texts if text.get_text() == "−3"]
+    assert (lowest.xy[0], lowest.get_ha()) == (8, "right")
+
+
 def test_an_interval_ends_where_the_values_of_its_measure_end():
     """Two seeds have an interval of 12.7 standard errors, which no area under a curve can reach."""
     found = [("ours", {"n": n}, "auc", None, v) for n in (1, 2) for v in (0.6, 0.9)]
