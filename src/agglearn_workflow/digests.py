@@ -141,13 +141,18 @@ def _version(package: str) -> str | None:
 
 @functools.cache
 def commit() -> str | None:
-    """Commit of the working tree, with a mark when it holds changes. It is None outside a repository."""
-    command = ["git", "describe", "--always", "--dirty", "--abbrev=12"]
+    """Commit of the working tree, with a mark when it holds changes. None outside a repository. The archive grows while
+    it is computed, which is no change."""
+
+    def git(*words: str) -> subprocess.CompletedProcess:
+        return subprocess.run(["git", *words], cwd=Path(__file__).parent, capture_output=True, text=True, timeout=5)
+
     try:
-        described = subprocess.run(command, cwd=Path(__file__).parent, capture_output=True, text=True, timeout=5)
+        name = git("describe", "--always", "--abbrev=12").stdout.strip()
+        changed = git("diff", "--quiet", "HEAD", "--", ":/", ":(exclude,top)archive").returncode
     except (OSError, subprocess.TimeoutExpired):
         return None
-    return described.stdout.strip() or None
+    return name + "-dirty" * bool(changed) if name else None
 
 
 CACHED = (find_file, read, origin_of, modules_behind, code_digest, versions, _version)  # by the roots of the time

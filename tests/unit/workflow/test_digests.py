@@ -1,6 +1,7 @@
 """Digests of code: what must change them, what must not; and classes by their names."""
 
 import itertools
+import subprocess
 
 import pytest
 
@@ -209,3 +210,20 @@ def test_versions_behind_our_own_methods():
     assert {"jax", "jaxlib", "numpy", "optax", "pandas", "scikit-learn"} <= set(network)
     assert not {"agglearn", "snakemake", "mlflow", "matplotlib"} & set(network)
     assert {"clarabel", "casadi"} <= set(digests.versions("agglearn.collective.FlowReconstruction"))
+
+
+def test_a_commit_is_marked_where_files_changed_outside_the_archive(tmp_path, monkeypatch):
+    """Runs of a long computation have one commit, though each of them is added to the archive."""
+    monkeypatch.setattr(digests, "__file__", str(tmp_path / "src/digests.py"))
+    for path in ("archive/runs.parquet", "src/code.py"):
+        (tmp_path / path).parent.mkdir()
+        (tmp_path / path).write_text("a")
+    named = ["-c", "user.name=n", "-c", "user.email=e"]
+    for command in (["init", "-q"], ["add", "."], [*named, "commit", "-qm", "m"]):
+        subprocess.run(["git", *command], cwd=tmp_path, check=True)
+    clean = digests.commit.__wrapped__()
+    assert len(clean) == 12
+    (tmp_path / "archive/runs.parquet").write_text("b")
+    assert digests.commit.__wrapped__() == clean
+    (tmp_path / "src/code.py").write_text("b")
+    assert digests.commit.__wrapped__() == f"{clean}-dirty"
