@@ -1,9 +1,10 @@
 """Numba kernels of the Gibbs sampler and of prediction. They compile when first called, since importers may fork.
 
 A chain is the D positions of its modalities among all K. Weights of pair tables are blocks of a symmetric (K, K)
-matrix, those of single tables its diagonal. The sampler reads a float32 copy per label, with a row more for single
-weights. Each feature is padded to `LANES` by the weight `CLOSED`. A 64-bit cell holds a count and a sum of P(Y=1|X) in
-units of 2^-23.
+matrix, those of single tables its diagonal. Draws of features read a float32 copy per label, with a row more for single
+weights. Each feature is padded to a multiple of `LANES`. Label and statistics go by the m cells with a trained
+weight: θ (m + 1,) in float32, and 64-bit accumulators (m + 1,), each a count and a sum of P(Y=1|X) in units of 2^-23.
+The last place is that of cells with fixed weights: θ = 0, and its sums are not read.
 """
 
 from typing import NamedTuple
@@ -12,10 +13,11 @@ import numpy as np
 from numba import njit, prange
 
 from agglearn.maxent.pcd_step import FAST
-from agglearn.maxent.simd import LANES, at_most, floor, larger, load, power_of_two, splat, store, store_transposed
+from agglearn.maxent.simd import (
+    LANES, at_most, floor, larger, load, power_of_two, splat, store, store_cells, store_transposed,
+)  # fmt: skip
 from agglearn.observations.kernels import mix
 
-CLOSED = np.float32(-1e30)
 WIDE_ROWS = 64  # columns from which a chain reads its rows one by one, not beside those of other chains
 SHIFT = 43  # low bits: sums of up to 2^20 probabilities in units of 2^-23
 SEGMENT = 1 << 20  # chains that one accumulator can hold
@@ -33,8 +35,8 @@ class Space(NamedTuple):
     sizes: np.ndarray
     starts: np.ndarray
     padded: np.ndarray
-    cells: np.ndarray
-    number: np.ndarray
+    tables: np.ndarray  # (T, 4) features i and j, stride s and first cell f: codes a of i and b of j are cell f + s·a + b
+    number: np.ndarray  # of all cells among the m, m if fixed, empty if m are all
 
 
 class Proposals(NamedTuple):
@@ -83,17 +85,6 @@ def sigmoid32(z):
     return np.float32(1.0) / (np.float32(1.0) + e) if z >= 0 else e / (np.float32(1.0) + e)
 
 
-@njit(cache=True, fastmath=FAST)
-def logit(x, theta, intercept):
-    """Return φ(x)·θ + intercept of one chain (eq. 3). Pairs without a table have θ = 0."""
-    z = intercept
-    for d in range(x.size):
-        row = theta[x[d]]
-        for e in range(d, x.size):
-            z += row[x[e]]
-    return z
-
-
 @njit(cache=True, inline="always")
 def exp_lanes(x):
     t = larger(x, splat(LOWEST)) * splat(LOG2_E)
@@ -113,15 +104,15 @@ def conditional(weights, rows, first, width, scratch, out):
         return
     for b in range(first, first + width, LANES):
         s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = splat(np.float32(0.0))
-        for row in rows:
-            s0 += load(weights, row[0] + b)
-            s1 += load(weights, row[1] + b)
-            s2 += load(weights, row[2] + b)
-            s3 += load(weights, row[3] + b)
-            s4 += load(weights, row[4] + b)
-            s5 += load(weights, row[5] + b)
-            s6 += load(weights, row[6] + b)
-            s7 += load(weights, row[7] + b)
+        for r in range(len(rows)):
+            s0 += load(weights, rows[r, 0] + b)
+            s1 += load(weights, rows[r, 1] + b)
+            s2 += load(weights, rows[r, 2] + b)
+            s3 += load(weights, rows[r, 3] + b)
+            s4 += load(weights, rows[r, 4] + b)
+            s5 += load(weights, rows[r, 5] + b)
+            s6 += load(weights, rows[r, 6] + b)
+            s7 += load(weights, rows[r, 7] + b)
         store_transposed(out, LANES * (b - first), s0, s1, s2, s3, s4, s5, s6, s7)
 
 
@@ -142,13 +133,13 @@ def wide_conditional(weights, rows, first, width, out):
 
 
 @njit(cache=True)
-def draw(logits, width, size, u, drawn):
+def draw(logits, size, u, drawn):
     """Draw in every lane a column from softmax(logits[:size]) by a uniform number. `logits` are overwritten."""
     top = load(logits, 0)
-    for k in range(1, width):
+    for k in range(1, size):
         top = larger(top, load(logits, LANES * k))
     total = splat(np.float32(0.0))
-    for k in range(width):
+    for k in range(size):
         total += exp_lanes(load(logits, LANES * k) - top)
         store(logits, LANES * k, total)
     target, below = total * load(u, 0), splat(np.float32(0.0))
@@ -212,34 +203,50 @@ def sweep(chains, y, states, weights, rows, space, proposals, n_proposals, scrat
                 u[c] = uniform(states[c])
             first, width = np.int64(space.starts[d]), np.int64(space.starts[d + 1] - space.starts[d])
             conditional(flat, rows, first, width, scratch, out)
-            draw(out, width, np.int64(space.sizes[d]), u, drawn)
+            draw(out, np.int64(space.sizes[d]), u, drawn)
             for c in range(n):
                 chains[c, d] = space.offsets[d] + np.int64(drawn[c])
         for c in range(n):
             rows[d, c] = y[c] * label + np.int64(chains[c, d]) * stride
 
 
-@njit(cache=True, inline="always")
-def add(acc, cell, packed, number):
-    """Cells with fixed weights have no sums."""
-    if number.size:
-        cell = np.int64(number[cell])
-    if cell >= 0:
-        acc[cell] += packed
+@njit(cache=True)
+def find_cells(chains, space, codes, cells):
+    """Write the number of each chain's cell in each table to `cells` (T, LANES)."""
+    for c in range(len(chains)):
+        for d in range(chains.shape[1]):
+            codes[d, c] = np.int32(chains[c, d]) - space.offsets[d]
+    for t in range(len(space.tables)):
+        left, right, size, first = space.tables[t]
+        store_cells(cells, t, codes, left, right, np.int32(size), np.int32(first))
+    if space.number.size:
+        for t in range(len(cells)):
+            for c in range(LANES):
+                cells[t, c] = np.uint32(space.number[cells[t, c]])
+
+
+@njit(cache=True, fastmath=False)  # else a caller's holds, and sums over tables are vectorised by slow gathers
+def logits(cells, theta, intercept, z):
+    """Write φ(x)·θ + intercept of every lane to `z` (eq. 3)."""
+    z0 = z1 = z2 = z3 = z4 = z5 = z6 = z7 = intercept
+    for t in range(len(cells)):
+        z0 += theta[cells[t, 0]]
+        z1 += theta[cells[t, 1]]
+        z2 += theta[cells[t, 2]]
+        z3 += theta[cells[t, 3]]
+        z4 += theta[cells[t, 4]]
+        z5 += theta[cells[t, 5]]
+        z6 += theta[cells[t, 6]]
+        z7 += theta[cells[t, 7]]
+    z[0], z[1], z[2], z[3], z[4], z[5], z[6], z[7] = z0, z1, z2, z3, z4, z5, z6, z7
 
 
 @njit(cache=True)
-def tally(x, p, offsets, sizes, cells, number, codes, acc):
+def tally(cells, c, p, acc):
+    """Count the cells of the chain in lane c, and add its P(Y=1|X) to their label sums."""
     packed = (np.int64(1) << SHIFT) + np.int64(p * np.float32(UNIT) + np.float32(0.5))
-    for d in range(x.size):
-        codes[d] = np.int64(x[d]) - offsets[d]
-    for d in range(x.size):
-        first = cells[d]
-        if first[d] >= 0:
-            add(acc, first[d] + codes[d], packed, number)
-        for e in range(d + 1, x.size):
-            if first[e] >= 0:
-                add(acc, first[e] + codes[d] * sizes[e] + codes[e], packed, number)
+    for t in range(len(cells)):
+        acc[cells[t, c]] += packed
 
 
 @njit(cache=True, parallel=True, fastmath=FAST)
@@ -251,7 +258,9 @@ def gibbs(
     for run in prange(runs):
         out, scratch = np.empty(LANES * weights.shape[2], np.float32), np.empty(weights.shape[2], np.float32)
         u, drawn = np.zeros(LANES, np.float32), np.zeros(LANES, np.float32)
-        rows, codes = np.zeros((chains.shape[1] + 1, LANES), np.int64), np.empty(chains.shape[1], np.int64)
+        n_features = chains.shape[1]
+        rows, codes = np.zeros((n_features + 1, LANES), np.int64), np.zeros((n_features, LANES), np.int32)
+        cells, z = np.zeros((len(space.tables), LANES), np.uint32), np.empty(LANES, np.float32)
         states, y, new = np.zeros(LANES, np.uint64), np.zeros(LANES, np.int64), np.zeros(LANES, np.int64)
         last = (run + 1) * n // runs
         for first in range(run * n // runs, last, LANES):
@@ -259,13 +268,16 @@ def gibbs(
             for c in range(len(group)):
                 states[c] = stream(seed, number + first + c)
             for _ in range(n_sweeps):
+                find_cells(group, space, codes, cells)
+                logits(cells, theta, intercept, z)
                 for c in range(len(group)):
                     states[c] += _GOLDEN
-                    y[c] = np.int64(uniform(states[c]) < sigmoid32(logit(group[c], theta, intercept)))
+                    y[c] = np.int64(uniform(states[c]) < sigmoid32(z[c]))
                 sweep(group, y, states, weights, rows, space, proposals, n_proposals, scratch, out, u, drawn, new)
+            find_cells(group, space, codes, cells)
+            logits(cells, theta, intercept, z)
             for c in range(len(group)):
-                p = sigmoid32(logit(group[c], theta, intercept)) if marginalize else np.float32(y[c])
-                tally(group[c], p, space.offsets, space.sizes, space.cells, space.number, codes, acc[run])
+                tally(cells, c, sigmoid32(z[c]) if marginalize else np.float32(y[c]), acc[run])
 
 
 @njit(cache=True)
@@ -283,7 +295,7 @@ def spread(mu, theta, rows, columns, padded, weights, theta32):
     for k in range(rows.size):
         i, j = rows[k], columns[k]
         without, with_label, t = np.float32(mu[k]), np.float32(mu[k] + theta[k]), np.float32(theta[k])
-        theta32[i, j], theta32[j, i] = t, t
+        theta32[k] = t
         if i == j:
             weights[0, -1, padded[i]], weights[1, -1, padded[i]] = without, with_label
         else:

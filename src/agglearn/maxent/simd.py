@@ -63,6 +63,33 @@ def store(array, index, value):
 
 
 @intrinsic
+def _write_cells(typing, out, index, codes, left, right, size, first):
+    """out[index] = first + size · codes[left] + codes[right], eight 32-bit integers each."""
+
+    def code(context, builder, signature, args):
+        def pointer(address, row):
+            numbers = builder.inttoptr(address, INTS.as_pointer())
+            return builder.gep(numbers, [row])
+
+        def splatted(number):
+            one = builder.insert_element(ir.Constant(INTS, ir.Undefined), number, ir.Constant(ir.IntType(32), 0))
+            return builder.shuffle_vector(one, one, _constant(0))
+
+        out, index, codes, left, right, size, first = args
+        a, b = (builder.load(pointer(codes, row), align=4) for row in (left, right))
+        cells = builder.add(builder.add(splatted(first), builder.mul(splatted(size), a)), b)
+        builder.store(cells, pointer(out, index), align=4)
+        return index
+
+    return types.int64(*[types.int64] * 5, types.int32, types.int32), code
+
+
+@njit(inline="always")
+def store_cells(out, index, codes, left, right, size, first):
+    _write_cells(out.ctypes.data, index, codes.ctypes.data, left, right, size, first)
+
+
+@intrinsic
 def splat(typing, value):
     def code(context, builder, signature, args):
         nothing = ir.Constant(FLOATS, ir.Undefined)

@@ -15,11 +15,12 @@ from agglearn.observations import ContingencyTables, Table
 from agglearn.observations.counting import Key, buckets_of
 
 MAX_MODALITIES = 65_535  # positions are 16-bit
-CELL_BYTES = 176  # of training, per cell of all tables: weights, tables, statistics of two threads, directions, means
-PAIR_BYTES = 28  # per pair of modalities: the sampler's weights, the result
+MAX_CELLS = 2**32 - 1  # numbers of cells are 32-bit
+CELL_BYTES = 180  # of training, per cell of all tables: weights, tables, statistics of two threads, directions, means
+PAIR_BYTES = 24  # per pair of modalities: the sampler's weights, the result
 FIXED_FROM = 10_000_000  # cells of all tables from which weights of rare ones are fixed by default: 2 GB of training
 RARE = 4  # records: a cell is rare if it has fewer, and if it would have fewer were its features independent
-TRAINED_BYTES, FIXED_BYTES, FIXED_PAIR_BYTES = 128, 4, 12  # then: per trained cell, cell of all tables, pair
+TRAINED_BYTES, FIXED_BYTES, FIXED_PAIR_BYTES = 132, 4, 8  # then: per trained cell, cell of all tables, pair
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ class WeightIndex:
     c: np.ndarray  # (w,) observed label sums
     marginals: list[np.ndarray]  # counts of each feature's modalities
     weight_of: np.ndarray | None = None  # (m,) weight of each cell, None if each has its own
-    number: np.ndarray = field(default_factory=lambda: np.empty(0, np.int32))  # of all cells among the m, −1 if fixed
+    number: np.ndarray = field(default_factory=lambda: np.empty(0, np.int32))  # of all cells among the m, m if fixed
     tables: Mapping[Key, Table] | None = None  # that `fixed_mu` follows, None without fixed weights
     l2_mu: float = 0.0  # likewise
 
@@ -74,12 +75,17 @@ class WeightIndex:
         starts = np.concatenate([[0], np.cumsum(-(-sizes // kernels.LANES) * kernels.LANES)]).astype(np.int32)
         padded = np.arange(sizes.sum(), dtype=np.int32) + np.repeat(starts[:-1] - offsets, sizes)
         weight_of = _weights_of_cells(tables) if tables.hashed_pairs else None
-        fixed = (np.concatenate(numbers), *((None, 0.0) if fixed_by is None else (tables.tables, fixed_by)))
+        number = np.concatenate(numbers)
+        number[number < 0] = n_trained
+        fixed = (number, *((None, 0.0) if fixed_by is None else (tables.tables, fixed_by)))
         return cls(offsets, sizes, starts, padded, cells, rows, columns, d, c, marginals, weight_of, *fixed)
 
     @property
     def space(self) -> kernels.Space:
-        return kernels.Space(*(getattr(self, name) for name in kernels.Space._fields))
+        left, right = np.nonzero(self.cells >= 0)
+        strides = np.where(left == right, 0, self.sizes[right])
+        tables = np.stack([left, right, strides, self.cells[left, right]], axis=1)
+        return kernels.Space(self.offsets, self.sizes, self.starts, self.padded, tables, self.number)
 
     @property
     def n_modalities(self) -> int:
@@ -159,17 +165,20 @@ def _expected(marginals: list[np.ndarray], i: int, j: int | None = None) -> np.n
 
 
 def _check_size(tables: ContingencyTables, fixed: bool) -> None:
-    """DataError if there are too many modalities for 16-bit positions or for the memory of this machine."""
-    sizes, total = tables.encoder.sizes, int(tables.encoder.offsets[-1])
+    """DataError if 16-bit positions, 32-bit numbers of cells or the memory of this machine do not suffice."""
+    sizes, total, n_cells = tables.encoder.sizes, int(tables.encoder.offsets[-1]), count_cells(tables)
     needed, memory = needed_bytes(tables, fixed), memory_bytes()
-    if total <= MAX_MODALITIES and needed <= memory:
-        return
-    widest = tables.names[int(np.argmax(sizes))]
-    limit = f"the limit is {MAX_MODALITIES:,}" if total > MAX_MODALITIES else f"this machine has {memory / 1e9:.0f} GB"
-    raise DataError(
-        f"{total:,} modalities in all need {needed / 1e9:.0f} GB of memory, {limit}; "
-        f"hash, encode or drop the largest features, first {widest!r} ({sizes.max():,})"
-    )
+    limits = {
+        f"the limit is {MAX_MODALITIES:,}": total > MAX_MODALITIES,
+        f"their tables have {n_cells:,.0f} cells, the limit is {MAX_CELLS:,}": n_cells > MAX_CELLS,
+        f"this machine has {memory / 1e9:.0f} GB": needed > memory,
+    }
+    for limit in (limit for limit, exceeded in limits.items() if exceeded):
+        widest = tables.names[int(np.argmax(sizes))]
+        raise DataError(
+            f"{total:,} modalities in all need {needed / 1e9:.0f} GB of memory, {limit}; "
+            f"hash, encode or drop the largest features, first {widest!r} ({sizes.max():,})"
+        )
 
 
 def marginal_counts(tables: ContingencyTables) -> list[np.ndarray]:

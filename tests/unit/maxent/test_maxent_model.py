@@ -325,6 +325,15 @@ def test_tables_too_large_for_the_memory_are_refused(tables, monkeypatch):
         MaxEntClassifier().fit(tables)
 
 
+def test_more_cells_than_their_numbers_can_tell_apart_are_refused(tables, monkeypatch):
+    n_cells = int(weight_index.count_cells(tables))
+    monkeypatch.setattr(weight_index, "MAX_CELLS", n_cells)
+    MaxEntClassifier(10, max_iter=1).fit(tables)
+    monkeypatch.setattr(weight_index, "MAX_CELLS", n_cells - 1)
+    with pytest.raises(DataError, match=rf"{n_cells:,} cells, the limit is {n_cells - 1:,}; .*'f2'"):
+        MaxEntClassifier(10, max_iter=1).fit(tables)
+
+
 def test_misfits_are_shares_of_the_counts_and_of_the_label_sums(tables, monkeypatch):
     monkeypatch.setattr(pcd_step, "distance", lambda a, b: 1.0)
     model = MaxEntClassifier(50, max_iter=2, random_state=0).fit(tables)

@@ -1,5 +1,7 @@
 """Persistent Gibbs chains of the pairwise model (Gilotte et al. 2022, section 3.4)."""
 
+import math
+
 import numba
 import numpy as np
 
@@ -17,19 +19,17 @@ class Chains:
         self, index: WeightIndex, n: int, intercept: float, seed: int, start: str = "marginals", sampler: str = "gibbs",
         n_proposals: int = 8, first: int = 0, positions: np.ndarray | None = None,
     ) -> None:  # fmt: skip
-        self.index, self.n, self.seed, self.intercept = index, n, seed, np.float32(intercept)
+        self.index, self.space, self.n, self.seed, self.intercept = index, index.space, n, seed, np.float32(intercept)
         self.first, self.n_proposals = first, n_proposals
         self.proposals = kernels.Proposals(wide_features(index, sampler), *proposals(index))
         self.positions = starting_positions(index, n, seed, start) if positions is None else positions
         k, padded = index.n_modalities, int(index.starts[-1])
-        self.weights = np.zeros((2, k + 1, padded), np.float32)
-        self.weights[:, -1] = kernels.CLOSED
-        self.weights[:, -1, index.padded] = 0.0
-        self.theta = np.zeros((k, k), np.float32)
+        self.weights = aligned_zeros(2, k + 1, padded)
+        self.theta = np.zeros(len(index.rows) + 1, np.float32)
         for i, j, block in index.fixed_mu():
             for d, e, values in ((i, j, block), (j, i, block.T)):
                 self.weights[:, index.span(d), index.padded[index.span(e)]] = values
-        self.acc = np.zeros((numba.get_num_threads(), len(index.rows)), np.int64)
+        self.acc = np.zeros((numba.get_num_threads(), len(index.rows) + 1), np.int64)
 
     def set_weights(self, mu: np.ndarray, theta: np.ndarray) -> None:
         cells = self.index.rows, self.index.columns, self.index.padded
@@ -42,12 +42,20 @@ class Chains:
         for first in range(0, self.n, kernels.SEGMENT):
             kernels.gibbs(
                 self.positions[first : first + kernels.SEGMENT], self.first + first, self.weights, self.theta,
-                self.intercept, self.index.space, self.proposals, self.n_proposals, seed, n_sweeps, marginalize,
+                self.intercept, self.space, self.proposals, self.n_proposals, seed, n_sweeps, marginalize,
                 self.acc,
             )  # fmt: skip
-            kernels.collect(self.acc, counts, sums)
+            kernels.collect(self.acc[:, :-1], counts, sums)
         sums /= kernels.UNIT
         return self.index.fold(counts), self.index.fold(sums)
+
+
+def aligned_zeros(*shape: int) -> np.ndarray:
+    """Return float32 zeros from a multiple of 32 bytes on, so that no read of eight crosses a line of the cache."""
+    size = math.prod(shape)
+    room = np.zeros(size + 8, np.float32)
+    first = -room.ctypes.data % 32 // 4
+    return room[first : first + size].reshape(shape)
 
 
 def wide_features(index: WeightIndex, sampler: str) -> np.ndarray:
