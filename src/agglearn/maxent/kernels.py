@@ -10,7 +10,7 @@ The last place is that of cells with fixed weights: θ = 0, and its sums are not
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit, prange
+from numba import njit
 
 from agglearn.maxent.pcd_step import FAST
 from agglearn.maxent.simd import (
@@ -249,35 +249,32 @@ def tally(cells, c, p, acc):
         acc[cells[t, c]] += packed
 
 
-@njit(cache=True, parallel=True, fastmath=FAST)
+@njit(cache=True, nogil=True, fastmath=FAST)
 def gibbs(
     chains, number, weights, theta, intercept, space, proposals, n_proposals, seed, n_sweeps, marginalize, acc
 ):  # fmt: skip
     """Lines 2–7 of Algorithm 1: draw y, sweep x, count. `number` of the first of the chains names its stream."""
-    runs, n = acc.shape[0], len(chains)
-    for run in prange(runs):
-        out, scratch = np.empty(LANES * weights.shape[2], np.float32), np.empty(weights.shape[2], np.float32)
-        u, drawn = np.zeros(LANES, np.float32), np.zeros(LANES, np.float32)
-        n_features = chains.shape[1]
-        rows, codes = np.zeros((n_features + 1, LANES), np.int64), np.zeros((n_features, LANES), np.int32)
-        cells, z = np.zeros((len(space.tables), LANES), np.uint32), np.empty(LANES, np.float32)
-        states, y, new = np.zeros(LANES, np.uint64), np.zeros(LANES, np.int64), np.zeros(LANES, np.int64)
-        last = (run + 1) * n // runs
-        for first in range(run * n // runs, last, LANES):
-            group = chains[first : min(first + LANES, last)]
-            for c in range(len(group)):
-                states[c] = stream(seed, number + first + c)
-            for _ in range(n_sweeps):
-                find_cells(group, space, codes, cells)
-                logits(cells, theta, intercept, z)
-                for c in range(len(group)):
-                    states[c] += _GOLDEN
-                    y[c] = np.int64(uniform(states[c]) < sigmoid32(z[c]))
-                sweep(group, y, states, weights, rows, space, proposals, n_proposals, scratch, out, u, drawn, new)
+    n_features = chains.shape[1]
+    out, scratch = np.empty(LANES * weights.shape[2], np.float32), np.empty(weights.shape[2], np.float32)
+    u, drawn, z = np.zeros(LANES, np.float32), np.zeros(LANES, np.float32), np.empty(LANES, np.float32)
+    rows, codes = np.zeros((n_features + 1, LANES), np.int64), np.zeros((n_features, LANES), np.int32)
+    cells, states = np.empty((len(space.tables), LANES), np.uint32), np.zeros(LANES, np.uint64)
+    y, new = np.zeros(LANES, np.int64), np.zeros(LANES, np.int64)
+    for first in range(0, len(chains), LANES):
+        group = chains[first : first + LANES]
+        for c in range(len(group)):
+            states[c] = stream(seed, number + first + c)
+        for _ in range(n_sweeps):
             find_cells(group, space, codes, cells)
             logits(cells, theta, intercept, z)
             for c in range(len(group)):
-                tally(cells, c, sigmoid32(z[c]) if marginalize else np.float32(y[c]), acc[run])
+                states[c] += _GOLDEN
+                y[c] = np.int64(uniform(states[c]) < sigmoid32(z[c]))
+            sweep(group, y, states, weights, rows, space, proposals, n_proposals, scratch, out, u, drawn, new)
+        find_cells(group, space, codes, cells)
+        logits(cells, theta, intercept, z)
+        for c in range(len(group)):
+            tally(cells, c, sigmoid32(z[c]) if marginalize else np.float32(y[c]), acc)
 
 
 @njit(cache=True)

@@ -1,6 +1,7 @@
 """Persistent Gibbs chains of the pairwise model (Gilotte et al. 2022, section 3.4)."""
 
 import math
+from concurrent.futures import ThreadPoolExecutor
 
 import numba
 import numpy as np
@@ -29,6 +30,7 @@ class Chains:
         for i, j, block in index.fixed_mu():
             for d, e, values in ((i, j, block), (j, i, block.T)):
                 self.weights[:, index.span(d), index.padded[index.span(e)]] = values
+        self.threads = ThreadPoolExecutor(numba.get_num_threads())
         self.acc = np.zeros((numba.get_num_threads(), len(index.rows) + 1), np.int64)
 
     def set_weights(self, mu: np.ndarray, theta: np.ndarray) -> None:
@@ -39,12 +41,15 @@ class Chains:
         """Move all chains, and return (w,) sums over them, which estimate E[D]·n′/n and E[C]·n′/n (lines 2–7)."""
         counts, sums = np.zeros((2, len(self.index.rows)))  # of integers below 2^53, hence exact
         seed = np.random.SeedSequence([self.seed, iteration]).generate_state(1, np.uint64)[0]
+        how = self.proposals, self.n_proposals, seed, n_sweeps, marginalize
+        model = self.weights, self.theta, self.intercept, self.space
+
+        def run(acc: np.ndarray, first: int, stop: int) -> None:
+            kernels.gibbs(self.positions[first:stop], self.first + first, *model, *how, acc)
+
         for first in range(0, self.n, kernels.SEGMENT):
-            kernels.gibbs(
-                self.positions[first : first + kernels.SEGMENT], self.first + first, self.weights, self.theta,
-                self.intercept, self.space, self.proposals, self.n_proposals, seed, n_sweeps, marginalize,
-                self.acc,
-            )  # fmt: skip
+            bounds = np.linspace(first, min(first + kernels.SEGMENT, self.n), len(self.acc) + 1).astype(int)
+            list(self.threads.map(run, self.acc, bounds, bounds[1:]))
             kernels.collect(self.acc[:, :-1], counts, sums)
         sums /= kernels.UNIT
         return self.index.fold(counts), self.index.fold(sums)
