@@ -14,7 +14,16 @@ from numba import njit
 
 from agglearn.maxent.pcd_step import FAST
 from agglearn.maxent.simd import (
-    LANES, at_most, floor, larger, load, power_of_two, splat, store, store_cells, store_transposed,
+    LANES,
+    at_most,
+    floor,
+    larger,
+    load,
+    power_of_two,
+    splat,
+    store,
+    store_cells,
+    store_transposed,
 )  # fmt: skip
 from agglearn.observations.kernels import mix
 
