@@ -44,7 +44,9 @@ class Space(NamedTuple):
     sizes: np.ndarray
     starts: np.ndarray
     padded: np.ndarray
-    tables: np.ndarray  # (T, 4) features i and j, stride s and first cell f: codes a of i and b of j are cell f + s·a + b
+    tables: (
+        np.ndarray
+    )  # (T, 4) features i and j, stride s and first cell f: codes a of i and b of j are cell f + s·a + b
     number: np.ndarray  # of all cells among the m, m if fixed, empty if m are all
 
 

@@ -26,7 +26,6 @@ from agglearn_workflow.figures import drawing
 from agglearn_workflow.plan import Plan, cell_key
 from agglearn_workflow.run_summary import problem_lines, problems
 from agglearn_workflow.runs import products
-from agglearn_workflow.site import crate
 from agglearn_workflow.site.inventory import citations, inventory
 from agglearn_workflow.tables.numbers import duration_text, measure_name, method_name, number, plain
 from agglearn_workflow.tables.printed_table import TEMPLATES, figures_in, statement
@@ -115,7 +114,6 @@ def build(plan: Plan, claims: list[dict], results: Path, out: Path, base: Path, 
         page = PAGES.get_template(f"{template}.html").render(context | {"source": source, "here": name})
         (out / f"{name}.html").write_text(page)
     shutil.copy(project.TEMPLATES / "style.css", out / "style.css")
-    crate.write(plan, context["datasets"], context["commit"], out)
 
 
 def _source(plan: Plan, name: str, experiments: dict, claims: list[dict], results: Path, base: Path) -> dict:
@@ -201,10 +199,17 @@ def _benchmarks(results: Path) -> dict | None:
     return {"measured": "; ".join(measured), "lines": [line for k in benches for line in k["lines"]], "parts": tables}
 
 
+def _command(plan: Plan, name: str) -> str:
+    scale = plan.config["scale"]
+    return (
+        f"make reproduce ARGS={name}" if scale == "default" else f'make reproduce ARGS="{name} --config scale={scale}"'
+    )
+
+
 def _experiment(plan: Plan, name: str, results: Path, out: Path, address: Path) -> dict:
     """Entry of an experiment in the templates. Its files and its page with every measure are written into the site."""
     e = plan.experiments[name]
-    for path in crate.files_of(name):
+    for path in (*(f"tables/{name}.{kind}" for kind in ("csv", "md", "tex")), f"figures/{name}.svg"):
         (out / path).parent.mkdir(exist_ok=True)
         shutil.copy(results / path, out / path)
     table = pd.read_csv(results / f"tables/{name}.csv")
@@ -222,7 +227,7 @@ def _experiment(plan: Plan, name: str, results: Path, out: Path, address: Path) 
         "long": rows > LONG,
         "spent": _spent(plan, name, results),
         "budget": e.get("budget"),
-        "command": crate.command(plan, name),
+        "command": _command(plan, name),
         "runs": len(plan.runs(name)),
         "tuned": [(method_name(e, m), spec["class"], tunings(e, m)) for m, spec in e["methods"].items()],
         "classes": classes,

@@ -22,7 +22,7 @@ LIBRARY = (
     "registry",
 )
 OPTIONAL = (
-    "snakemake", "mlflow", "matplotlib", "statsmodels", "jinja2", "pydantic", "rocrate", "opendp", "jax", "optax", "cvxpy",
+    "snakemake", "mlflow", "matplotlib", "statsmodels", "jinja2", "pydantic", "opendp", "jax", "optax", "cvxpy",
     "casadi", "clarabel", "markdown2", "pyspark", "rdata", "skops", "sqlalchemy",
 )  # fmt: skip
 

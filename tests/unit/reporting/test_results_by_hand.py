@@ -380,7 +380,6 @@ def words_of_pages(results, tmp_path, monkeypatch):
     out.mkdir()
     monkeypatch.setattr(pages, "commit", lambda: "abc")
     monkeypatch.setattr(pages.machine, "describe", lambda: "a machine")
-    monkeypatch.setattr(pages.crate, "write", lambda *_: None)
     verdicts = judging.judge_all(claims, partial(judging.read_rows, plan, folder))
     verdicts[1]["archived"] = "holds"
     pages.build(plan, verdicts, folder, out, base, folder / "site")
@@ -407,7 +406,7 @@ def test_every_field_of_the_first_page(words_of_pages):
         "Ours takes its time. No run at this scale has such a result. not judged",
         "failed: e, a, third {}: no memory failed: e, bb, base {}: 1 seed failed: boom not available: bb: gone (needed by e)",
         "e 17 159",
-        f"agglearn {__version__} at abc, scale “smoke”, {today}. Which table was made from what (RO-Crate)",
+        f"agglearn {__version__} at abc, scale “smoke”, {today}.",
     ]
     assert [line for line in words_of_pages["index"] if line in expected] == expected
 

@@ -41,11 +41,11 @@ class Chains:
         """Move all chains, and return (w,) sums over them, which estimate E[D]·n′/n and E[C]·n′/n (lines 2–7)."""
         counts, sums = np.zeros((2, len(self.index.rows)))  # of integers below 2^53, hence exact
         seed = np.random.SeedSequence([self.seed, iteration]).generate_state(1, np.uint64)[0]
-        how = self.proposals, self.n_proposals, seed, n_sweeps, marginalize
+        settings = self.proposals, self.n_proposals, seed, n_sweeps, marginalize
         model = self.weights, self.theta, self.intercept, self.space
 
         def run(acc: np.ndarray, first: int, stop: int) -> None:
-            kernels.gibbs(self.positions[first:stop], self.first + first, *model, *how, acc)
+            kernels.gibbs(self.positions[first:stop], self.first + first, *model, *settings, acc)
 
         for first in range(0, self.n, kernels.SEGMENT):
             bounds = np.linspace(first, min(first + kernels.SEGMENT, self.n), len(self.acc) + 1).astype(int)
@@ -58,9 +58,9 @@ class Chains:
 def aligned_zeros(*shape: int) -> np.ndarray:
     """Return float32 zeros from a multiple of 32 bytes on, so that no read of eight crosses a line of the cache."""
     size = math.prod(shape)
-    room = np.zeros(size + 8, np.float32)
-    first = -room.ctypes.data % 32 // 4
-    return room[first : first + size].reshape(shape)
+    padded = np.zeros(size + 8, np.float32)
+    first = -padded.ctypes.data % 32 // 4
+    return padded[first : first + size].reshape(shape)
 
 
 def wide_features(index: WeightIndex, sampler: str) -> np.ndarray:
