@@ -1,26 +1,30 @@
 """Seconds and memory of all tables of a Parquet file of records, beside the same group-bys in pandas, DuckDB and Polars.
 
     python benchmarks/aggregation.py [--rows 1000000] [--only NAME …] [--keep FILE]
-    python benchmarks/aggregation.py --log 1000000 4000000 …     # growth with the records, 19 columns, ours alone
+    python benchmarks/aggregation.py --log 1000000 4000000 …     # growth with the records, 19 columns, beside Spark
 
 Eleven integer columns with the cardinalities of Criteo Attribution are drawn into a temporary file; every contestant
 reads that file anew in a process of its own and makes the 11 tables of single features and the 55 of pairs (records
-and label sums per cell). Memory is the process's peak. Compilation is not timed. `--rows 16000000` is the full size.
-`--log` has the columns of AdKDD'21, of a thousand values at most: 171 pairs. The challenge's log had 80 million records.
+and label sums per cell). Memory is the peak of the process and of those that it starts. Compilation is not timed.
+`--rows 16000000` is the full size. `--log` has the columns of AdKDD'21, of a thousand values at most: 171 pairs. The
+challenge's log had 80 million records. Spark (`make spark`) runs on the cores of this machine; its start is not timed.
 """
 
 import argparse
+import contextlib
 import functools
 import itertools
 import multiprocessing
 import os
 import resource
+import sys
 import tempfile
 import time
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 from _common import compare, counts, fastest, show
@@ -65,6 +69,22 @@ def with_agglearn(path: Path) -> int:
     return sum(len(t.cells) for t in tables.tables.values())
 
 
+def with_spark(path: Path) -> int:
+    from pyspark.sql import SparkSession
+
+    from agglearn.spark import aggregate
+
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    memory = f"{psutil.virtual_memory().total // 2**31}g"  # half of it, for the driver holds the occupied cells
+    session = (
+        SparkSession.builder.master(f"local[{os.cpu_count()}]").config("spark.driver.memory", memory).getOrCreate()
+    )
+    session.sparkContext.setLogLevel("ERROR")
+    records = session.read.parquet(str(path))
+    tables = aggregate(records, "label", categorical=[c for c in records.columns if c != "label"])
+    return sum(len(t.cells) for t in tables.tables.values())
+
+
 def with_pandas(path: Path) -> int:
     frame = pd.read_parquet(path)
     return sum(len(frame.groupby(list(k), sort=False)["label"].agg(["size", "sum"])) for k in KEYS)
@@ -88,14 +108,16 @@ def with_polars(path: Path) -> int:
 
 
 CONTESTANTS = {"agglearn": with_agglearn, "pandas": with_pandas, "DuckDB": with_duckdb, "Polars": with_polars}
+GROWING = {"agglearn": with_agglearn, "Spark": with_spark}
 
 
 def contest(name: str, path: Path, warm: Path, answers) -> None:
     """Seconds, peak memory and number of cells of one contestant, in a process of its own."""
     try:
-        CONTESTANTS[name](warm)
+        run = (CONTESTANTS | GROWING)[name]
+        run(warm)
         begin = time.perf_counter()
-        cells = CONTESTANTS[name](path)
+        cells = run(path)
         seconds = time.perf_counter() - begin
         answers.put((seconds, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9, cells))
     except ImportError:
@@ -107,11 +129,24 @@ def measure(name: str, path: Path, warm: Path):
     answers = context.Queue()
     process = context.Process(target=functools.partial(contest, name, path, warm, answers))
     process.start()
+    peak = 0.0
     while process.is_alive() and answers.empty():
+        peak = max(peak, memory_of_all(process.pid) / 1e9)
         process.join(0.1)
     answer = (float("nan"), float("nan"), "died") if answers.empty() else answers.get()
     process.join()
-    return answer
+    return answer and (answer[0], max(answer[1], peak), answer[2])
+
+
+def memory_of_all(pid: int) -> int:
+    """Resident bytes of a process and of those that it has started."""
+    total = 0
+    with contextlib.suppress(psutil.Error):
+        process = psutil.Process(pid)
+        for one in [process, *process.children(recursive=True)]:
+            with contextlib.suppress(psutil.Error):
+                total += one.memory_info().rss
+    return total
 
 
 def table(names: list[str], path: Path, warm: Path) -> list[dict]:
@@ -136,14 +171,21 @@ def growth(folder: Path, sizes: list[int]) -> None:
     write(warm, 10_000, LOG)
     for n in sizes:
         write(path, n, LOG)
-        seconds, memory, cells = measure("agglearn", path, warm)
-        rows.append({"records": n, "MB of Parquet": path.stat().st_size / 1e6, "seconds": seconds, "peak GB": memory})
-        rows[-1] |= {"occupied cells": cells}
-        print(f"  {n:,} records: {seconds:.1f} s", flush=True)
+        for name in GROWING:
+            answer = measure(name, path, warm)
+            if answer is None:
+                print(f"  {name}: not installed")
+                continue
+            seconds, memory, cells = answer
+            rows.append({"by": name, "records": n, "MB of Parquet": path.stat().st_size / 1e6, "seconds": seconds})
+            rows[-1] |= {"peak GB": memory, "occupied cells": cells}
+            print(f"  {name}, {n:,} records: {seconds:.1f} s", flush=True)
     show(f"Tables of {len(LOG)} columns, {os.cpu_count()} cores", rows)
-    last = pd.DataFrame(rows[-3:])
-    for column in ("seconds", "peak GB") if len(rows) > 1 else ():
-        print(f"{column}: records^{np.polyfit(np.log(last['records']), np.log(last[column]), 1)[0]:.2f}")
+    for name, of_one in pd.DataFrame(rows).groupby("by"):
+        last = of_one.dropna().tail(3)
+        for column in ("seconds", "peak GB") if len(last) > 1 else ():
+            exponent = np.polyfit(np.log(last["records"]), np.log(last[column]), 1)[0]
+            print(f"{name}, {column}: records^{exponent:.2f}")
 
 
 def hashing(n: int = 1_000_000, buckets: int = 1 << 14) -> None:
@@ -163,7 +205,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--only", nargs="+", choices=list(CONTESTANTS), default=list(CONTESTANTS))
     parser.add_argument("--keep", type=Path, help="write the records here and leave them, or use what is there")
-    parser.add_argument("--log", type=int, nargs="+", help="sizes of simulated logs, which are counted alone")
+    parser.add_argument("--log", type=int, nargs="+", help="sizes of simulated logs")
     args = parser.parse_args()
     if args.log:
         with tempfile.TemporaryDirectory() as folder:
