@@ -7,7 +7,7 @@ from numba import njit
 from agglearn.linear.kernels import blocks_loss, rows_loss
 from agglearn.linear.sparse_logistic import SparseLogistic
 from agglearn.maxent import kernels
-from agglearn.maxent.engines.numba_chains import Chains, alias_table
+from agglearn.maxent.engines.numba_chains import Chains, aligned_zeros, alias_table
 from agglearn.maxent.simd import load, store
 from agglearn.maxent.weight_index import WeightIndex
 
@@ -266,6 +266,14 @@ def test_penalised_gradient_by_finite_differences():
     shifts = np.eye(3) * 1e-6
     numeric = [(problem.objective(at + s, 2.0)[0] - problem.objective(at - s, 2.0)[0]) / 2e-6 for s in shifts]
     assert np.allclose(gradient, numeric, atol=1e-6)
+
+
+def test_weights_begin_where_vectors_do():
+    """NumPy alone promises 16 bytes. Sizes on both sides of where it asks the system for whole pages."""
+    for shape in ((2, 3, 8), (2, 30, 64), (2, 300, 1024), (2, 301, 1000)):
+        zeros = aligned_zeros(*shape)
+        assert (zeros.shape, zeros.dtype, zeros.ctypes.data % 32) == (shape, np.float32, 0)
+        assert not zeros.any()
 
 
 def check_alias(table):
