@@ -18,7 +18,7 @@ DRAW = """
 import numpy as np
 from agglearn.maxent.kernels import draw
 drawn = np.zeros(8, np.float32)
-draw(np.zeros(32, np.float32), 4, 4, np.linspace(.05, .95, 8).astype(np.float32), drawn)
+draw(np.zeros(32, np.float32), 4, np.linspace(.05, .95, 8).astype(np.float32), drawn)
 print(drawn @ np.arange(8))
 """
 

@@ -73,7 +73,8 @@ def _version(package: str) -> str:
 
 def describe(extra: str, packages: list[str]) -> str:
     is_complete = not any(" missing " in package for package in packages)
-    return f"{extra}: {', '.join(packages)}" + ("" if is_complete else f"; pip install 'agglearn[{extra}]'")
+    missing = "" if is_complete else f" (pip install 'agglearn[{extra}]')"  # first: no line is broken there
+    return f"{extra}{missing}: {', '.join(packages)}"
 
 
 def resources() -> list[str]:

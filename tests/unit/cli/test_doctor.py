@@ -43,7 +43,7 @@ def test_packages_and_extras_with_their_bounds(installed):
     }
     assert [doctor.describe(extra, required[extra]) for extra in ("privacy", "spark")] == [
         "privacy: opendp 0.16.0 (<0.17,>=0.13)",
-        "spark: not-here-either missing (<3,>=2), numba 0.70.1 (<1,>=0.70); pip install 'agglearn[spark]'",
+        "spark (pip install 'agglearn[spark]'): not-here-either missing (<3,>=2), numba 0.70.1 (<1,>=0.70)",
     ]
 
 
@@ -113,7 +113,7 @@ def test_every_line_of_the_report(installed, monkeypatch, capsys, limit, threads
         "  no-such-package missing (>=1)",
         "extras",
         "  privacy: opendp 0.16.0 (<0.17,>=0.13)",
-        "  spark: not-here-either missing (<3,>=2), numba 0.70.1 (<1,>=0.70); pip install 'agglearn[spark]'",
+        "  spark (pip install 'agglearn[spark]'): not-here-either missing (<3,>=2), numba 0.70.1 (<1,>=0.70)",
         "machine",
         "  cores: 3 of 12",
         f"  threads: {lines[0]}",
