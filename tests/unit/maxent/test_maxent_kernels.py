@@ -7,7 +7,7 @@ from numba import njit
 from agglearn.linear.kernels import blocks_loss, rows_loss
 from agglearn.linear.sparse_logistic import SparseLogistic
 from agglearn.maxent import kernels
-from agglearn.maxent.engines.numba_chains import Chains, aligned_zeros, alias_table
+from agglearn.maxent.engines.numba_chains import Chains, alias_table, aligned_zeros
 from agglearn.maxent.simd import load, store
 from agglearn.maxent.weight_index import WeightIndex
 
