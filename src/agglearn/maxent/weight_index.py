@@ -183,11 +183,14 @@ def _check_size(tables: ContingencyTables, fixed: bool) -> None:
 
 def marginal_counts(tables: ContingencyTables) -> list[np.ndarray]:
     """Return counts of each feature's modalities: from its single table, else summed from a pair table, else even."""
+    hashed, keys = tables.hashed_pairs, [[(i,)] if (i,) in tables.tables else [] for i in range(len(tables.names))]
+    for key in (key for key in tables.pairs if key not in hashed):
+        for i in key:
+            keys[i].append(key)
     out = []
     for i, size in enumerate(tables.encoder.sizes):
-        candidates = [np.maximum(tables.dense(i)[0], 0)] if (i,) in tables.tables else []
-        unhashed = [k for k in tables.pairs if i in k and k not in tables.hashed_pairs]
-        candidates += [np.maximum(tables.dense(*k)[0], 0).sum(axis=1 - k.index(i)) for k in unhashed]
+        axes = ((k, tuple(axis for axis, feature in enumerate(k) if feature != i)) for k in keys[i])
+        candidates = (np.maximum(tables.dense(*k)[0], 0).sum(axis=axis) for k, axis in axes)
         out.append(next((counts for counts in candidates if counts.sum() > 0), np.ones(size)))
     return out
 

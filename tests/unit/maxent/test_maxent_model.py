@@ -325,6 +325,25 @@ def test_tables_too_large_for_the_memory_are_refused(tables, monkeypatch):
         MaxEntClassifier().fit(tables)
 
 
+def test_marginal_counts_read_a_table_for_each_feature(monkeypatch):
+    """One list of hashed pairs, and no pair tables where single tables have records: with D features there are D² / 2."""
+    rng, read, listed = np.random.default_rng(0), [], []
+    frame = pd.DataFrame(
+        {f"f{i}": rng.integers(0, 3, 60).astype(str) for i in range(6)} | {"label": rng.integers(0, 2, 60)}
+    )
+    both = ContingencyTables.from_records(frame, "label", pairs="all")
+    pairs = replace(both, tables={key: table for key, table in both.tables.items() if len(key) == 2})
+    dense, hashed = ContingencyTables.dense, ContingencyTables.hashed_pairs.fget
+    monkeypatch.setattr(ContingencyTables, "dense", lambda self, *key: read.append(key) or dense(self, *key))
+    monkeypatch.setattr(ContingencyTables, "hashed_pairs", property(lambda self: listed.append(1) or hashed(self)))
+    for tables in (both, pairs):
+        read.clear(), listed.clear()
+        counts = weight_index.marginal_counts(tables)
+        assert (len(read), len(listed)) == (6, 1)
+        for i, column in enumerate(counts):
+            assert (column == np.bincount(frame[f"f{i}"].astype(int), minlength=3)).all()
+
+
 def test_more_cells_than_their_numbers_can_tell_apart_are_refused(tables, monkeypatch):
     n_cells = int(weight_index.count_cells(tables))
     monkeypatch.setattr(weight_index, "MAX_CELLS", n_cells)
