@@ -143,9 +143,9 @@ def memory_of_all(pid: int) -> int:
     total = 0
     with contextlib.suppress(psutil.Error):
         process = psutil.Process(pid)
-        for one in [process, *process.children(recursive=True)]:
+        for running in [process, *process.children(recursive=True)]:
             with contextlib.suppress(psutil.Error):
-                total += one.memory_info().rss
+                total += running.memory_info().rss
     return total
 
 

@@ -24,7 +24,7 @@ from agglearn.maxent.simd import (
     store,
     store_cells,
     store_transposed,
-)  # fmt: skip
+)
 from agglearn.observations.kernels import mix
 
 WIDE_ROWS = 64  # columns from which a chain reads its rows one by one, not beside those of other chains
@@ -44,9 +44,7 @@ class Space(NamedTuple):
     sizes: np.ndarray
     starts: np.ndarray
     padded: np.ndarray
-    tables: (
-        np.ndarray
-    )  # (T, 4) features i and j, stride s and first cell f: codes a of i and b of j are cell f + s·a + b
+    tables: np.ndarray  # (T, 4): i, j, s, f. Codes a of feature i and b of feature j are in cell f + s·a + b
     number: np.ndarray  # of all cells among the m, m if fixed, empty if m are all
 
 

@@ -475,3 +475,8 @@ def test_the_cells_that_would_miss_by_chance_are_counted_by_their_own_seeds():
     expected = 1 - x / math.sqrt(2 + x**2) + 1 - 2 / math.pi * math.atan(y)
     assert expected == pytest.approx(0.3689, abs=1e-4)
     assert summary.missed_by_chance(table, experiment) == pytest.approx(expected, rel=1e-6)
+
+
+def test_the_command_names_the_scale_unless_it_is_the_usual_one():
+    commands = [pages._command(SimpleNamespace(config={"scale": scale}), "e") for scale in ("default", "paper")]
+    assert commands == ["make reproduce ARGS=e", 'make reproduce ARGS="e --config scale=paper"']
