@@ -112,10 +112,13 @@ class SetModel(BagModel):
         validation_blocks = list(validation.blocks())  # every checkpoint reads them
         schedule = training.Schedule(self.rate, self.clip, self.steps, every, self.patience, cosine=True)
 
-        def draw_batches() -> Iterator[tuple[Batch, np.ndarray]]:
+        def split(indices: np.ndarray, draw: int | None) -> list[np.ndarray]:
+            return batches.split(indices, draw) if training.on_processor() else [indices]
+
+        def draw_batches() -> Iterator[Iterator[tuple[Batch, np.ndarray]]]:
             for step, indices in enumerate(training.draw_batches(len(y), batch, self.steps, rng), 1):
                 draw = self.instances if step <= (1 - self.full_share) * self.steps else None
-                yield batches.take(indices, rng, draw), y[indices]
+                yield ((batches.take(part, rng, draw), y[part]) for part in split(indices, draw))
 
         def validation_loss(weights: dict[str, np.ndarray]) -> float:
             return float(training.loss_of(self.loss, self._evaluate(network, weights, validation_blocks), validation_y))

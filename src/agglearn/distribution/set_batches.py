@@ -9,6 +9,7 @@ import numpy as np
 
 from agglearn.observations import Bags
 
+CACHED = 1 << 12  # instances whose layers stay in a processor's cache
 PREDICTED = 1 << 15  # instances predicted at a time
 LONGEST_ROW = 64  # instances in a row of bags of many sizes
 ROWS_PER_BAG = 4  # of bags of many sizes, about. More rows waste less, fewer are faster to add up
@@ -44,6 +45,14 @@ class Batches:
         within = first[:, None] + np.arange(length)
         exists = within < sizes[bag, None]
         return self._batch(start[bag, None] + np.minimum(within, sizes[bag, None] - 1), exists, bag, rng)
+
+    def split(self, indices: np.ndarray, draw: int | None = None) -> list[np.ndarray]:
+        """Parts of few instances each, of which `draw` are taken of a bag. One where bags have many sizes, hence shapes."""
+        size = int(self.bags.sizes[0])
+        if (self.bags.sizes != size).any():
+            return [indices]
+        instances = len(indices) * min(size, draw or size)
+        return np.array_split(indices, min(len(indices), -(-instances // CACHED)))
 
     def _batch(
         self, rows: np.ndarray, exists: np.ndarray | None, bag: np.ndarray | None, rng: np.random.Generator | None

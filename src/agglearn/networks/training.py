@@ -4,6 +4,7 @@ Weights are one vector, because many small arrays take longer. Other rates and l
 """
 
 import functools
+import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
@@ -65,21 +66,29 @@ LOSSES = {"squared_error": squared_error, "cross_entropy": cross_entropy, "log_l
 def train(
     network: Network,
     weights: Weights,
-    batches: Iterable[tuple[np.ndarray, np.ndarray]],
+    batches: Iterable[Iterable[tuple[np.ndarray, np.ndarray]]],
     validate: Callable[[Weights], float],
     loss: str,
     schedule: Schedule,
     seed: int,
 ) -> tuple[Weights, list[float]]:
-    """The checkpoint with the least validation loss, and the losses of all, for (inputs, targets) of every step."""
+    """The checkpoint with the least validation loss, and the losses of all.
+
+    A batch is (inputs, targets) of its parts. Their gradients are computed one after the other, and averaged.
+    """
     shapes = tuple((name, np.shape(weights[name])) for name in sorted(weights))
     vector = np.concatenate([np.ravel(weights[name]) for name, _ in shapes])
     state, key, losses = _start(vector), random_key(seed), []
-    best, least_loss, failures = weights, np.inf, 0
-    for step, (x, y) in enumerate(track(batches, "steps", schedule.steps), 1):
-        gradient = _gradient(network, loss, shapes, vector, x, y, key, np.int32(step))
-        vector, state = _adam(vector, state, gradient, schedule.numbers(step))
-        jax.block_until_ready(vector)  # one thread makes batches and computes: a job may have no more
+    best, least_loss, failures, draws = weights, np.inf, 0, itertools.count(1)
+    for step, parts in enumerate(track(batches, "steps", schedule.steps), 1):
+        mean, n = vector, 0
+        for x, y in parts:
+            new = _gradient(network, loss, shapes, vector, x, y, key, np.int32(next(draws)))
+            mean = mean + (new - mean) * np.float32(len(y) / (n + len(y))) if n else new
+            n += len(y)
+            jax.block_until_ready(mean)  # one thread makes batches and computes: a job may have no more
+        vector, state = _adam(vector, state, mean, schedule.numbers(step))
+        jax.block_until_ready(vector)
         if step % schedule.every and step != schedule.steps:
             continue
         weights = _by_name(np.asarray(vector), shapes, np)
@@ -123,6 +132,11 @@ def on_device(name: str) -> AbstractContextManager:
         raise NotAvailable(f"device: JAX has no {name} device here; use device='auto'") from None
 
 
+def on_processor() -> bool:
+    """Whether JAX's default device is the processor."""
+    return all(device.platform == "cpu" for device in jnp.zeros(0).devices())
+
+
 def _optimiser(numbers: "Array") -> "GradientTransformation":
     rate, norm, l2 = numbers
     steps = optax.clip_by_global_norm(norm), optax.add_decayed_weights(l2), optax.scale_by_adam()
@@ -142,9 +156,9 @@ def _adam(vector: "Array", state: "OptState", gradient: "Array", numbers: "Array
 
 @functools.partial(jax.jit, static_argnums=(0, 1, 2))
 def _gradient(
-    network: Network, loss: str, shapes: Shapes, vector: "Array", x: "Array", y: "Array", key: "Array", step: "Array"
+    network: Network, loss: str, shapes: Shapes, vector: "Array", x: "Array", y: "Array", key: "Array", draw: "Array"
 ) -> "Array":
-    dropout = jax.random.fold_in(key, step)
+    dropout = jax.random.fold_in(key, draw)
     return jax.grad(lambda v: loss_of(loss, network(_by_name(v, shapes, jnp), x, dropout), y))(vector)
 
 

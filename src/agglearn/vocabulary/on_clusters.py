@@ -166,7 +166,7 @@ class NetworkOnClusters(ClusterClassifier):
         every = len(y) // batch
         schedule = training.Schedule(settings["rate"], settings["clip"], self.epochs * every, every, l2=settings["l2"])
         order = training.draw_batches(len(y), batch, schedule.steps, rng)
-        batches = ((positions[indices], y[indices]) for indices in order)
+        batches = ([(positions[indices], y[indices])] for indices in order)
 
         def validation_loss(weights: Weights) -> float:
             return float(training.loss_of("log_loss", _log_odds(weights, held_out[0]), held_out[1].astype(np.float32)))

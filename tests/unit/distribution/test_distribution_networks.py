@@ -82,6 +82,26 @@ def test_batches_of_bags_of_many_sizes_have_one_shape(fitted, bags, monkeypatch)
     same(fitted.predict(bags), whole)
 
 
+@pytest.mark.parametrize(("draw", "bags_of_a_part"), [(None, [4, 3, 3]), (10, [10])])
+def test_batches_of_bags_of_one_size_are_split(monkeypatch, draw, bags_of_a_part):
+    monkeypatch.setattr(set_batches, "CACHED", 100)
+    bags = Bags(np.zeros((500, 2)), np.arange(0, 501, 25))
+    parts = set_batches.Batches(bags, np.zeros(2), np.ones(2)).split(np.arange(10, 20), draw)
+    assert [len(part) for part in parts] == bags_of_a_part
+    np.testing.assert_array_equal(np.concatenate(parts), np.arange(10, 20))
+
+
+def test_parts_train_as_the_whole_does(monkeypatch):
+    rng = np.random.default_rng(0)
+    bags = Bags(rng.normal(size=(1000, 2)), np.arange(0, 1001, 25), target=rng.normal(size=40))
+    found = []
+    for cached in (1000, 100):
+        monkeypatch.setattr(set_batches, "CACHED", cached)
+        found.append(DeepSetsRegressor(steps=20, batch_size=16, random_state=0).fit(bags).predict(bags))
+    assert (found[0] != found[1]).any()  # sums in another order
+    np.testing.assert_allclose(*found, rtol=1e-3, atol=1e-4)
+
+
 def test_weights_count_instances(fitted, bags):
     if fitted.pooling == "max":
         times = np.ones(len(bags.X), int)  # how often an instance occurs does not matter

@@ -38,9 +38,20 @@ def adam(weights, x, y, schedule):
 def test_steps_are_those_of_adam(problem, cosine, clip, l2):
     weights, x, y = problem
     schedule = training.Schedule(0.02, clip, 30, 30, l2=l2, cosine=cosine)
-    found, _ = training.train(line, weights, [(x, y)] * 30, lambda w: 0.0, "squared_error", schedule, 0)
+    found, _ = training.train(line, weights, [[(x, y)]] * 30, lambda w: 0.0, "squared_error", schedule, 0)
     theta = np.append(found["line.0.weight"], found["line.0.bias"])
     np.testing.assert_allclose(theta, adam(weights, x, y, schedule), rtol=2e-4, atol=2e-5)
+
+
+def test_a_batch_in_parts_has_the_mean_gradient(problem):
+    weights, x, y = problem
+    schedule = training.Schedule(0.02, 1.0, 30, 30)
+    whole, parts = (
+        training.train(line, weights, [batch] * 30, lambda w: 0.0, "squared_error", schedule, 0)[0]
+        for batch in ([(x, y)], [(x[:3], y[:3]), (x[3:11], y[3:11]), (x[11:], y[11:])])
+    )
+    for name in weights:
+        np.testing.assert_allclose(parts[name], whole[name], rtol=1e-4)
 
 
 def test_the_best_look_is_kept_and_patience_ends_training(problem):
@@ -52,7 +63,7 @@ def test_the_best_look_is_kept_and_patience_ends_training(problem):
         return next(losses)
 
     schedule = training.Schedule(0.1, 10.0, 50, 10, patience=2)
-    found, kept = training.train(line, weights, [(x, y)] * 50, held_out, "squared_error", schedule, 0)
+    found, kept = training.train(line, weights, [[(x, y)]] * 50, held_out, "squared_error", schedule, 0)
     assert kept == [3.0, 1.0, 2.0, 2.0]
     np.testing.assert_array_equal(found["line.0.bias"], looked[1])
 
@@ -90,17 +101,17 @@ def test_batches_pass_over_all_in_random_order():
     assert (drawn[0] != drawn[3]).any()
 
 
-def test_dropout_is_drawn_anew_at_each_step_and_by_the_seed(problem, monkeypatch):
+def test_dropout_is_drawn_anew_for_each_part_and_step_and_by_the_seed(problem, monkeypatch):
     """At a rate of 0 gradients of one batch differ by what is dropped alone."""
     weights, x, y = problem
     compute, gradients = training._gradient, []
     monkeypatch.setattr(
         training, "_gradient", lambda *args: gradients.append(np.asarray(compute(*args))) or gradients[-1]
     )
-    schedule = training.Schedule(0.0, 100.0, 4, 4)
+    schedule = training.Schedule(0.0, 100.0, 2, 2)
     for seed in (0, 0, 1):
-        training.train(dropped, weights, [(x, y)] * 4, lambda w: 0.0, "squared_error", schedule, seed)
-    assert len({g.tobytes() for g in gradients}) == 8  # four steps of either seed
+        training.train(dropped, weights, [[(x, y)] * 2] * 2, lambda w: 0.0, "squared_error", schedule, seed)
+    assert len({g.tobytes() for g in gradients}) == 8  # two parts of two steps of either seed
     np.testing.assert_array_equal(gradients[:4], gradients[4:8])
 
 
