@@ -1,4 +1,4 @@
-"""Speed of the fixed embeddings of bags: beside scikit-learn and NumPy, from disk in bounded memory, on census persons.
+"""Speed of the embeddings of bags: beside scikit-learn and NumPy, from disk in bounded memory, on census persons.
 
     python benchmarks/distribution.py
 
@@ -17,10 +17,12 @@ from sklearn.kernel_approximation import RBFSampler
 
 from agglearn.distribution import (
     BagOfWordsEmbedding,
+    DeepSetsRegressor,
     FisherVectorEmbedding,
     MomentEmbedding,
     OrthogonalRandomEmbedding,
     RandomFourierEmbedding,
+    set_batches,
 )
 from agglearn.observations import Bags
 
@@ -93,6 +95,30 @@ def beside_peers(n: int = 200, size: int = 512, d: int = 32) -> None:
                 abs(other(bags.take(range(20)), embedding) - embedding.transform(bags.take(range(20)))).max()
             )
     show(f"{n} bags of {size} × {d}, features of the same width", rows)
+
+
+def network_steps(n: int = 128, d: int = 32) -> None:
+    """Steps of DeepSets and of attention pooling at the thesis's batch, in parts and with the batch at once."""
+    parts, rows = set_batches.CACHED, []
+    for pooling in ("mean", "attention"):
+        for size in (512, 2048):
+            bags = bags_of(n + 32, size, d)
+            bags = Bags(bags.X, bags.offsets, target=np.random.default_rng(0).standard_normal(n + 32))
+            seconds = {}
+            for name, set_batches.CACHED in {"parts": parts, "batch at once": n * size}.items():
+                fits = [DeepSetsRegressor(pooling=pooling, steps=k, n_validation=32, random_state=0) for k in (1, 21)]
+                fits[0].fit(bags)  # compilation
+                begin, end = (fastest(lambda f=f, b=bags: f.fit(b), 2) for f in fits)
+                seconds[name] = (end - begin) / 20
+            # products of φ, which their gradients take twice more; with attention the last layer, keys and values too
+            last = 100 * 50 + 50 * (5 + 50) if pooling == "attention" else 0
+            floor = n * size * (6 * (d * 50 + 50 * 100 + last) / products() + 150 / exponentials())
+            line = f"step of {n} bags of {size} × {d}: DeepSets, {pooling}"
+            compare(line, seconds["parts"], "batch at once", seconds["batch at once"], floor)
+            rows.append({"pooling": pooling, "bag": size, "ms a step": 1e3 * seconds["parts"]})
+            rows[-1] |= {"batch at once": 1e3 * seconds["batch at once"], "of floor": floor / seconds["parts"]}
+    set_batches.CACHED = parts
+    show(f"Networks, {n} bags of {d} covariates a step", rows)
 
 
 def from_disk(n: int = 65_536, size: int = 512, d: int = 32) -> None:
@@ -174,6 +200,7 @@ def main() -> None:
         embedding.warm_up()
     print(f"compilation or reading it from the cache: {time.perf_counter() - begin:.1f} s")
     beside_peers()
+    network_steps()
     from_disk()
     census()
 
