@@ -48,11 +48,14 @@ class Batches:
 
     def split(self, indices: np.ndarray, draw: int | None = None) -> list[np.ndarray]:
         """Parts of few instances each, of which `draw` are taken of a bag. One where bags have many sizes, hence shapes."""
-        size = int(self.bags.sizes[0])
-        if (self.bags.sizes != size).any():
+        sizes = self.bags.sizes
+        if draw is not None and (sizes > draw).all():
+            size = draw
+        elif (sizes == sizes[0]).all():
+            size = int(sizes[0])
+        else:
             return [indices]
-        instances = len(indices) * min(size, draw or size)
-        return np.array_split(indices, min(len(indices), -(-instances // CACHED)))
+        return np.array_split(indices, min(len(indices), -(-len(indices) * size // CACHED)))
 
     def _batch(
         self, rows: np.ndarray, exists: np.ndarray | None, bag: np.ndarray | None, rng: np.random.Generator | None

@@ -82,10 +82,21 @@ def test_batches_of_bags_of_many_sizes_have_one_shape(fitted, bags, monkeypatch)
     same(fitted.predict(bags), whole)
 
 
-@pytest.mark.parametrize(("draw", "bags_of_a_part"), [(None, [4, 3, 3]), (10, [10])])
-def test_batches_of_bags_of_one_size_are_split(monkeypatch, draw, bags_of_a_part):
+@pytest.mark.parametrize(
+    ("larger", "draw", "bags_of_a_part"),
+    [
+        (0, None, [4, 3, 3]),
+        (0, 30, [4, 3, 3]),
+        (0, 10, [10]),
+        (5, None, [10]),
+        (5, 20, [5, 5]),
+        (5, 25, [10]),
+        (5, 27, [10]),
+    ],
+)
+def test_batches_with_instances_of_one_number_are_split(monkeypatch, larger, draw, bags_of_a_part):
     monkeypatch.setattr(set_batches, "CACHED", 100)
-    bags = Bags(np.zeros((500, 2)), np.arange(0, 501, 25))
+    bags = Bags(np.zeros((500 + larger, 2)), [*range(0, 500, 25), 500 + larger])
     parts = set_batches.Batches(bags, np.zeros(2), np.ones(2)).split(np.arange(10, 20), draw)
     assert [len(part) for part in parts] == bags_of_a_part
     np.testing.assert_array_equal(np.concatenate(parts), np.arange(10, 20))
