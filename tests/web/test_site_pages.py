@@ -89,6 +89,10 @@ def test_no_page_is_wider_than_its_window(looked):
     assert not [(one["page"], one["width"], one["wider"]) for one in looked[1] if one["wider"] > 0]
 
 
+def test_no_figure_is_shrunk_below_the_size_of_its_letters(looked):
+    assert not [(one["page"], one["width"], one["shrunk"]) for one in looked[1] if one["shrunk"]]
+
+
 def test_no_page_shows_a_number_that_is_none(looked):
     assert not {(one["page"], EMPTY.search(one["text"])[0]) for one in looked[1] if EMPTY.search(one["text"])}
 
