@@ -30,22 +30,29 @@ STYLE = {
 }  # fmt: skip
 # Near the palette of Okabe and Ito. Each two differ by ΔE2000 ≥ 15, also under the three deficiencies of colour vision.
 COLORS = ["#116699", "#aa5522", "#009973", "#772255", "#cc8811", "#000000", "#8f97a8"]
-WIDTH = 4.2  # of a panel, in inches
+PAGE, WIDTH = 7.0, 4.2  # of a page and of the largest panel, in inches
+LETTER = 0.075  # inches, about
 RANGES = {"auc": (0, 1), "accuracy": (0, 1), "calibration_error": (0, 1), "brier": (0, 1)}  # no interval goes beyond
 
 
 def grid(
-    titles: list[str], height: float, max_columns: int = 3, width: float = WIDTH, wrap: int = 44, sharey: bool = False
+    titles: list[str],
+    height: float,
+    max_columns: int = 3,
+    width: float = WIDTH,
+    left: float = 0.4,
+    sharey: bool = False,
 ) -> tuple[Figure, list[Axes]]:
-    """(figure, one axes per title), the titles in lines of `wrap` letters."""
+    """(figure of the width of a page at most, one axes per title), with `left` inches for names at the left."""
     columns = 2 if len(titles) == 4 and max_columns == 3 else min(len(titles), max_columns)
     lines = -(-len(titles) // columns)
-    figure = Figure((min(width * columns + 0.8, 13), height * lines))
+    figure = Figure((min(width * columns + 0.8, PAGE), height * lines))
+    letters = int((figure.get_figwidth() - left) / columns / LETTER)
     all_axes = figure.subplots(lines, columns, squeeze=False, sharey=sharey)
     for axes in all_axes.flat[len(titles) :]:
         axes.axis("off")
     for title, axes in zip(titles, all_axes.flat, strict=False):
-        axes.set_title(textwrap.fill(title, wrap), fontsize=9, loc="left")
+        axes.set_title(textwrap.fill(title, letters), fontsize=9, loc="left")
     return figure, list(all_axes.flat[: len(titles)])
 
 
@@ -143,7 +150,22 @@ def draw(chart: Chart) -> Figure | None:
         wrapped = [textwrap.fill(line, int(12 * figure.get_figwidth())) for line in lines]
         figure.suptitle("\n".join(wrapped), x=0.01, ha="left", fontsize=9)
         figure.set_figheight(figure.get_figheight() + 0.08 + 0.16 * sum(1 + w.count("\n") for w in wrapped))
+    if figure:
+        _fit_texts(figure)
     return figure
+
+
+def _fit_texts(figure: Figure) -> None:
+    """Cut names of axes into lines, and hide names of values that reach into the next one to the right."""
+    figure.draw_without_rendering()
+    for ax in figure.axes:
+        letters = int(ax.bbox.width / figure.dpi / LETTER) + 4
+        ax.set_xlabel("\n".join(textwrap.fill(line, letters) for line in ax.get_xlabel().splitlines()))
+        end = np.inf
+        for text in reversed([text for text in ax.get_xticklabels() if text.get_text()]):
+            extent = text.get_window_extent()
+            text.set_visible(bool(extent.x1 + 3 < end))
+            end = extent.x0 if text.get_visible() else end
 
 
 def dots(chart: Chart) -> Figure | None:
@@ -163,7 +185,8 @@ def dots(chart: Chart) -> Figure | None:
     chosen = chosen.assign(y=labels.map(order.index) + shift, half=(chosen["high"] - chosen["low"]) / 2)
     texts = [textwrap.fill(label, ROW_LABEL) for label in order]
     row = max(0.32, 0.1 + 0.17 * max(1 + text.count("\n") for text in texts)) + 0.12 * (len(levels) - 1)
-    figure, axes = grid(names, 0.95 + row * len(order), wrap=28)
+    longest = max(len(line) for text in texts for line in text.splitlines())
+    figure, axes = grid(names, 0.95 + row * len(order), left=LETTER * longest)
     for name, ax in zip(names, axes, strict=True):
         panel = chosen[panels == name]
         printed = panel[panel["reported"].notna()]
@@ -214,7 +237,7 @@ def scatter(chart: Chart) -> Figure | None:
         return None
     panel, labels = chart.panels(points), chart.series(points)
     names = chart.ordered(panel, points)
-    figure, axes = grid(names, 3.6, width=3.6, wrap=38)
+    figure, axes = grid(names, 3.2, width=3.6)
     for name, ax in zip(names, axes, strict=True):
         for k, label in enumerate(dict.fromkeys(labels)):
             xy = points.loc[(panel == name) & (labels == label), ["mean_base", "mean"]].sort_values("mean_base")
@@ -240,7 +263,8 @@ PRINTED = "printed in the source"
 ROW_LABEL = 34  # letters in a line of the name of a row or an axis
 LABEL = 26  # letters in a line of a name
 LABEL_WIDTH = 1.2  # inches beside a panel for the names of its lines
-LINE_HEIGHT = 0.055  # of the panel
+LINE_HEIGHT = 0.13  # inches
+MARGIN = 0.8  # inches of a panel's height for its title and axis
 MANY = 6  # panels, above which the lines are named in a legend
 MARKERS, MARKED, TICKS = "os^vPX*", 12, 8  # forms, at most so many on a line, and so many values that are the ticks
 STROKES = ("-", "--", ":")
@@ -305,7 +329,9 @@ def _draw_lines(chart: Chart, chosen: pd.DataFrame, printed: pd.DataFrame, x_lab
     highlighted = present if 2 * len(present) > len(spec.get("highlight", {})) else {}  # else the others are named, too
     labels = {s: textwrap.fill(present.get(s, s), LABEL) for s in highlighted or order}
     is_shared, beside = not spec.get("own_y"), len(order) > 1 and len(names) <= MANY
-    columns, height = 2 if beside or len(names) % 3 else 3, 3.2 if len(names) <= MANY else 2.5
+    columns, height = 2 if beside or len(names) % 3 else 3, 3.2 if len(names) == 1 else 2.4
+    if beside:
+        height = max(height, MARGIN + (LINE_HEIGHT + 0.02) * sum(1 + text.count("\n") for text in labels.values()))
     figure, axes = grid(names, height, columns, WIDTH + LABEL_WIDTH * beside, sharey=is_shared)
     end = chosen["x"].max() if "x_none" in spec else None
     colours = chart.colours(chosen, spec.get("series", ["method"]), len(order))
@@ -323,7 +349,7 @@ def _draw_lines(chart: Chart, chosen: pd.DataFrame, printed: pd.DataFrame, x_lab
         _scales(ax, spec, x_label, mine, end)
         ends = _leave(ax, lines, bottom, looks, labels if beside else {})
         if beside:
-            _label_ends(ax, ends)
+            _label_ends(ax, ends, LINE_HEIGHT / (height - MARGIN))
     axes[0].set_ylabel(textwrap.fill(chart.label("y", chosen), ROW_LABEL))
     handles = [axes[0].plot([], [], **looks[s])[0] for s in labels] if len(order) > 1 and not beside else []
     texts = [present.get(s, s) for s in labels][: len(handles)]
@@ -417,13 +443,13 @@ def _scales(ax: Axes, spec: dict, x_label: str, rows: pd.DataFrame, end: float |
         _readable(ax.xaxis)
 
 
-def _label_ends(ax: Axes, ends: dict[str, tuple[float, str]]) -> None:
-    """Write the names of lines at their right ends, moved apart so that they do not overlap."""
+def _label_ends(ax: Axes, ends: dict[str, tuple[float, str]], line_height: float) -> None:
+    """Write the names of lines at their right ends, moved apart so that they do not overlap. Heights are of the panel."""
     transform = (ax.transScale + ax.transLimits).transform
     heights = {text: np.clip(np.nan_to_num(transform((1, y))[1]), 0, 1) for text, (y, _) in ends.items()}
     order = sorted(heights, key=lambda text: heights[text])
     y = np.array([heights[text] for text in order])
-    need = np.array([LINE_HEIGHT * (1 + text.count("\n")) + 0.015 for text in order])
+    need = np.array([line_height * (1 + text.count("\n")) + 0.015 for text in order])
     for _ in range(300):
         short = np.maximum((need[1:] + need[:-1]) / 2 - np.diff(y), 0) / 2
         y = y - np.append(short, 0) + np.insert(short, 0, 0)

@@ -76,7 +76,7 @@ def test_texts_of_8_points_lie_inside_a_figure_that_fits_the_page(figure):
     assert {
         text for text, box in boxes.items() if box.x0 < 0 or not (page.contains(*box.min) and page.contains(*box.max))
     } == set()
-    assert figure.get_figwidth() * 96 <= 1280
+    assert figure.get_figwidth() <= 7
 
 
 def test_texts_do_not_lie_on_one_another(figure):

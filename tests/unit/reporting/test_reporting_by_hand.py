@@ -10,7 +10,7 @@ import pytest
 
 from agglearn.storage import write_json
 from agglearn_workflow.claims.judging import Rows, _rival_below_base
-from agglearn_workflow.figures.charts import LINE_HEIGHT, _label_ends
+from agglearn_workflow.figures.charts import _label_ends
 from agglearn_workflow.run_summary import problem_lines, problems, retry_targets
 
 
@@ -25,8 +25,8 @@ def test_names_at_the_ends_of_lines_do_not_overlap(heights):
     axes = plt.figure().add_subplot()
     axes.set_ylim(0, 1)
     names = [f"line {k}\nof two" if k % 2 else f"line {k}" for k in range(len(heights))]
-    _label_ends(axes, {name: (y, "black") for name, y in zip(names, heights, strict=True)})
-    spans = sorted((t.xy[1], LINE_HEIGHT * (1 + t.get_text().count("\n")) / 2) for t in axes.texts)
+    _label_ends(axes, {name: (y, "black") for name, y in zip(names, heights, strict=True)}, 0.055)
+    spans = sorted((t.xy[1], 0.055 * (1 + t.get_text().count("\n")) / 2) for t in axes.texts)
     assert all(y + half <= z - other + 1e-3 for (y, half), (z, other) in itertools.pairwise(spans))
     assert all(y - half >= -1e-9 and y + half <= 1 + 1e-9 for y, half in spans)
     plt.close("all")

@@ -268,7 +268,7 @@ def test_the_first_of_the_figures_below_each_other_that_has_a_result(tmp_path):
     for before, copies in ((0, 1), (0, 2), (1, 2)):
         pictures = [drawing.from_figure(figure, "t") for _ in range(copies)]
         drawing.write(drawing.stack([sentence] * before + pictures, "t"), path)
-        assert list(map(float, drawing.first(path).get("viewBox").split())) == pytest.approx([0, 0, 662.4, 216])
+        assert list(map(float, drawing.first(path).get("viewBox").split())) == pytest.approx([0, 0, 504, 216])
     drawing.write(sentence, path)
     assert drawing.first(path) is None
 
