@@ -147,7 +147,7 @@ def draw(chart: Chart) -> Figure | None:
     """The figure under its heading. None without a result."""
     figure, lines = KINDS[chart.spec["kind"]](chart), chart.heading().splitlines()
     if figure and lines:
-        wrapped = [textwrap.fill(line, int(12 * figure.get_figwidth())) for line in lines]
+        wrapped = [textwrap.fill(line, int(figure.get_figwidth() / LETTER)) for line in lines]
         figure.suptitle("\n".join(wrapped), x=0.01, ha="left", fontsize=9)
         figure.set_figheight(figure.get_figheight() + 0.08 + 0.16 * sum(1 + w.count("\n") for w in wrapped))
     if figure:
@@ -237,7 +237,7 @@ def scatter(chart: Chart) -> Figure | None:
         return None
     panel, labels = chart.panels(points), chart.series(points)
     names = chart.ordered(panel, points)
-    figure, axes = grid(names, 3.2, width=3.6)
+    figure, axes = grid(names, 3.2, width=3.6, left=1.4)
     for name, ax in zip(names, axes, strict=True):
         for k, label in enumerate(dict.fromkeys(labels)):
             xy = points.loc[(panel == name) & (labels == label), ["mean_base", "mean"]].sort_values("mean_base")
