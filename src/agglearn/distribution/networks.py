@@ -118,7 +118,7 @@ class SetModel(BagModel):
         def draw_batches() -> Iterator[Iterator[tuple[Batch, np.ndarray]]]:
             for step, indices in enumerate(training.draw_batches(len(y), batch, self.steps, rng), 1):
                 draw = self.instances if step <= (1 - self.full_share) * self.steps else None
-                yield ((batches.take(part, rng, draw), y[part]) for part in split(indices, draw))
+                yield ((batches.take(chunk, rng, draw), y[chunk]) for chunk in split(indices, draw))
 
         def validation_loss(weights: dict[str, np.ndarray]) -> float:
             return float(training.loss_of(self.loss, self._evaluate(network, weights, validation_blocks), validation_y))

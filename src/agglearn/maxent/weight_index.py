@@ -186,7 +186,7 @@ def marginal_counts(tables: ContingencyTables) -> list[np.ndarray]:
     hashed, keys = tables.hashed_pairs, [[(i,)] if (i,) in tables.tables else [] for i in range(len(tables.names))]
     for key in (key for key in tables.pairs if key not in hashed):
         for i in key:
-            keys[i].append(key)
+            keys[i].append(key)  # type: ignore[arg-type]
     out = []
     for i, size in enumerate(tables.encoder.sizes):
         axes = ((k, tuple(axis for axis, feature in enumerate(k) if feature != i)) for k in keys[i])

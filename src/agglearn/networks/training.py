@@ -74,15 +74,15 @@ def train(
 ) -> tuple[Weights, list[float]]:
     """The checkpoint with the least validation loss, and the losses of all.
 
-    A batch is (inputs, targets) of its parts. Their gradients are computed one after the other, and averaged.
+    A batch is (inputs, targets) of each of its chunks. Their gradients are computed one after the other, and averaged.
     """
     shapes = tuple((name, np.shape(weights[name])) for name in sorted(weights))
     vector = np.concatenate([np.ravel(weights[name]) for name, _ in shapes])
     state, key, losses = _start(vector), random_key(seed), []
     best, least_loss, failures, draws = weights, np.inf, 0, itertools.count(1)
-    for step, parts in enumerate(track(batches, "steps", schedule.steps), 1):
+    for step, chunks in enumerate(track(batches, "steps", schedule.steps), 1):
         mean, n = vector, 0
-        for x, y in parts:
+        for x, y in chunks:
             new = _gradient(network, loss, shapes, vector, x, y, key, np.int32(next(draws)))
             mean = mean + (new - mean) * np.float32(len(y) / (n + len(y))) if n else new
             n += len(y)

@@ -40,14 +40,14 @@ def grid(
     height: float,
     max_columns: int = 3,
     width: float = WIDTH,
-    left: float = 0.4,
+    indent: float = 0.4,
     sharey: bool = False,
 ) -> tuple[Figure, list[Axes]]:
-    """(figure of the width of a page at most, one axes per title), with `left` inches for names at the left."""
+    """(figure of the width of a page at most, one axes per title), with `indent` inches for names at the left."""
     columns = 2 if len(titles) == 4 and max_columns == 3 else min(len(titles), max_columns)
     lines = -(-len(titles) // columns)
     figure = Figure((min(width * columns + 0.8, PAGE), height * lines))
-    letters = int((figure.get_figwidth() - left) / columns / LETTER)
+    letters = int((figure.get_figwidth() - indent) / columns / LETTER)
     all_axes = figure.subplots(lines, columns, squeeze=False, sharey=sharey)
     for axes in all_axes.flat[len(titles) :]:
         axes.axis("off")
@@ -186,7 +186,7 @@ def dots(chart: Chart) -> Figure | None:
     texts = [textwrap.fill(label, ROW_LABEL) for label in order]
     row = max(0.32, 0.1 + 0.17 * max(1 + text.count("\n") for text in texts)) + 0.12 * (len(levels) - 1)
     longest = max(len(line) for text in texts for line in text.splitlines())
-    figure, axes = grid(names, 0.95 + row * len(order), left=LETTER * longest)
+    figure, axes = grid(names, 0.95 + row * len(order), indent=LETTER * longest)
     for name, ax in zip(names, axes, strict=True):
         panel = chosen[panels == name]
         printed = panel[panel["reported"].notna()]
@@ -237,7 +237,7 @@ def scatter(chart: Chart) -> Figure | None:
         return None
     panel, labels = chart.panels(points), chart.series(points)
     names = chart.ordered(panel, points)
-    figure, axes = grid(names, 3.2, width=3.6, left=1.4)
+    figure, axes = grid(names, 3.2, width=3.6, indent=1.4)
     for name, ax in zip(names, axes, strict=True):
         for k, label in enumerate(dict.fromkeys(labels)):
             xy = points.loc[(panel == name) & (labels == label), ["mean_base", "mean"]].sort_values("mean_base")
