@@ -158,14 +158,17 @@ def draw(chart: Chart) -> Figure | None:
 def _fit_texts(figure: Figure) -> None:
     """Cut names of axes into lines, and hide names of values that reach into the next one to the right."""
     figure.draw_without_rendering()
-    for ax in figure.axes:
+    labels = [ax.get_xlabel() for ax in figure.axes]
+    for ax, label in zip(figure.axes, labels, strict=True):
         letters = int(ax.bbox.width / figure.dpi / LETTER) + 4
-        ax.set_xlabel("\n".join(textwrap.fill(line, letters) for line in ax.get_xlabel().splitlines()))
+        ax.set_xlabel("\n".join(textwrap.fill(line, letters) for line in label.splitlines()))
         end = np.inf
         for text in reversed([text for text in ax.get_xticklabels() if text.get_text()]):
             extent = text.get_window_extent()
             text.set_visible(bool(extent.x1 + 3 < end))
             end = extent.x0 if text.get_visible() else end
+    if [ax.get_xlabel() for ax in figure.axes] == labels:
+        figure.set_layout_engine("none")  # it is laid out
 
 
 def dots(chart: Chart) -> Figure | None:
