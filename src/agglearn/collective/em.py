@@ -86,7 +86,8 @@ class MigrationEM(_Learner[LogLinearTransitions]):
     trace_every : int
         One iterate in so many is recorded in `trace_`.
     learner : {'lbfgs', 'em'}
-        L-BFGS on the marginal objective, or the thesis's EM, which the methods gaussian, gibbs and exact need.
+        A few iterations of EM and then L-BFGS on the marginal objective, or the thesis's EM, which the methods gaussian, gibbs
+        and exact need.
     random_state : int, RandomState, Generator or None
         Seed of sampling methods.
     """

@@ -17,6 +17,7 @@ from agglearn.settings import check_choice
 
 MIN_STEP = 1e-3  # of a line search: below it the error of an E step dominates
 FLAT = 1e-10  # relative decrease of J at which L-BFGS stops
+STEEP = 1e-2  # relative decrease of J in an iteration of EM above which L-BFGS has not begun
 InstanceTables = Sequence[Sequence[np.ndarray]]  # edge tables of each instance
 ThetaIterate = tuple[int, float, np.ndarray]  # number, 0 at the start, seconds since then, and θ
 
@@ -111,9 +112,10 @@ def learn(
     start : ndarray of shape (K,)
         Initial θ.
     learner : {'lbfgs', 'em'}
-        L-BFGS on J, until J falls by less than 1e-10 of itself, or EM (section 2.3.2).
+        EM (section 2.3.2), or L-BFGS on J, until J falls by less than 1e-10 of itself. L-BFGS begins where an iteration of
+        EM lowers J by less than 1e-2 of itself: from far away its long steps lead to poorer optima.
     n_iter : int
-        Number of iterations of EM, maximal number of L-BFGS.
+        Number of iterations of EM, maximal number of L-BFGS and of EM before it.
     method : str
         Method of the E step, see `infer`. L-BFGS needs one that minimises F, else DataError.
     trace_every : int
@@ -152,8 +154,17 @@ def _lbfgs(steps: _Steps, theta: np.ndarray, n_iter: int, trace_every: int) -> L
         inferences, value = steps.infer(x)
         return inferences, value, *steps.parametric_model.gradient(x, [i.edge_tables for i in inferences])
 
-    accepted, first_value, first_gradient, scale = evaluate(theta)
-    latest, n_steps = accepted, 0
+    current, n_steps, decrease = evaluate(theta), 0, np.inf
+    while n_steps < n_iter and decrease > STEEP * abs(current[1]):
+        new = steps.parametric_model.maximise(theta, [i.edge_tables for i in current[0]])
+        evaluated = evaluate(new)
+        decrease = current[1] - evaluated[1]
+        if decrease > 0:
+            theta, current, n_steps = new, evaluated, n_steps + 1
+            if n_steps % trace_every == 0:
+                steps.record(n_steps, theta)
+    accepted, first_value, first_gradient, scale = current
+    latest = accepted
 
     def objective(x: np.ndarray) -> tuple[float, np.ndarray]:
         nonlocal latest
@@ -172,7 +183,7 @@ def _lbfgs(steps: _Steps, theta: np.ndarray, n_iter: int, trace_every: int) -> L
             steps.record(n_steps, x)
 
     gtol = FLAT * sum(steps.population_sizes)
-    best = lbfgs(objective, theta, scale, n_iter, gtol=gtol, ftol=FLAT, shortest=MIN_STEP, on_step=on_step)
+    best = lbfgs(objective, theta, scale, n_iter - n_steps, gtol=gtol, ftol=FLAT, shortest=MIN_STEP, on_step=on_step)
     if n_steps % trace_every:
         steps.record(n_steps, best)
     return Learned(best, accepted, steps.trace, steps.evaluations)
