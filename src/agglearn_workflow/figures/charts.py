@@ -117,7 +117,7 @@ class Chart:
         varied = [column_or_param(frame, f).dropna() for f in fields]
         varied = [values for values in varied if values.map(str).nunique() > 1]
         if n > 2 and len(varied) == 1 and varied[0].map(lambda v: isinstance(v, int | float)).all():
-            return list(colormaps["viridis_r"](np.linspace(0.1, 1, n)))
+            return list(colormaps["viridis_r"](np.linspace(0.25, 1, n)))
         return [color(k) for k in range(n)]
 
     def heading(self) -> str:
@@ -333,8 +333,6 @@ def _draw_lines(chart: Chart, chosen: pd.DataFrame, printed: pd.DataFrame, x_lab
     labels = {s: textwrap.fill(present.get(s, s), LABEL) for s in highlighted or order}
     is_shared, beside = not spec.get("own_y"), len(order) > 1 and len(names) <= MANY
     columns, height = 2 if beside or len(names) % 3 else 3, 3.2 if len(names) == 1 else 2.4
-    if beside:
-        height = max(height, MARGIN + (LINE_HEIGHT + 0.02) * sum(1 + text.count("\n") for text in labels.values()))
     figure, axes = grid(names, height, columns, WIDTH + LABEL_WIDTH * beside, sharey=is_shared)
     end = chosen["x"].max() if "x_none" in spec else None
     colours = chart.colours(chosen, spec.get("series", ["method"]), len(order))
@@ -348,11 +346,16 @@ def _draw_lines(chart: Chart, chosen: pd.DataFrame, printed: pd.DataFrame, x_lab
         _bottom(axes, drawn, set(labels), spec) if is_shared else _bottom([ax], [lines], set(labels), spec)
         for ax, lines in zip(axes, drawn, strict=True)
     ]
-    for ax, mine, lines, bottom in zip(axes, rows, drawn, bottoms, strict=True):
+    for ax, mine in zip(axes, rows, strict=True):
         _scales(ax, spec, x_label, mine, end)
-        ends = _leave(ax, lines, bottom, looks, labels if beside else {})
-        if beside:
-            _label_ends(ax, ends, LINE_HEIGHT / (height - MARGIN))
+    named = labels if beside else {}
+    ends = [_leave(ax, lines, bottom, looks, named) for ax, lines, bottom in zip(axes, drawn, bottoms, strict=True)]
+    if beside:
+        most = max(sum(1 + text.count("\n") for text in texts) for texts in ends)
+        taller = max(height, MARGIN + (LINE_HEIGHT + 0.02) * most)
+        figure.set_figheight(figure.get_figheight() * taller / height)
+        for ax, texts in zip(axes, ends, strict=True):
+            _label_ends(ax, texts, LINE_HEIGHT / (taller - MARGIN))
     axes[0].set_ylabel(textwrap.fill(chart.label("y", chosen), ROW_LABEL))
     handles = [axes[0].plot([], [], **looks[s])[0] for s in labels] if len(order) > 1 and not beside else []
     texts = [present.get(s, s) for s in labels][: len(handles)]
@@ -393,7 +396,7 @@ def _leave(ax: Axes, lines: dict[str, np.ndarray], bottom: float, looks: dict, n
             text = "\n".join(filter(None, [names[label], beyond]))
             ends[text] = (points[np.isfinite(points[:, 1])][-1:, 1].sum(), looks[label]["color"])
         elif leaves:
-            at_right = x > np.median(np.concatenate([line[:, 0] for line in lines.values()]))  # near the names of lines
+            at_right = x > np.nanmedian(np.concatenate([line[:, 0] for line in lines.values()]))  # near the names of lines
             offset: dict[str, Any] = {
                 "xytext": (-4 if at_right else 4, 4 + 9 * beside.count(x)),
                 "textcoords": "offset points",

@@ -12,8 +12,9 @@ ABBREVIATIONS = {
 }  # fmt: skip
 SYMBOLS = {
     "l2_mu": "λμ", "l2_theta": "λθ", "l2": "λ", "theta": "θ", "epsilon": "ε", "delta": "δ", "population": "M", "scale": "b",
-    "n_chains": "chains", "n_bags": "bags", "noise_share": "noise / total",
+    "n": "records", "n_iter": "iterations", "max_iter": "iterations", "tol": "tolerance", "noise_share": "noise / total",
 }  # fmt: skip
+YEARS = {"election", "elections"}  # parameters
 # Words of a measure's name.
 LOWER = {"error", "rmse", "mse", "nmse", "mae", "loss", "gap", "seconds", "brier", "violation", "index", "width"}
 HIGHER = {"nllh", "auc", "accuracy", "information", "predictive", "correlation"}
@@ -22,26 +23,26 @@ UNITS = {  # name, size, and the least number of them that is written
     "B": [("B", 1.0, 1), ("kB", 1e3, 1), ("MB", 1e6, 1), ("GB", 1e9, 1)],
 }
 SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
-SMALL, LARGE = 1e-3, 1e6  # from here on numbers are written as powers of ten
+SMALL, LARGE, LONG = 1e-3, 1e6, 5  # from these sizes, or above so many decimals, numbers are written as powers of ten
 
 
-def plain(value: object) -> str:
-    """The value of a parameter as text. A mapping may be the JSON text that `summary.column_or_param` returns."""
-    return _plain(json.loads(value) if isinstance(value, str) and value[:1] in ("{", "[") else value)
+def plain(value: object, key: str = "") -> str:
+    """The value of the parameter `key` as text. A mapping may be the JSON text that `summary.column_or_param` returns."""
+    return _plain(json.loads(value) if isinstance(value, str) and value[:1] in ("{", "[") else value, key)
 
 
-def _plain(value: object) -> str:
+def _plain(value: object, key: str) -> str:
     if isinstance(value, dict):
-        return ", ".join(f"{parameter_name(k)} {_plain(v)}" for k, v in value.items())
+        return ", ".join(f"{parameter_name(k)} {_plain(v, k)}" for k, v in value.items())
     if isinstance(value, list):
-        return f"({', '.join(map(_plain, value))})"
-    if type(value) is int and value >= 10_000:
+        return f"({', '.join(_plain(v, key) for v in value)})"
+    if type(value) is int and key not in YEARS:
         return f"{value:,}"
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def parameter_name(key: str) -> str:
-    return SYMBOLS.get(key, key.replace("_", " "))
+    return SYMBOLS.get(key, key.removeprefix("n_").replace("_", " "))
 
 
 def setting(field: str, value: object, words: dict[str, str]) -> str:
@@ -49,8 +50,9 @@ def setting(field: str, value: object, words: dict[str, str]) -> str:
     without a value."""
     if value is None or value != value:
         return ""
-    name = parameter_name(field.rpartition(".")[2])
-    return words.get(str(value)) or f"{name}{' = ' if len(name) < 3 else ' '}{plain(value)}"
+    key = field.rpartition(".")[2]
+    name = parameter_name(key)
+    return words.get(str(value)) or f"{name}{' = ' if len(name) < 3 else ' '}{plain(value, key)}"
 
 
 def method_name(experiment: dict, key: str) -> str:
@@ -87,10 +89,10 @@ def common_power(means: Iterable[float]) -> int:
 
 def common_decimals(means: np.ndarray, halves: np.ndarray) -> int | None:
     """Decimals of a column: two digits of the median half interval, without intervals three of the median size, at most
-    four digits of the largest number. None where a number would lose its second digit and its interval."""
+    four digits of the largest number. None where numbers are small, or one would lose its second digit and its interval."""
     is_number = np.isfinite(means) & (means != 0)
     sizes, halves = np.abs(means[is_number]), np.where(halves > 1e-12, halves, np.nan)[is_number]
-    if not len(sizes) or max(sizes) >= LARGE:
+    if not len(sizes) or not SMALL <= max(sizes) < LARGE:
         return None
     if np.isnan(halves).all() and (sizes == np.round(sizes)).all():
         return 0
@@ -101,20 +103,23 @@ def common_decimals(means: np.ndarray, halves: np.ndarray) -> int | None:
 
 
 def number(mean: float, low: float = math.nan, high: float = math.nan, decimals: int | None = None) -> str:
-    """Mean ± half the interval, with two digits of the half. Without an interval it has three significant digits."""
+    """Mean ± half the interval, with two digits of the half, or below the last of `decimals`. Without an interval it has
+    three significant digits."""
     half = (high - low) / 2
     is_alone = not np.isfinite(half) or half <= 1e-12 * abs(mean)
     if is_alone and mean == 0:
         return "0"
     size = abs(mean) if is_alone else max(abs(mean), half)
-    power = 0 if SMALL <= size < LARGE or decimals is not None else math.floor(math.log10(size))
+    is_long = not is_alone and half < 10.0 ** (1 - LONG)
+    power = 0 if decimals is not None or SMALL <= size < LARGE and not is_long else math.floor(math.log10(size))
     mean, half = mean / 10.0**power, half / 10.0**power
     if is_alone and decimals is None:
         text = _signed(mean, max(0, 2 - math.floor(math.log10(abs(mean)))))
         text = text.rstrip("0").rstrip(".") if "." in text else text
     else:
         digits = max(0, 1 - math.floor(math.log10(half))) if decimals is None else decimals
-        text = _signed(mean, digits) + ("" if is_alone else f" ± {half:,.{digits}f}")
+        beside = f" ± {half:,.{digits}f}" if half >= 0.5 * 10.0**-digits else f" ± <{10.0**-digits:.{digits}f}"
+        text = _signed(mean, digits) + ("" if is_alone else beside)
         text = f"({text})" if power else text
     return f"{text} × 10{str(power).translate(SUPERSCRIPTS)}" if power else text
 

@@ -50,7 +50,8 @@ def title(facts: dict, varied: set[tuple[str, str, str]], ending: str) -> str:
     words = [config["experiment"]["methods"][method].get("name", method), described]
     for name, value in settings(facts).items():
         if (method, dataset, name) in varied:
-            words.append(f"{parameter_name(name.rpartition('.')[2])} = {plain(value)}")
+            key = name.rpartition(".")[2]
+            words.append(f"{parameter_name(key)} = {plain(value, key)}")
     text = " · ".join([*words, ending])
     return text if len(text) <= LONGEST else f"{text[: LONGEST - len(ending) - 5]}… · {ending}"
 

@@ -48,7 +48,7 @@ def test_a_panel_per_parameter_in_the_order_of_numbers():
     figure = charts.draw(Chart(table, table, EXPERIMENT, spec, {}))
     assert figure.get_suptitle() == "a."  # the data set, which no panel names
     assert 0 <= figure._suptitle.get_position()[0] < 0.1
-    assert texts(figure) == ["size 2", "size 1000", "size 10,000"]
+    assert texts(figure) == ["size 2", "size 1,000", "size 10,000"]
     assert figure.axes[0].lines[0].get_ydata().tolist() == [0.1, 0.2]
 
 
@@ -72,6 +72,31 @@ def test_a_line_that_ends_at_zero_is_named_at_its_last_point_of_a_logarithmic_ax
     [axes] = drawn(charts.lines, found, spec).axes
     heights = {text.get_text(): text.xy[1] for text in axes.texts}
     assert heights["ours"] > 0.6 > heights["base"]
+
+
+def test_names_of_many_lines_that_leave_the_axis_have_room_for_their_lowest_values():
+    found = [
+        ("ours", {"n": n, "k": f"a long name of the setting {k}"}, "share", None, v)
+        for k in range(9)
+        for n, v in ((1, 0.5), (2, -9.0))
+    ]
+    spec = {"kind": "line", "y": "share", "x": "dataset_params.n", "series": ["dataset_params.k"], "y_from": 0}
+    figure = drawn(charts.lines, found, spec)
+    boxes = [text.get_window_extent() for text in figure.axes[0].texts]
+    assert len(boxes) == 9
+    assert all("lowest −9" in text.get_text() for text in figure.axes[0].texts)
+    assert not [1 for one, two in itertools.combinations(boxes, 2) if one.overlaps(two)]
+
+
+def test_the_lowest_value_of_a_line_without_a_name_stands_beside_the_names_where_another_line_has_a_zero():
+    """A zero has no place on a logarithmic axis, and no abscissa."""
+    shares = {"ours": (1.0, 0.1, 0.01), "base": (1.0, 0.1, 1e-9), "zero": (1.0, 0.1, 0.0)}
+    found = [(m, {"n": n}, "share", None, v) for m, values in shares.items() for n, v in enumerate(values, 1)]
+    experiment = EXPERIMENT | {"methods": dict.fromkeys(shares, {})}
+    spec = {"kind": "line", "y": "share", "x": "dataset_params.n", "y_log": True, "y_from": 1e-3, "highlight": {"ours": "ours"}}
+    [axes] = drawn(charts.lines, found, spec, experiment).axes
+    [text] = [text for text in axes.texts if text.get_text() == "1 × 10⁻⁹"]
+    assert text.get_window_extent().x1 <= axes.get_window_extent().x1
 
 
 def test_an_axis_from_a_level_that_no_mean_reaches_holds_all():

@@ -12,7 +12,7 @@ from agglearn import tasks
 from agglearn_workflow.archive.store import MEASURED
 from agglearn_workflow.figures.charts import Chart
 from agglearn_workflow.tables import numbers, printed_table
-from agglearn_workflow.tables.numbers import direction, duration_text, fitting_unit, measure_name, number, plain
+from agglearn_workflow.tables.numbers import direction, duration_text, fitting_unit, measure_name, number, plain, setting
 from agglearn_workflow.tables.summary import COLUMNS, summarise
 
 
@@ -48,6 +48,7 @@ def around(mean: float, half: float) -> dict:
         (1_000_000.0, np.nan, "1 × 10⁶"),
         (0.001, np.nan, "0.001"),
         (1.6e7, np.nan, "1.6 × 10⁷"),
+        (0.017417, 0.00003, "(1.7417 ± 0.0030) × 10⁻²"),  # no number has more than five decimals
     ],
 )
 def test_numbers_have_two_digits_of_their_half_interval(mean, half, text):
@@ -129,7 +130,9 @@ def test_names():
     assert [direction(m) for m in ("nllh", "log_loss", "information_loss", "seconds", "nllh_minus_base", "tuned")] == [
         "higher", "lower", "lower", "lower", "higher", None,
     ]  # fmt: skip
-    assert plain([0.5, 1]) == "(0.5, 1)"
+    assert plain([0.5, 1000]) == "(0.5, 1,000)"
+    assert (plain(2016, "bags"), plain(2016, "election")) == ("2,016", "2016")
+    assert [setting(f"params.{k}", 1000, {}) for k in ("n_values", "max_iter")] == ["values 1,000", "iterations 1,000"]
     assert plain('{"x": 3, "y": [1, 2]}') == "x 3, y (1, 2)"
     assert plain('{"features": ["a", "[b"], "exit_poll": 0.5}') == "features (a, [b), exit poll 0.5"
 
@@ -391,12 +394,19 @@ def test_a_table_file_says_how_it_is_encoded():
     assert (figures[:7], figures[-10:], figures.count("<figcaption>A &amp; B: ")) == ("<figure", "</figure>\n", 2)
 
 
+def test_an_interval_below_the_last_decimal_of_its_column_is_not_zero():
+    assert number(0.4209, 0.42088, 0.42092, decimals=4) == "0.4209 ± <0.0001"
+    assert number(14.0, 13.6, 14.4, decimals=0) == "14 ± <1"
+    assert number(0.4209, 0.42084, 0.42096, decimals=4) == "0.4209 ± 0.0001"
+
+
 @pytest.mark.parametrize(("means", "halves", "decimals"), [
     ((0.429, 0.371, -0.96), (0.033, 0.032, 0.24), 3),  # two digits of the median half interval
     ((0.424955, 0.420683), (0.000072, 0.00035), 4),  # four digits of the largest number
     ((13.4, 16.2, 8.18), (np.nan,) * 3, 1),  # without intervals three digits of the median
     ((979.0, 12.0), (np.nan,) * 2, 0),  # counts
     ((0.0198, 0.0000198), (0.00028, 0.0000003), None),  # the second would lose its digits
+    ((3e-8, 1.9e-7), (3e-8, 1.4e-7), None),  # powers of ten
 ])  # fmt: skip
 def test_numbers_of_a_column_have_one_precision(means, halves, decimals):
     assert numbers.common_decimals(np.array(means), np.array(halves)) == decimals
