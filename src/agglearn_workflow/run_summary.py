@@ -71,9 +71,9 @@ def problems(
         "failed": list(dict.fromkeys(failed)),
         "unavailable": [_unavailable(Path(results), *missing, users[missing]) for missing in sorted(users)],
         "not archived": [
-            f"not archived: {count_text(n, 'cell')} of {name}; compute what is missing: make archive ARGS={name}"
-            for name, n in sorted(absent.items())
-        ],
+            f"not archived: {count_text(sum(absent.values()), 'cell')} of {count_text(len(absent), 'experiment')}; make archive ARGS=NAME "
+            "computes one, agglearn plan has names and prices"
+        ] * bool(absent),
         "stopped": [f"{line} ({count_text(n, 'cell')})" for line, n in sorted(stopped.items())],
     }
 

@@ -62,8 +62,11 @@ def _decisive(claim: dict, judged: list[dict]) -> str:
     if not judged:
         if claim.get("absent"):
             return "No run at this scale has such a result."
-        remedy = f"{claim['command']} computes it." if "command" in claim else "The first page has how to get it."
-        return f"Missing: {claim['detail'].partition(' (')[0]}. {remedy}"
+        detail = claim["detail"].partition(" (")[0]
+        if detail.startswith("make archive"):
+            return f"Not archived: {detail}."
+        remedy = f"{claim['command']} computes it." if "command" in claim else "The first page says how to get it."
+        return f"Missing: {detail}. {remedy}"
     if len(judged) == 1:
         return _capital(in_words(claim, judged[0]))
     least = min(judged, key=lambda c: (WORST_FIRST.index(c["verdict"]), c["p_true"]))

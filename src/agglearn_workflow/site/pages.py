@@ -28,7 +28,7 @@ from agglearn_workflow.run_summary import problem_lines, problems
 from agglearn_workflow.runs import products
 from agglearn_workflow.site.inventory import citations, inventory
 from agglearn_workflow.tables.numbers import duration_text, measure_name, method_name, number, plain
-from agglearn_workflow.tables.printed_table import TEMPLATES, figures_in, statement
+from agglearn_workflow.tables.printed_table import NO_RESULT, TEMPLATES, figures_in, statement
 from agglearn_workflow.tables.tuning import tunings
 
 ADDRESS = re.compile(r'(?P<name>href|src)="(?P<address>[^"]*)"')
@@ -112,7 +112,7 @@ def build(plan: Plan, claims: list[dict], results: Path, out: Path, base: Path, 
     # the index is never older than what it links
     for name, template, source in [*pages, *((page, page, None) for page in ("verdicts", "data", "index"))]:
         page = PAGES.get_template(f"{template}.html").render(context | {"source": source, "here": name})
-        (out / f"{name}.html").write_text(page)
+        (out / f"{name}.html").write_text(page.replace(" %", "\u00a0%"))
     shutil.copy(project.TEMPLATES / "style.css", out / "style.css")
 
 
@@ -225,6 +225,7 @@ def _experiment(plan: Plan, name: str, results: Path, out: Path, address: Path) 
         "table": Markup(_linked(text, name, set(listed.index))),
         "rows": rows,
         "long": rows > LONG,
+        "is_absent": NO_RESULT in text and not rows,
         "spent": _spent(plan, name, results),
         "budget": e.get("budget"),
         "command": _command(plan, name),

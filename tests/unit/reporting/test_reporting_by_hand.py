@@ -111,8 +111,7 @@ def test_problems_of_several_experiments(tmp_path):
             "not available: b: opendp is not installed (needed by f)",
         ],
         "not archived": [
-            "not archived: 2 cells of e; compute what is missing: make archive ARGS=e",
-            "not archived: 1 cell of f; compute what is missing: make archive ARGS=f",
+            "not archived: 3 cells of 2 experiments; make archive ARGS=NAME computes one, agglearn plan has names and prices",
         ],
         "stopped": ["stopped: f, n: > 8 s (2 cells)"],
     }  # fmt: skip

@@ -436,7 +436,7 @@ def test_every_field_of_the_page_of_a_source(words_of_pages):
         f"mean 0.43 [0.3825, 0.4775] against 0.3, 5 replicates; {marked} small in config/claims.yaml : "
         'at_most {"value": {"measure": "nllh", "method": "ours", "dataset": "a"}, "bound": 0.3}',
         "not judged Ours takes its time. §3 No run at this scale has such a result.",
-        "not judged Third wins. §4 Missing: gone. The first page has how to get it.",
+        "not judged Third wins. §4 Missing: gone. The first page says how to get it.",
     ]  # fmt: skip
     assert [line for line in words_of_pages["s"] if line in expected] == expected
     assert (

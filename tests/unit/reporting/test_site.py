@@ -413,8 +413,9 @@ def test_the_guide_is_linked_where_it_has_been_made(tmp_path):
         (
             "a.tsv.gz cannot be had (x: no such file)",
             False,
-            "Missing: a.tsv.gz cannot be had. The first page has how to get it.",
+            "Missing: a.tsv.gz cannot be had. The first page says how to get it.",
         ),
+        ("make archive ARGS=e computes it", False, "Not archived: make archive ARGS=e computes it."),
         ('no rows for {"measure": "seconds"}', True, "No run at this scale has such a result."),
     ],
 )
