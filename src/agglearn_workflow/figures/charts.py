@@ -258,7 +258,8 @@ def scatter(chart: Chart) -> Figure | None:
             axis.set_minor_formatter(NullFormatter())
     axes[0].set_ylabel(chart.label("y"))
     if labels.nunique() > 1:
-        _legend(figure, *axes[0].get_legend_handles_labels())
+        shown = {text: handle for ax in axes[::-1] for handle, text in zip(*ax.get_legend_handles_labels(), strict=True)}
+        _legend(figure, [shown[label] for label in dict.fromkeys(labels)], list(dict.fromkeys(labels)))
     return figure
 
 
@@ -275,13 +276,25 @@ STROKES = ("-", "--", ":")
 
 def curves(chart: Chart) -> Figure | None:
     chosen = _chosen(chart, chart.rows["step"].notna())
-    chosen["x"] = chosen["step"]
     if chart.spec.get("x") == "seconds":
         clock = chart.rows[(chart.rows["measure"] == "seconds") & chart.rows["step"].notna()]
         chosen = chosen.merge(clock[["run", "step", "value"]], on=["run", "step"], suffixes=("", "_clock"))
-        by = [chart.panels(chosen), "series", "step"]
-        chosen["x"] = chosen.groupby(by)["value_clock"].transform("mean")
+    chosen = _carried(chosen, [chart.panels(chosen), "series"])
+    chosen["x"] = chosen["step"]
+    if "value_clock" in chosen:
+        chosen["x"] = chosen.groupby([chart.panels(chosen), "series", "step"])["value_clock"].transform("mean")
     return _draw_lines(chart, chosen, chart.table[:0].assign(series=""), chart.spec.get("x_label", "iteration"))
+
+
+def _carried(chosen: pd.DataFrame, line: list) -> pd.DataFrame:
+    """Each run at all steps of its line, so that a mean is of all runs: where a run has no value, its last one counts."""
+    runs = [
+        run.sort_values("step").set_index("step", drop=False).reindex(steps, method="ffill").assign(step=steps)
+        for _, rows in chosen.groupby(line)
+        for steps in [np.unique(rows["step"])]
+        for _, run in rows.groupby("run")
+    ]
+    return pd.concat([chosen[:0], *runs], ignore_index=True).dropna(subset="run")
 
 
 def lines(chart: Chart) -> Figure | None:

@@ -64,6 +64,14 @@ def test_lines_of_an_ordered_parameter_go_from_light_to_dark():
     assert min(1.05 / (y + 0.05) for y in luminance) >= 4.5
 
 
+def test_a_curve_is_the_mean_of_all_runs_also_after_some_have_ended():
+    """The second run ends at step 3, which the first one has no value of, and stays where it is."""
+    rows = cells(*[("ours", {}, "share", None, v) for v in (4.0, 2.0, 1.0, 8.0, 6.0)])
+    rows = rows.assign(run=["r"] * 3 + ["s"] * 2, step=[0.0, 2.0, 4.0, 0.0, 3.0])
+    [axes] = charts.curves(Chart(rows, rows, EXPERIMENT, {"kind": "curve", "y": "share"}, {})).axes
+    assert axes.lines[0].get_xydata().tolist() == [[0, 6], [2, 5], [3, 4], [4, 3.5]]
+
+
 @pytest.mark.parametrize("last", [0.0, np.nan])
 def test_a_line_that_ends_at_zero_is_named_at_its_last_point_of_a_logarithmic_axis(last):
     found = [("ours", {"n": n}, "share", None, v) for n, v in ((1, 1.0), (2, 0.1), (3, last))]
