@@ -258,8 +258,8 @@ def scatter(chart: Chart) -> Figure | None:
             axis.set_minor_formatter(NullFormatter())
     axes[0].set_ylabel(chart.label("y"))
     if labels.nunique() > 1:
-        shown = {text: handle for ax in axes[::-1] for handle, text in zip(*ax.get_legend_handles_labels(), strict=True)}
-        _legend(figure, [shown[label] for label in dict.fromkeys(labels)], list(dict.fromkeys(labels)))
+        drawn = {line.get_label(): line for ax in axes for line in ax.lines if len(line.get_xdata())}
+        _legend(figure, [drawn[label] for label in dict.fromkeys(labels)], list(dict.fromkeys(labels)))
     return figure
 
 

@@ -163,6 +163,15 @@ def test_a_method_against_another():
     assert charts.scatter(Chart(alone, alone, EXPERIMENT, spec, {})) is None
 
 
+def test_a_legend_shows_a_method_as_it_is_drawn_where_the_first_panel_lacks_it():
+    found = [(m, {"k": k}, "share", {"group": i}, i / 100) for k in (1, 2) for m in ("ours", "base", "other") for i in range(20)]
+    found = [row for row in found if row[:2] != ("other", {"k": 1})]
+    experiment = EXPERIMENT | {"methods": dict.fromkeys(("ours", "base", "other"), {})}
+    spec = {"kind": "scatter", "y": "share", "x": "base", "panel": ["dataset_params.k"]}
+    figure = charts.scatter(Chart(cells(*found), cells(*found), experiment, spec, {}))
+    assert [handle.get_linestyle() for handle in figure.legends[0].get_lines()] == ["None", "None"]
+
+
 def measured(*found) -> pd.DataFrame:
     """Rows of runs from (method, ε or None, measure, value)."""
     return cells(*((m, {"epsilon": e} if e else {}, k, None, v) for m, e, k, v in found))
