@@ -364,8 +364,8 @@ def _draw_lines(chart: Chart, chosen: pd.DataFrame, printed: pd.DataFrame, x_lab
     named = labels if beside else {}
     ends = [_leave(ax, lines, bottom, looks, named) for ax, lines, bottom in zip(axes, drawn, bottoms, strict=True)]
     if beside:
-        most = max(sum(1 + text.count("\n") for text in texts) for texts in ends)
-        taller = max(height, MARGIN + (LINE_HEIGHT + 0.02) * most)
+        n_lines = max(sum(1 + text.count("\n") for text in texts) for texts in ends)
+        taller = max(height, MARGIN + (LINE_HEIGHT + 0.02) * n_lines)
         figure.set_figheight(figure.get_figheight() * taller / height)
         for ax, texts in zip(axes, ends, strict=True):
             _label_ends(ax, texts, LINE_HEIGHT / (taller - MARGIN))
