@@ -73,7 +73,8 @@ def problems(
         "not archived": [
             f"not archived: {count_text(sum(absent.values()), 'cell')} of {count_text(len(absent), 'experiment')}; make archive ARGS=NAME "
             "computes one, agglearn plan has names and prices"
-        ] * bool(absent),
+        ]
+        * bool(absent),
         "stopped": [f"{line} ({count_text(n, 'cell')})" for line, n in sorted(stopped.items())],
     }
 

@@ -75,7 +75,7 @@ def test_failed_and_missing_cells_are_stated(small):
 def test_a_figure_and_a_claim_that_fail_leave_the_site(small):
     draws = "def dots(chart: Chart) -> Figure | None:\n"
     fails = f'{draws}    raise ValueError("no ink")\n'
-    small.edit("src/agglearn_workflow/figures/charts.py", draws, fails)
+    small.edit("src/agglearn_workflow/figures/points.py", draws, fails)
     selector = {"method": "threshold", "measure": "accuracy"}
     claim = {"source": "spike", "experiment": "spike_regions", "claim": "c", "place": "p", "value": selector}
     small.overlay["claims"] = {"planted": claim | {"predicate": "slope_between", "x": "method", "bound": [0, 1]}}
@@ -88,7 +88,7 @@ def test_a_figure_and_a_claim_that_fail_leave_the_site(small):
     assert "claim planted" in page
     assert "This figure failed: ValueError: no ink" in (small.results / "site/figures/spike_regions.svg").read_text()
     assert small.table("spike_regions")["mean"].notna().all()
-    small.edit("src/agglearn_workflow/figures/charts.py", fails, draws)
+    small.edit("src/agglearn_workflow/figures/points.py", fails, draws)
     del small.overlay["claims"]
     assert small.run().status == 0
 

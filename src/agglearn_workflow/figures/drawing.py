@@ -8,14 +8,18 @@ from xml.etree import ElementTree
 from xml.etree.ElementTree import Element, SubElement
 
 import matplotlib
+import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
 from agglearn.errors import describe
-from agglearn_workflow.figures import charts
+from agglearn_workflow.figures.charts import LETTER, STYLE, Chart
+from agglearn_workflow.figures.lines import curves, lines
+from agglearn_workflow.figures.points import dots, scatter
 from agglearn_workflow.tables.printed_table import measures_of
 
 SVG = "http://www.w3.org/2000/svg"
+KINDS = {"dots": dots, "curve": curves, "line": lines, "scatter": scatter}
 METADATA = dict.fromkeys(("Creator", "Date", "Format", "Type"))  # none of them
 ElementTree.register_namespace("", SVG)
 ElementTree.register_namespace("xlink", "http://www.w3.org/1999/xlink")
@@ -79,6 +83,34 @@ def first(path: Path) -> Element | None:
     return next((d for d in drawings if d.find(f"{{{SVG}}}g") is not None), None)
 
 
+def draw_chart(chart: Chart) -> Figure | None:
+    """The figure under its heading. None without a result."""
+    figure, lines = KINDS[chart.spec["kind"]](chart), chart.heading().splitlines()
+    if figure and lines:
+        wrapped = [textwrap.fill(line, int(figure.get_figwidth() / LETTER)) for line in lines]
+        figure.suptitle("\n".join(wrapped), x=0.01, ha="left", fontsize=9)
+        figure.set_figheight(figure.get_figheight() + 0.08 + 0.16 * sum(1 + w.count("\n") for w in wrapped))
+    if figure:
+        _fit_texts(figure)
+    return figure
+
+
+def _fit_texts(figure: Figure) -> None:
+    """Cut names of axes into lines, and hide names of values that reach into the next one to the right."""
+    figure.draw_without_rendering()
+    labels = [ax.get_xlabel() for ax in figure.axes]
+    for ax, label in zip(figure.axes, labels, strict=True):
+        letters = int(ax.bbox.width / figure.dpi / LETTER) + 4
+        ax.set_xlabel("\n".join(textwrap.fill(line, letters) for line in label.splitlines()))
+        end = np.inf
+        for text in reversed([text for text in ax.get_xticklabels() if text.get_text()]):
+            extent = text.get_window_extent()
+            text.set_visible(bool(extent.x1 + 3 < end))
+            end = extent.x0 if text.get_visible() else end
+    if [ax.get_xlabel() for ax in figure.axes] == labels:
+        figure.set_layout_engine("none")  # it is laid out
+
+
 NO_RESULT = "No run of this figure has a result."
 
 
@@ -90,8 +122,8 @@ def draw(rows: pd.DataFrame, table: pd.DataFrame, experiment: dict, titles: dict
     drawings, failed = [], []
     for spec in specs if isinstance(specs, list) else [specs]:
         try:
-            with matplotlib.rc_context(charts.STYLE):  # type: ignore[arg-type]
-                figure = charts.draw(charts.Chart(rows, table, experiment, spec, titles))
+            with matplotlib.rc_context(STYLE):  # type: ignore[arg-type]
+                figure = draw_chart(Chart(rows, table, experiment, spec, titles))
                 if figure is not None:
                     drawings.append(from_figure(figure, title, caption))
         except Exception as error:

@@ -111,7 +111,7 @@ def number(mean: float, low: float = math.nan, high: float = math.nan, decimals:
         return "0"
     size = abs(mean) if is_alone else max(abs(mean), half)
     is_long = not is_alone and half < 10.0 ** (1 - LONG)
-    power = 0 if decimals is not None or SMALL <= size < LARGE and not is_long else math.floor(math.log10(size))
+    power = 0 if decimals is not None or (SMALL <= size < LARGE and not is_long) else math.floor(math.log10(size))
     mean, half = mean / 10.0**power, half / 10.0**power
     if is_alone and decimals is None:
         text = _signed(mean, max(0, 2 - math.floor(math.log10(abs(mean)))))

@@ -157,7 +157,11 @@ def grid(table: pd.DataFrame, experiment: dict, titles: dict[str, str], turned: 
     def stub(name: str, value: Any) -> str:  # below its heading, which has the name of a parameter
         if "." not in name:
             return label(name, value)
-        return "" if value is None else experiment.get("words", {}).get(str(value)) or numbers.plain(value, name.rpartition(".")[2])
+        return (
+            ""
+            if value is None
+            else experiment.get("words", {}).get(str(value)) or numbers.plain(value, name.rpartition(".")[2])
+        )
 
     row_keys, in_rows = _positions(table, rows, experiment)
     column_keys, in_columns = _positions(table, columns, experiment)

@@ -15,7 +15,7 @@ from agglearn.errors import ConfigError, DataError
 from agglearn.observations import ContingencyTables, FlowCounts, FlowInstances
 from agglearn.tasks import FlowInference, FlowLearning, TaskInput
 from agglearn.tasks.flows import TrueFlows
-from agglearn_workflow.figures import charts
+from agglearn_workflow.figures import points as point_charts
 from agglearn_workflow.figures.charts import Chart
 
 HEADER = "geoid_o,geoid_d,lng_o,lat_o,lng_d,lat_d,date_range,visitor_flows,pop_flows\n"
@@ -169,6 +169,6 @@ def test_a_scatter_plot_takes_a_measure_as_abscissa():
         row["mean"] = float(json.loads(row["keys"])["time"]) if row["measure"] == "true_count" else row["mean"]
     experiment = {"datasets": {"birds": {}}, "methods": {"a": {}, "b": {}}}
     spec = {"kind": "scatter", "x": "true_count", "y": "count"}
-    axes = charts.scatter(Chart(pd.DataFrame(), pd.DataFrame(rows), experiment, spec, {})).axes[0]
+    axes = point_charts.scatter(Chart(pd.DataFrame(), pd.DataFrame(rows), experiment, spec, {})).axes[0]
     np.testing.assert_allclose(axes.lines[0].get_xydata(), [[k, k + 1] for k in range(4)])
     np.testing.assert_allclose(axes.lines[1].get_xydata(), [[k, k + 2] for k in range(4)])

@@ -11,7 +11,7 @@ from matplotlib.text import Text
 from samples import ROOT
 
 from agglearn_workflow.config import loading
-from agglearn_workflow.figures import charts
+from agglearn_workflow.figures import charts, drawing
 from agglearn_workflow.plan import Plan
 from agglearn_workflow.tables import summary
 
@@ -50,7 +50,7 @@ def figure(request):
     rows = made_up(name, spec)
     table = summary.summarise(rows.assign(reason=None), experiment)
     with matplotlib.rc_context(charts.STYLE):
-        drawn = charts.draw(charts.Chart(rows, table, experiment, spec, TITLES))
+        drawn = drawing.draw_chart(charts.Chart(rows, table, experiment, spec, TITLES))
         drawn.draw_without_rendering()
     return drawn
 

@@ -13,6 +13,8 @@ from matplotlib.colors import to_rgb
 
 from agglearn.evaluation.intervals import mean_interval
 from agglearn_workflow.figures import charts, drawing
+from agglearn_workflow.figures import lines as line_charts
+from agglearn_workflow.figures import points as point_charts
 from agglearn_workflow.figures.charts import COLORS, Chart
 from agglearn_workflow.tables.summary import CELL
 
@@ -45,7 +47,7 @@ def drawn(draw, found: list, spec: dict, experiment=EXPERIMENT):
 def test_a_panel_per_parameter_in_the_order_of_numbers():
     table = cells(*[("ours", {"size": s, "n": n}, "share", None, n / 10) for s in (10_000, 1000, 2) for n in (1, 2)])
     spec = {"kind": "line", "y": "share", "x": "dataset_params.n", "panel": ["dataset_params.size"]}
-    figure = charts.draw(Chart(table, table, EXPERIMENT, spec, {}))
+    figure = drawing.draw_chart(Chart(table, table, EXPERIMENT, spec, {}))
     assert figure.get_suptitle() == "a."  # the data set, which no panel names
     assert 0 <= figure._suptitle.get_position()[0] < 0.1
     assert texts(figure) == ["size 2", "size 1,000", "size 10,000"]
@@ -56,7 +58,7 @@ def test_lines_of_an_ordered_parameter_go_from_light_to_dark():
     """Of settings that one number distinguishes. Their names are dark enough to be read."""
     table = cells(*[("ours", {"k": k, "n": n}, "share", None, k * n) for k in (3, 1, 2, 10) for n in (1, 2)])
     spec = {"kind": "line", "y": "share", "x": "dataset_params.n", "series": ["dataset_params.k"]}
-    [axes] = charts.draw(Chart(table, table, EXPERIMENT, spec, {})).axes
+    [axes] = drawing.draw_chart(Chart(table, table, EXPERIMENT, spec, {})).axes
     assert [line.get_label() for line in axes.lines] == ["k = 1", "k = 2", "k = 3", "k = 10"]
     light = [lab(linear_rgb(line.get_color()))[0] for line in axes.lines]
     assert all(a - b > 15 for a, b in itertools.pairwise(light))
@@ -68,7 +70,7 @@ def test_a_curve_is_the_mean_of_all_runs_also_after_some_have_ended():
     """The second run ends at step 3, which the first one has no value of, and stays where it is."""
     rows = cells(*[("ours", {}, "share", None, v) for v in (4.0, 2.0, 1.0, 8.0, 6.0)])
     rows = rows.assign(run=["r"] * 3 + ["s"] * 2, step=[0.0, 2.0, 4.0, 0.0, 3.0])
-    [axes] = charts.curves(Chart(rows, rows, EXPERIMENT, {"kind": "curve", "y": "share"}, {})).axes
+    [axes] = line_charts.curves(Chart(rows, rows, EXPERIMENT, {"kind": "curve", "y": "share"}, {})).axes
     assert axes.lines[0].get_xydata().tolist() == [[0, 6], [2, 5], [3, 4], [4, 3.5]]
 
 
@@ -77,7 +79,7 @@ def test_a_line_that_ends_at_zero_is_named_at_its_last_point_of_a_logarithmic_ax
     found = [("ours", {"n": n}, "share", None, v) for n, v in ((1, 1.0), (2, 0.1), (3, last))]
     found += [("base", {"n": n}, "share", None, v) for n, v in ((1, 0.9), (2, 1e-3), (3, 1e-4))]
     spec = {"kind": "line", "y": "share", "x": "dataset_params.n", "y_log": True}
-    [axes] = drawn(charts.lines, found, spec).axes
+    [axes] = drawn(line_charts.lines, found, spec).axes
     heights = {text.get_text(): text.xy[1] for text in axes.texts}
     assert heights["ours"] > 0.6 > heights["base"]
 
@@ -89,7 +91,7 @@ def test_names_of_many_lines_that_leave_the_axis_have_room_for_their_lowest_valu
         for n, v in ((1, 0.5), (2, -9.0))
     ]
     spec = {"kind": "line", "y": "share", "x": "dataset_params.n", "series": ["dataset_params.k"], "y_from": 0}
-    figure = drawn(charts.lines, found, spec)
+    figure = drawn(line_charts.lines, found, spec)
     boxes = [text.get_window_extent() for text in figure.axes[0].texts]
     assert len(boxes) == 9
     assert all("lowest −9" in text.get_text() for text in figure.axes[0].texts)
@@ -100,9 +102,16 @@ def test_the_lowest_value_of_a_line_without_a_name_stands_beside_the_names_where
     """A zero has no place on a logarithmic axis, and no abscissa."""
     shares = {"ours": (1.0, 0.1, 0.01), "base": (1.0, 0.1, 1e-9), "zero": (1.0, 0.1, 0.0)}
     found = [(m, {"n": n}, "share", None, v) for m, values in shares.items() for n, v in enumerate(values, 1)]
-    experiment = EXPERIMENT | {"methods": dict.fromkeys(shares, {})}
-    spec = {"kind": "line", "y": "share", "x": "dataset_params.n", "y_log": True, "y_from": 1e-3, "highlight": {"ours": "ours"}}
-    [axes] = drawn(charts.lines, found, spec, experiment).axes
+    experiment = EXPERIMENT | {"methods": {m: {} for m in shares}}
+    spec = {
+        "kind": "line",
+        "y": "share",
+        "x": "dataset_params.n",
+        "y_log": True,
+        "y_from": 1e-3,
+        "highlight": {"ours": "ours"},
+    }
+    [axes] = drawn(line_charts.lines, found, spec, experiment).axes
     [text] = [text for text in axes.texts if text.get_text() == "1 × 10⁻⁹"]
     assert text.get_window_extent().x1 <= axes.get_window_extent().x1
 
@@ -110,7 +119,7 @@ def test_the_lowest_value_of_a_line_without_a_name_stands_beside_the_names_where
 def test_an_axis_from_a_level_that_no_mean_reaches_holds_all():
     found = [("ours", {"n": n}, "share", None, -3.0 * n) for n in (1, 2)]
     spec = {"kind": "line", "y": "share", "x": "dataset_params.n", "y_from": -1}
-    low, high = drawn(charts.lines, found, spec).axes[0].get_ylim()
+    low, high = drawn(line_charts.lines, found, spec).axes[0].get_ylim()
     assert low < -6
     assert high > -3
 
@@ -125,7 +134,7 @@ def test_a_figure_without_data_leaves_no_sentence_beside_one_with_data(tmp_path)
 def test_values_of_a_dodged_field_share_a_row_and_have_a_colour_each():
     found = [(m, {"size": s}, "share", None, s / 100) for m in ("ours", "base") for s in (10, 20)]
     spec = {"kind": "dots", "y": "share", "dodge": ["dataset_params.size"]}
-    figure = charts.dots(Chart(cells(*found), cells(*found), EXPERIMENT, spec, {}))
+    figure = point_charts.dots(Chart(cells(*found), cells(*found), EXPERIMENT, spec, {}))
     [axes] = figure.axes
     assert [label.get_text() for label in axes.get_yticklabels()] == ["ours", "base"]
     drawn = {bars.get_label(): bars[0] for bars in axes.containers}
@@ -147,7 +156,7 @@ def test_one_measure_against_another_by_key():
         keys = {"covariate": covariate, "group": group}
         found += [("ours", {}, "share", keys, poll + 0.1), ("ours", {}, "poll", keys, poll)]
     spec = {"kind": "scatter", "y": "share", "x": "poll", "panel": ["keys.covariate"]}
-    figure = charts.scatter(Chart(cells(*found), cells(*found), EXPERIMENT, spec, {}))
+    figure = point_charts.scatter(Chart(cells(*found), cells(*found), EXPERIMENT, spec, {}))
     assert texts(figure) == ["covariate race", "covariate sex"]
     points = figure.axes[1].lines[0].get_xydata()
     assert np.allclose(points, [[0.4, 0.5], [0.6, 0.7]])
@@ -156,19 +165,24 @@ def test_one_measure_against_another_by_key():
 def test_a_method_against_another():
     found = [(m, {}, "share", {"group": i}, v) for m, v in (("ours", 0.1), ("base", 0.2)) for i in ("x", "y")]
     spec = {"kind": "scatter", "y": "share", "x": "base"}
-    figure = charts.scatter(Chart(cells(*found), cells(*found), EXPERIMENT, spec, {"a": "Data"}))
+    figure = point_charts.scatter(Chart(cells(*found), cells(*found), EXPERIMENT, spec, {"a": "Data"}))
     assert texts(figure) == ["Data"]
     assert np.allclose(figure.axes[0].lines[0].get_xydata(), [[0.2, 0.1], [0.2, 0.1]])
     alone = cells(("ours", {}, "share", {"group": "x"}, 1))
-    assert charts.scatter(Chart(alone, alone, EXPERIMENT, spec, {})) is None
+    assert point_charts.scatter(Chart(alone, alone, EXPERIMENT, spec, {})) is None
 
 
 def test_a_legend_shows_a_method_as_it_is_drawn_where_the_first_panel_lacks_it():
-    found = [(m, {"k": k}, "share", {"group": i}, i / 100) for k in (1, 2) for m in ("ours", "base", "other") for i in range(20)]
+    found = [
+        (m, {"k": k}, "share", {"group": i}, i / 100)
+        for k in (1, 2)
+        for m in ("ours", "base", "other")
+        for i in range(20)
+    ]
     found = [row for row in found if row[:2] != ("other", {"k": 1})]
-    experiment = EXPERIMENT | {"methods": dict.fromkeys(("ours", "base", "other"), {})}
+    experiment = EXPERIMENT | {"methods": {m: {} for m in ("ours", "base", "other")}}
     spec = {"kind": "scatter", "y": "share", "x": "base", "panel": ["dataset_params.k"]}
-    figure = charts.scatter(Chart(cells(*found), cells(*found), experiment, spec, {}))
+    figure = point_charts.scatter(Chart(cells(*found), cells(*found), experiment, spec, {}))
     assert [handle.get_linestyle() for handle in figure.legends[0].get_lines()] == ["None", "None"]
 
 
@@ -180,7 +194,7 @@ def measured(*found) -> pd.DataFrame:
 def test_what_has_no_parameter_has_a_place_of_its_own():
     table = measured(*[("ours", x, "share", (x or 9) / 10) for x in (0.1, 1, None)], ("base", None, "share", 0.5))
     spec = {"kind": "line", "y": "share", "x": "dataset_params.epsilon", "x_log": True, "x_none": "∞"}
-    figure = charts.lines(Chart(table, table, EXPERIMENT, spec, {"a": "Data"}))
+    figure = line_charts.lines(Chart(table, table, EXPERIMENT, spec, {"a": "Data"}))
     ours = next(line for line in figure.axes[0].lines if line.get_label() == "ours")
     assert ours.get_xdata().tolist() == [0.1, 1, 10]
     assert [t.get_text() for t in figure.axes[0].get_xticklabels()] == ["0.1", "1", "∞"]
@@ -197,7 +211,7 @@ def test_a_measure_may_be_the_abscissa():
     experiment = EXPERIMENT | {"measures": ["share", "made"]}
     table = cells(*found)[::-1].set_axis(range(10, 14))
     spec = {"kind": "line", "y": "share", "x": "made"}
-    [ax] = charts.lines(Chart(table, table, experiment, spec, {})).axes
+    [ax] = line_charts.lines(Chart(table, table, experiment, spec, {})).axes
     [line] = [line for line in ax.lines if len(line.get_xdata())]
     assert (line.get_xdata().tolist(), line.get_ydata().tolist()) == ([7, 9], [0.5, 0.2])
 
@@ -252,7 +266,7 @@ def test_lines_are_named_inside_the_height_of_their_panel():
     found = [(f"m{k}", {"n": n}, "share", None, 10.0**-n) for k in range(12) for n in (1, 2, 3)]
     experiment = EXPERIMENT | {"methods": {f"m{k}": {} for k in range(12)}}
     spec = {"kind": "line", "y": "share", "x": "dataset_params.n", "y_log": True}
-    [ax] = charts.lines(Chart(cells(*found), cells(*found), experiment, spec, {})).axes
+    [ax] = line_charts.lines(Chart(cells(*found), cells(*found), experiment, spec, {})).axes
     heights = sorted(text.xy[1] for text in ax.texts)
     assert len(heights) == 12
     assert heights[0] > 0
@@ -264,7 +278,7 @@ def test_lines_are_named_inside_the_height_of_their_panel():
 def test_intervals_lie_inside_the_axes(y_log):
     found = [("ours", {"n": n}, "share", None, v) for n in (1, 2) for v in (n - 0.9, float(n), n + 0.9)]
     spec = {"kind": "line", "y": "share", "x": "dataset_params.n", "y_log": y_log}
-    [ax] = charts.lines(Chart(cells(*found), cells(*found), EXPERIMENT, spec, {})).axes
+    [ax] = line_charts.lines(Chart(cells(*found), cells(*found), EXPERIMENT, spec, {})).axes
     low, high = ax.get_ylim()
     interval = mean_interval(np.array([1.1, 2.0, 2.9]), 0.0)
     assert low <= (0.1 if y_log else 1 - (interval[2] - 2))  # a logarithmic axis ends an interval at its smallest value
@@ -275,7 +289,7 @@ def test_the_lowest_value_of_a_line_that_leaves_near_the_names_stands_left_of_it
     found = [("ours", {"n": n}, "share", None, 0.5) for n in range(10)]
     found += [("base", {"n": n}, "share", None, -3.0 if n == 8 else 0.4) for n in range(9)]
     spec = {"kind": "line", "y": "share", "x": "dataset_params.n", "y_from": -0.2, "highlight": {"ours": "us"}}
-    [ax] = charts.lines(Chart(cells(*found), cells(*found), EXPERIMENT, spec, {})).axes
+    [ax] = line_charts.lines(Chart(cells(*found), cells(*found), EXPERIMENT, spec, {})).axes
     [lowest] = [text for text in ax.texts if text.get_text() == "−3"]
     assert (lowest.xy[0], lowest.get_ha()) == (8, "right")
 
@@ -284,7 +298,7 @@ def test_an_interval_ends_where_the_values_of_its_measure_end():
     """Two seeds have an interval of 12.7 standard errors, which no area under a curve can reach."""
     found = [("ours", {"n": n}, "auc", None, v) for n in (1, 2) for v in (0.6, 0.9)]
     spec = {"kind": "line", "y": "auc", "x": "dataset_params.n"}
-    [ax] = charts.lines(Chart(cells(*found), cells(*found), EXPERIMENT, spec, {})).axes
+    [ax] = line_charts.lines(Chart(cells(*found), cells(*found), EXPERIMENT, spec, {})).axes
     [band] = ax.collections
     ends = band.get_paths()[0].vertices[:, 1]
     assert [ends.min(), ends.max()] == [0, 1]
@@ -293,7 +307,7 @@ def test_an_interval_ends_where_the_values_of_its_measure_end():
 def test_a_line_that_leaves_the_axis_is_marked_with_its_lowest_value():
     found = [(m, {"n": n}, "share", None, v) for m, v in (("ours", 0.5), ("base", -3.0)) for n in (1, 2)]
     spec = {"kind": "line", "y": "share", "x": "dataset_params.n", "y_from": -0.2}
-    [ax] = charts.lines(Chart(cells(*found), cells(*found), EXPERIMENT, spec, {})).axes
+    [ax] = line_charts.lines(Chart(cells(*found), cells(*found), EXPERIMENT, spec, {})).axes
     [arrow] = [line for line in ax.lines if line.get_marker() == "v" and len(line.get_xdata()) == 1]
     assert arrow.get_ydata() == ax.get_ylim()[:1]
     assert sorted(text.get_text() for text in ax.texts) == ["base\n(lowest −3)", "ours"]
@@ -303,7 +317,7 @@ def test_values_of_unnamed_lines_that_leave_at_one_place_stand_above_each_other(
     found = [(f"m{k}", {"n": n}, "share", None, -k if k else 0.5) for k in range(4) for n in (1, 2)]
     experiment = EXPERIMENT | {"methods": {f"m{k}": {} for k in range(4)}}
     spec = {"kind": "line", "y": "share", "x": "dataset_params.n", "y_from": -0.2, "highlight": {"m0": "first"}}
-    figure = drawn(charts.lines, found, spec, experiment)
+    figure = drawn(line_charts.lines, found, spec, experiment)
     numbers = [text for text in figure.axes[0].texts if text.get_text().startswith("−")]
     boxes = sorted((text.get_window_extent() for text in numbers), key=lambda box: box.y0)
     assert len(boxes) == 3
@@ -314,7 +328,7 @@ def test_the_value_of_a_line_that_leaves_at_the_right_end_stands_inside_the_pane
     found = [("ours", {"n": n}, "share", None, 0.5) for n in (1, 2)]
     found += [("base", {"n": n}, "share", None, v) for n, v in ((1, 0.4), (2, -3.0))]
     spec = {"kind": "line", "y": "share", "x": "dataset_params.n", "y_from": -0.2, "highlight": {"ours": "us"}}
-    [axes] = drawn(charts.lines, found, spec).axes
+    [axes] = drawn(line_charts.lines, found, spec).axes
     [value] = [text for text in axes.texts if text.get_text() == "−3"]
     assert value.get_window_extent().x1 <= axes.bbox.x1
 
@@ -327,7 +341,7 @@ def test_the_value_of_a_line_that_leaves_at_the_right_end_stands_inside_the_pane
 def test_the_lower_end_of_an_axis_is_0_or_near_the_lowest_mean_that_stays(y_from, values, low, high):
     found = [(m, {"n": n}, "share", None, v) for m, v in zip(("ours", "base"), values, strict=True) for n in (1, 2)]
     spec = {"kind": "line", "y": "share", "x": "dataset_params.n", "y_from": y_from}
-    [ax] = charts.lines(Chart(cells(*found), cells(*found), EXPERIMENT, spec, {})).axes
+    [ax] = line_charts.lines(Chart(cells(*found), cells(*found), EXPERIMENT, spec, {})).axes
     assert low <= ax.get_ylim()[0] <= high
 
 
@@ -336,7 +350,7 @@ def test_panels_of_lines_share_the_axis_of_their_measure(own):
     """But for figures that state otherwise. Arrows of lines that leave point at the same end in all panels."""
     found = [("ours", {"n": n, "e": e}, "share", None, v) for n in (1, 2) for e, v in ((1, 0.5), (2, 0.1), (3, -3.0))]
     spec = {"kind": "line", "y": "share", "x": "dataset_params.n", "panel": ["dataset_params.e"], "y_from": 0}
-    figure = drawn(charts.lines, found, spec | {"own_y": own})
+    figure = drawn(line_charts.lines, found, spec | {"own_y": own})
     assert len({axes.get_ylim() for axes in figure.axes}) == (3 if own else 1)
     assert own or figure.axes[2].lines[-1].get_ydata()[0] == 0
 
@@ -344,7 +358,7 @@ def test_panels_of_lines_share_the_axis_of_their_measure(own):
 def test_lines_of_many_panels_are_named_in_a_legend():
     found = [(m, {"n": n, "e": e}, "share", None, n) for m in ("ours", "base") for n in (1, 2) for e in range(8)]
     spec = {"kind": "line", "y": "share", "x": "dataset_params.n", "panel": ["dataset_params.e"]}
-    figure = drawn(charts.lines, found, spec)
+    figure = drawn(line_charts.lines, found, spec)
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["ours", "base"]
     assert not any(axes.texts for axes in figure.axes)
 
@@ -352,7 +366,7 @@ def test_lines_of_many_panels_are_named_in_a_legend():
 def test_an_axis_has_no_empty_half_above_a_line_that_leaves_it():
     found = [(m, {"n": n}, "share", None, v) for m, v in (("ours", 0.5), ("base", -90.0)) for n in (1, 2)]
     spec = {"kind": "line", "y": "share", "x": "dataset_params.n", "y_from": 0}
-    assert drawn(charts.lines, found, spec).axes[0].get_ylim() == pytest.approx((0, 0.525))
+    assert drawn(line_charts.lines, found, spec).axes[0].get_ylim() == pytest.approx((0, 0.525))
 
 
 @pytest.mark.parametrize(
@@ -363,21 +377,21 @@ def test_a_heading_has_the_number_of_records(task, words):
     """Other tasks have grids of so many rows."""
     found = [("ours", {"rows": 2000, "n": n}, "share", None, n) for n in (1, 2)]
     spec = {"kind": "line", "y": "share", "x": "dataset_params.n"}
-    assert drawn(charts.draw, found, spec, EXPERIMENT | {"task": task}).get_suptitle() == words
+    assert drawn(drawing.draw_chart, found, spec, EXPERIMENT | {"task": task}).get_suptitle() == words
 
 
 def test_all_lines_are_named_where_few_of_the_highlighted_have_a_result():
     found = [(m, {"n": n}, "share", None, v) for m, v in (("ours", 0.5), ("base", 0.1)) for n in (1, 2)]
     names = {"ours": "us", "c": "c", "d": "d"}
     spec = {"kind": "line", "y": "share", "x": "dataset_params.n", "highlight": names}
-    assert sorted(text.get_text() for text in drawn(charts.lines, found, spec).axes[0].texts) == ["base", "us"]
+    assert sorted(text.get_text() for text in drawn(line_charts.lines, found, spec).axes[0].texts) == ["base", "us"]
 
 
 def test_a_time_that_does_not_grow_looks_flat():
     """A mean from 0.19 to 0.2 s takes at most a tenth of the height of a logarithmic axis."""
     table = cells(*[("ours", {"n": n}, "share", None, v) for n, v in ((1, 0.19), (2, 0.2))]).assign(unit="s")
     spec = {"kind": "line", "y": "share", "x": "dataset_params.n", "y_log": True}
-    [ax] = charts.lines(Chart(table, table, EXPERIMENT, spec, {})).axes
+    [ax] = line_charts.lines(Chart(table, table, EXPERIMENT, spec, {})).axes
     low, high = ax.get_ylim()
     assert high / low == pytest.approx(10)
 
@@ -385,7 +399,7 @@ def test_a_time_that_does_not_grow_looks_flat():
 def test_lines_over_one_value_are_dots_that_name_it():
     found = [(m, {"n": 5, "e": e}, "share", None, 0.1 + e) for m in ("ours", "base") for e in (1, 2)]
     spec = {"kind": "line", "y": "share", "x": "dataset_params.n", "x_label": "bags", "panel": ["dataset_params.e"]}
-    figure = drawn(charts.lines, found, spec)
+    figure = drawn(line_charts.lines, found, spec)
     [axes] = figure.axes
     assert [label.get_text() for label in axes.get_yticklabels()] == ["ours", "base"]
     assert axes.get_xlabel() == "share\nbags: 5"
@@ -395,13 +409,13 @@ def test_lines_over_one_value_are_dots_that_name_it():
 def test_one_method_on_many_data_sets_has_a_row_for_each_of_them():
     table = cells(*[("ours", {}, "share", None, v) for v in (0.1, 0.2, 0.3)]).assign(dataset=list("abc"))
     experiment = EXPERIMENT | {"datasets": {"a": {}, "b": {}, "c": {}}}
-    [axes] = charts.dots(Chart(table, table, experiment, {"kind": "dots", "y": "share"}, {"c": "Data C"})).axes
+    [axes] = point_charts.dots(Chart(table, table, experiment, {"kind": "dots", "y": "share"}, {"c": "Data C"})).axes
     assert [label.get_text() for label in axes.get_yticklabels()] == ["a", "b", "Data C"]
 
 
 def test_dots_of_one_name_have_colours_by_what_tells_them_apart():
     found = [(m, {"size": s}, "share", None, s / 100) for m in ("ours", "base") for s in (10, 20)]
-    figure = drawn(charts.dots, found, {"kind": "dots", "y": "share"})
+    figure = drawn(point_charts.dots, found, {"kind": "dots", "y": "share"})
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["size 10", "size 20"]
 
 
@@ -417,13 +431,13 @@ def test_a_line_joins_few_points():
     spec = {"kind": "scatter", "y": "share", "x": "poll"}
     for n, strokes in ((10, {"-"}), (30, {"None"})):
         found = [(m, {}, k, {"i": i}, i / n) for m in ("ours", "base") for k in ("share", "poll") for i in range(n)]
-        figure = charts.scatter(Chart(cells(*found), cells(*found), EXPERIMENT, spec, {}))
+        figure = point_charts.scatter(Chart(cells(*found), cells(*found), EXPERIMENT, spec, {}))
         assert {line.get_linestyle() for axes in figure.axes for line in axes.lines[:-1]} == strokes
 
 
 def test_numbers_of_logarithmic_axes_of_points_do_not_overlap():
     found = [("ours", {}, k, {"i": i}, 10.0 ** (4 + i / 20)) for k in ("share", "poll") for i in range(20)]
-    figure = drawn(charts.scatter, found, {"kind": "scatter", "y": "share", "x": "poll", "x_log": True})
+    figure = drawn(point_charts.scatter, found, {"kind": "scatter", "y": "share", "x": "poll", "x_log": True})
     low, high = figure.axes[0].get_xlim()
     shown = [
         t for t in figure.axes[0].get_xticklabels(which="both") if t.get_text() and low <= t.get_position()[0] <= high
@@ -438,7 +452,7 @@ def test_a_mean_that_leaves_the_axis_has_no_interval():
     found = [("ours", {"n": n}, "share", None, v) for n in (1, 2) for v in (0.4, 0.5)]
     found += [("base", {"n": n}, "share", None, v) for n in (1, 2) for v in (0.3, -30.0 if n == 2 else 0.35)]
     spec = {"kind": "line", "y": "share", "x": "dataset_params.n", "y_from": -0.2}
-    [ax] = charts.lines(Chart(cells(*found), cells(*found), EXPERIMENT, spec, {})).axes
+    [ax] = line_charts.lines(Chart(cells(*found), cells(*found), EXPERIMENT, spec, {})).axes
     assert ax.get_ylim()[1] < 2
     assert len(ax.collections) == 2  # the bands of both
 
@@ -447,7 +461,7 @@ def test_names_of_rows_lie_inside_the_figure_and_do_not_overlap():
     experiment = EXPERIMENT | {"methods": {m: {"name": f"{m} of a long name, " * 5} for m in ("ours", "base")}}
     found = [(m, {"size": n}, "share", None, 0.1) for m in ("ours", "base") for n in (1, 2)]
     spec = {"kind": "dots", "y": "share", "series": ["method", "dataset_params.size"]}
-    figure = drawn(charts.dots, found, spec, experiment)
+    figure = drawn(point_charts.dots, found, spec, experiment)
     boxes = [label.get_window_extent() for label in figure.axes[0].get_yticklabels()]
     assert min(box.x0 for box in boxes) >= 0
     assert all(above.y0 >= below.y1 for above, below in itertools.pairwise(boxes))
@@ -458,7 +472,7 @@ def test_numbers_of_a_logarithmic_axis_of_dots_do_not_overlap(values):
     found = [(m, {}, "share", None, v) for m, v in zip(("ours", "base"), values, strict=True)]
     spec = {"kind": "dots", "y": "share", "y_log": True}
     narrow = EXPERIMENT | {"methods": {m: {"name": f"{m}, of a name of some thirty letters"} for m in ("ours", "base")}}
-    figure = drawn(charts.dots, found, spec, narrow)
+    figure = drawn(point_charts.dots, found, spec, narrow)
     shown = [label for label in figure.axes[0].get_xticklabels(which="both") if label.get_text()]
     boxes = sorted((label.get_window_extent() for label in shown), key=lambda box: box.x0)
     assert len(boxes) >= 2
@@ -469,7 +483,7 @@ def test_the_legend_of_points_stands_outside_the_panels():
     found = [("ours", {}, k, {"group": i}, v) for k, v in (("share", 0.1), ("poll", 0.2)) for i in ("x", "y")]
     found += [("base", *rest) for _, *rest in found]
     spec = {"kind": "scatter", "y": "share", "x": "poll"}
-    figure = drawn(charts.scatter, found, spec)
+    figure = drawn(point_charts.scatter, found, spec)
     [legend] = figure.legends
     assert legend.get_window_extent().y1 <= figure.axes[0].get_tightbbox().y0
 
@@ -526,7 +540,9 @@ def ciede2000(one: np.ndarray, two: np.ndarray) -> float:
 def test_printed_numbers_are_marks_beside_their_line():
     table = cells(("ours", {"n": 1}, "share", None, 0.1), ("ours", {"n": 2}, "share", None, 0.2))
     table["reported"] = [0.15, np.nan]
-    figure = charts.lines(Chart(table, table, EXPERIMENT, {"kind": "line", "y": "share", "x": "dataset_params.n"}, {}))
+    figure = line_charts.lines(
+        Chart(table, table, EXPERIMENT, {"kind": "line", "y": "share", "x": "dataset_params.n"}, {})
+    )
     [marks] = [line for line in figure.axes[0].lines if line.get_marker() == "D" and len(line.get_xdata())]
     assert (marks.get_xdata().tolist(), marks.get_ydata().tolist()) == ([1], [0.15])
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["printed in the source"]

@@ -12,7 +12,15 @@ from agglearn import tasks
 from agglearn_workflow.archive.store import MEASURED
 from agglearn_workflow.figures.charts import Chart
 from agglearn_workflow.tables import numbers, printed_table
-from agglearn_workflow.tables.numbers import direction, duration_text, fitting_unit, measure_name, number, plain, setting
+from agglearn_workflow.tables.numbers import (
+    direction,
+    duration_text,
+    fitting_unit,
+    measure_name,
+    number,
+    plain,
+    setting,
+)
 from agglearn_workflow.tables.summary import COLUMNS, summarise
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from agglearn.storage import write_json
 from agglearn_workflow.claims.judging import Rows, _rival_below_base
-from agglearn_workflow.figures.charts import _label_ends
+from agglearn_workflow.figures.lines import _label_ends
 from agglearn_workflow.run_summary import problem_lines, problems, retry_targets
 
 

@@ -354,7 +354,7 @@ def test_highlighted_lines_are_named_at_their_ends():
         "y": "nllh",
         "highlight": {"Ours": "ours!", "base": "base!"},
     }
-    figure = charts.draw(charts.Chart(rows, rows, experiment, spec, {}))
+    figure = drawing.draw_chart(charts.Chart(rows, rows, experiment, spec, {}))
     [ax] = figure.axes
     texts = {t.get_text(): t for t in ax.texts}
     assert set(texts) == {"ours!", "base!"}
@@ -363,10 +363,12 @@ def test_highlighted_lines_are_named_at_their_ends():
     assert figure.get_suptitle() == "NLLH: higher is better. Means with 95 % intervals over 3 seeds."
     assert [line.get_color() for line in ax.lines].count("0.75") == 1
     other = spec | {"highlight": {"nobody": "x"}}
-    alone = charts.draw(charts.Chart(rows, rows, experiment, other, {}))
+    alone = drawing.draw_chart(charts.Chart(rows, rows, experiment, other, {}))
     assert "0.75" not in [line.get_color() for line in alone.axes[0].lines]
 
-    said = charts.draw(charts.Chart(rows, rows, experiment | {"findings": {"nllh": "Fails: ours is better"}}, spec, {}))
+    said = drawing.draw_chart(
+        charts.Chart(rows, rows, experiment | {"findings": {"nllh": "Fails: ours is better"}}, spec, {})
+    )
     assert said.get_suptitle().startswith("Fails: ours is better\nNLLH")
 
 

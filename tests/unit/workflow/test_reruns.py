@@ -402,7 +402,7 @@ EDITED = {  # module → jobs
     "agglearn.datasets.simulated": of("fit", *BATCHES[2:]),
     "agglearn.datasets.tabular": {"prepare fair", "prepare mine"} | of("fit", *BATCHES[:2], "nested all"),
     "agglearn_workflow.tables.printed_table": RENDERED | PAGES,
-    "agglearn_workflow.figures.charts": RENDERED | PAGES,  # pages cut figures by what draws them
+    "agglearn_workflow.figures.points": RENDERED | PAGES,  # pages cut figures by what draws them
     "agglearn_workflow.figures.drawing": RENDERED | PAGES,
     "agglearn_workflow.claims.judging": RENDERED | PAGES,
     "agglearn_workflow.claims.samples": RENDERED | PAGES,
