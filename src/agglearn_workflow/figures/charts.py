@@ -59,6 +59,10 @@ def color(k: int) -> str:
     return COLORS[k % len(COLORS)]
 
 
+def marker(k: int) -> str:
+    return MARKERS[k % len(MARKERS)]
+
+
 def natural(label: str) -> list:
     """Sort key under which numbers inside text count as numbers."""
     texts = enumerate(re.split(r"(\d+(?:,\d{3})*(?:\.\d+)?)", label))

@@ -10,22 +10,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from agglearn.evaluation.intervals import mean_interval
-from agglearn_workflow.figures.charts import (
-    COLORS,
-    MARKED,
-    MARKERS,
-    PRINTED,
-    ROW_LABEL,
-    SMALL,
-    WIDTH,
-    Chart,
-    darker,
-    grid,
-    legend,
-    natural,
-    readable,
-    tick,
-)
+from agglearn_workflow.figures import charts
+from agglearn_workflow.figures.charts import Chart
 from agglearn_workflow.figures.points import dots
 from agglearn_workflow.run_summary import CELL
 from agglearn_workflow.tables.numbers import number
@@ -75,7 +61,9 @@ def lines(chart: Chart) -> Figure | None:
     printed = printed.assign(series=chart.series(printed), x=_numbers(printed, chart))
     label = spec.get("x_label", spec["x"].rpartition(".")[2].replace("_", " "))
     if chosen["x"].nunique() == 1:  # which makes no line
-        y_label = f"{chart.label('y', chosen)}\n{label}{' = ' if len(label) < 3 else ': '}{tick(chosen['x'].max())}"
+        y_label = (
+            f"{chart.label('y', chosen)}\n{label}{' = ' if len(label) < 3 else ': '}{charts.tick(chosen['x'].max())}"
+        )
         return dots(replace(chart, spec=spec | {"y_label": y_label, "dodge": spec.get("panel")}))
     return _draw_lines(chart, chosen[chosen["x"].notna()], printed, label)
 
@@ -112,7 +100,7 @@ def _draw_lines(chart: Chart, chosen: pd.DataFrame, printed: pd.DataFrame, x_lab
     labels = {s: textwrap.fill(present.get(s, s), LABEL) for s in highlighted or order}
     is_shared, beside = not spec.get("own_y"), len(order) > 1 and len(names) <= MANY
     columns, height = 2 if beside or len(names) % 3 else 3, 3.2 if len(names) == 1 else 2.4
-    figure, axes = grid(names, height, columns, WIDTH + LABEL_WIDTH * beside, sharey=is_shared)
+    figure, axes = charts.grid(names, height, columns, charts.WIDTH + LABEL_WIDTH * beside, sharey=is_shared)
     end = chosen["x"].max() if "x_none" in spec else None
     colours = chart.colours(chosen, spec.get("series", ["method"]), len(order))
     looks = {label: _look(k, label, colours, highlighted) for k, label in enumerate(order)}
@@ -135,12 +123,12 @@ def _draw_lines(chart: Chart, chosen: pd.DataFrame, printed: pd.DataFrame, x_lab
         figure.set_figheight(figure.get_figheight() * taller / height)
         for ax, texts in zip(axes, ends, strict=True):
             _label_ends(ax, texts, LINE_HEIGHT / (taller - MARGIN))
-    axes[0].set_ylabel(textwrap.fill(chart.label("y", chosen), ROW_LABEL))
+    axes[0].set_ylabel(textwrap.fill(chart.label("y", chosen), charts.ROW_LABEL))
     handles = [axes[0].plot([], [], **looks[s])[0] for s in labels] if len(order) > 1 and not beside else []
     texts = [present.get(s, s) for s in labels][: len(handles)]
     if len(printed):
-        handles, texts = [*handles, *axes[0].plot([], [], "D", mfc="none", mec="0.3", ms=5)], [*texts, PRINTED]
-    legend(figure, handles, texts)
+        handles, texts = [*handles, *axes[0].plot([], [], "D", mfc="none", mec="0.3", ms=5)], [*texts, charts.PRINTED]
+    charts.legend(figure, handles, texts)
     return figure
 
 
@@ -183,7 +171,12 @@ def _leave(ax: Axes, lines: dict[str, np.ndarray], bottom: float, looks: dict, n
                 "textcoords": "offset points",
             }
             ax.annotate(
-                number(lowest), (x, bottom), **offset, ha="right" if at_right else "left", color="0.4", fontsize=SMALL
+                number(lowest),
+                (x, bottom),
+                **offset,
+                ha="right" if at_right else "left",
+                color="0.4",
+                fontsize=charts.SMALL,
             )
             beside.append(x)
     return ends
@@ -208,10 +201,10 @@ def _bottom(axes: list[Axes], panels: list[dict[str, np.ndarray]], named: set, s
 def _look(k: int, label: str, colours: list, highlighted: dict) -> dict:
     if highlighted and label not in highlighted:
         return {"color": "0.75", "marker": ".", "ls": "-", "lw": 0.8}
-    stroke = {"ls": STROKES[k // len(COLORS) % len(STROKES)], "lw": 1.4}
+    stroke = {"ls": STROKES[k // len(charts.COLORS) % len(STROKES)], "lw": 1.4}
     if highlighted:
         k, stroke = list(highlighted).index(label), {"ls": "-", "lw": 1.8, "zorder": 3}
-    return {"color": colours[k], "marker": MARKERS[k % len(MARKERS)], **stroke}
+    return {"color": colours[k], "marker": charts.marker(k), **stroke}
 
 
 def _scales(ax: Axes, spec: dict, x_label: str, rows: pd.DataFrame, end: float | None) -> None:
@@ -221,13 +214,13 @@ def _scales(ax: Axes, spec: dict, x_label: str, rows: pd.DataFrame, end: float |
         low, high = ax.get_ylim()
         if set(rows["unit"]) == {"s"}:  # a time that does not grow looks flat
             ax.set_ylim(min(low, np.sqrt(low * high / 10)), max(high, np.sqrt(10 * low * high)))
-        readable(ax.yaxis)
+        charts.readable(ax.yaxis)
     values = np.unique(rows["x"][rows["x"] > 0] if spec.get("x_log") else rows["x"])
     if spec["kind"] == "line" and len(values) <= TICKS:
-        ax.set_xticks(values, [spec["x_none"] if x == end else tick(x) for x in values])
+        ax.set_xticks(values, [spec["x_none"] if x == end else charts.tick(x) for x in values])
         ax.xaxis.minorticks_off()
     elif spec.get("x_log"):
-        readable(ax.xaxis)
+        charts.readable(ax.xaxis)
 
 
 def _label_ends(ax: Axes, ends: dict[str, tuple[float, str]], line_height: float) -> None:
@@ -243,14 +236,14 @@ def _label_ends(ax: Axes, ends: dict[str, tuple[float, str]], line_height: float
         y = np.clip(y, need / 2, 1 - need / 2)
     for text, height in zip(order, y, strict=True):
         ax.annotate(
-            text, (1.01, height), xycoords="axes fraction", color=darker(ends[text][1]), fontsize=SMALL, va="center",
+            text, (1.01, height), xycoords="axes fraction", color=charts.darker(ends[text][1]), fontsize=charts.SMALL, va="center",
             linespacing=1.0,
         )  # fmt: skip
 
 
 def _order(chosen: pd.DataFrame, experiment: dict) -> list[str]:
     rank = chosen["method"].map(list(experiment["methods"]).index).groupby(chosen["series"]).min()
-    return sorted(rank.index, key=lambda label: (rank[label], natural(label)))
+    return sorted(rank.index, key=lambda label: (rank[label], charts.natural(label)))
 
 
 def _line(ax: Axes, rows: pd.DataFrame, end: float | None, spec: dict, band: bool, **look: Any) -> np.ndarray:
@@ -273,7 +266,7 @@ def _line(ax: Axes, rows: pd.DataFrame, end: float | None, spec: dict, band: boo
         if band:
             ax.axhspan(low[0], high[0], color=look["color"], alpha=0.08, lw=0)
         return points
-    ax.plot(x, mean, ms=4, markevery=-(-len(points) // MARKED), **look)
+    ax.plot(x, mean, ms=4, markevery=-(-len(points) // charts.MARKED), **look)
     if band:
         ax.fill_between(x, low, high, inside, color=look["color"], alpha=0.15, lw=0)
     return points
