@@ -71,8 +71,8 @@ def problems(
         "failed": list(dict.fromkeys(failed)),
         "unavailable": [_unavailable(Path(results), *missing, users[missing]) for missing in sorted(users)],
         "not archived": [
-            f"not archived: {count_text(sum(absent.values()), 'cell')} of {count_text(len(absent), 'experiment')}; make archive ARGS=NAME "
-            "computes one, agglearn plan has names and prices"
+            f"not archived: {count_text(sum(absent.values()), 'cell')} of {count_text(len(absent), 'experiment')}; agglearn plan "
+            "lists them with prices, make archive computes them"
         ]
         * bool(absent),
         "stopped": [f"{line} ({count_text(n, 'cell')})" for line, n in sorted(stopped.items())],

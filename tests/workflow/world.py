@@ -235,9 +235,11 @@ class Estimate:
         return self.rounded(max(0, 1 - Decimal(self.half).adjusted()))
 
     def rounded(self, decimals: int) -> str:
-        """The mean, never −0, and the half width if there is one, with some decimals."""
-        text = f"{self.mean:z.{decimals}f}" + ("" if self.half is None else f" ± {self.half:.{decimals}f}")
-        return text.replace("-", "−")
+        """The mean, never −0, and the half width if there is one, with some decimals, or as below the last of them."""
+        half = "" if self.half is None else f"{self.half:.{decimals}f}"
+        if half and not float(half):
+            half = f"<{10**-decimals:.{decimals}f}"
+        return f"{self.mean:z.{decimals}f}".replace("-", "−") + (f" ± {half}" if half else "")
 
     @property
     def low(self) -> float:

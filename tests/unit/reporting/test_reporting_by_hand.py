@@ -111,7 +111,7 @@ def test_problems_of_several_experiments(tmp_path):
             "not available: b: opendp is not installed (needed by f)",
         ],
         "not archived": [
-            "not archived: 3 cells of 2 experiments; make archive ARGS=NAME computes one, agglearn plan has names and prices",
+            "not archived: 3 cells of 2 experiments; agglearn plan lists them with prices, make archive computes them",
         ],
         "stopped": ["stopped: f, n: > 8 s (2 cells)"],
     }  # fmt: skip

@@ -187,7 +187,7 @@ def test_a_run_that_the_archive_lacks_states_the_command(plan, tmp_path):
     problems = run_summary.problems(tmp_path, tmp_path)
     assert problems["failed"] == []
     assert problems["not archived"] == [
-        "not archived: 1 cell of 1 experiment; make archive ARGS=NAME computes one, agglearn plan has names and prices"
+        "not archived: 1 cell of 1 experiment; agglearn plan lists them with prices, make archive computes them"
     ]
 
 
