@@ -57,7 +57,9 @@ def test_a_host_that_stays_busy(place, host):
 
 def test_the_wait_is_the_hosts_up_to_a_bound(place, host, monkeypatch):
     slept = []
-    clock = SimpleNamespace(sleep=slept.append, time=time.time)  # threads that other tests left sleep as before
+    clock = SimpleNamespace(
+        sleep=slept.append, time=time.time, monotonic=time.monotonic
+    )  # threads that other tests left sleep as before
     monkeypatch.setattr(downloading, "time", clock)
     monkeypatch.setattr(downloading, "WAITS", (2, 8))
     monkeypatch.setattr(downloading, "LONGEST_WAIT", 60)
