@@ -74,7 +74,8 @@ def problems(
             f"not archived: {count_text(sum(absent.values()), 'cell')} of {count_text(len(absent), 'experiment')}; agglearn plan "
             "lists them with prices, make archive computes them"
         ]
-        * bool(absent),
+        if absent
+        else [],
         "stopped": [f"{line} ({count_text(n, 'cell')})" for line, n in sorted(stopped.items())],
     }
 

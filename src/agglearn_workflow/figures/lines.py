@@ -23,7 +23,7 @@ LABEL_WIDTH = 1.2  # inches beside a panel for the names of its lines
 LINE_HEIGHT = 0.13  # inches
 MARGIN = 0.8  # inches of a panel's height for its title and axis
 MANY = 6  # panels, above which the lines are named in a legend
-STROKES, TICKS = ("-", "--", ":"), 8  # and so many values that are the ticks
+STROKES, TICKS = ("-", "--", ":"), 8  # at most so many values are the ticks
 
 
 def curves(chart: Chart) -> Figure | None:
@@ -115,8 +115,10 @@ def _draw_lines(chart: Chart, chosen: pd.DataFrame, printed: pd.DataFrame, x_lab
     ]
     for ax, mine in zip(axes, rows, strict=True):
         _scales(ax, spec, x_label, mine, end)
-    named = labels if beside else {}
-    ends = [_leave(ax, lines, bottom, looks, named) for ax, lines, bottom in zip(axes, drawn, bottoms, strict=True)]
+    ends = [
+        _leave(ax, lines, bottom, looks, labels if beside else {})
+        for ax, lines, bottom in zip(axes, drawn, bottoms, strict=True)
+    ]
     if beside:
         n_lines = max(sum(1 + text.count("\n") for text in texts) for texts in ends)
         taller = max(height, MARGIN + (LINE_HEIGHT + 0.02) * n_lines)
