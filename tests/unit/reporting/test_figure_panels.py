@@ -62,6 +62,7 @@ def test_lines_of_an_ordered_parameter_go_from_light_to_dark():
     assert [line.get_label() for line in axes.lines] == ["k = 1", "k = 2", "k = 3", "k = 10"]
     light = [lab(linear_rgb(line.get_color()))[0] for line in axes.lines]
     assert all(a - b > 15 for a, b in itertools.pairwise(light))
+    assert light[0] < 80  # the palest is seen on white
     luminance = [linear_rgb(text.get_color()) @ [0.2126, 0.7152, 0.0722] for text in axes.texts]
     assert min(1.05 / (y + 0.05) for y in luminance) >= 4.5
 

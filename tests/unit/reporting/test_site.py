@@ -482,3 +482,24 @@ def test_the_axis_of_a_forest_has_the_interval_and_a_margin(negative):
     margin = (last - first) * 0.06 / 1.12
     assert place(numbers["low"]) == pytest.approx(first + margin)
     assert place(numbers["high"]) == pytest.approx(last - margin)
+
+
+def test_an_experiment_without_a_result_is_folded_beside_its_command():
+    text, _, _ = pages.PAGES.loader.get_source(pages.PAGES, "source.html")
+    macro = text.partition("\n")[2].partition("{% block")[0]  # of the page, without its frame
+    template = pages.PAGES.from_string(macro + "{{ experiment(e, []) }}")
+    entry = {
+        "name": "e",
+        "title": "Figure 1",
+        "rows": 0,
+        "long": False,
+        "table": "",
+        "tuned": [],
+        "command": "",
+        "written": "",
+    }
+    entry |= {"runs": 2, "spent": 0.0, "archived": {"archived": 0, "planned": 2, "outdated": 0}}
+    folded, opened = (template.render(e=entry | {"is_absent": absent}, source={"page": ""}) for absent in (True, False))
+    assert "<summary><h2>Figure 1</h2> <small>not archived: <code>make archive ARGS=e</code>" in folded
+    assert folded.count("<details") == folded.count("</details>") == opened.count("<details") + 1
+    assert opened.index("<h2>Figure 1</h2>") < opened.index("<details")
