@@ -1,5 +1,6 @@
 """The thesis's method: maximum likelihood of the bags' counts, by exact posteriors of the labels."""
 
+import math
 from dataclasses import field, replace
 from functools import partial
 from pathlib import Path
@@ -12,7 +13,7 @@ from sklearn.base import clone
 from agglearn.errors import NotAvailable
 from agglearn.linear.penalised import CoefficientIntervalMixin, PenalisedSolution
 from agglearn.linear.softmax import LogisticProblem, as_single, scores
-from agglearn.observations import Bags
+from agglearn.observations import Bags, NoiseSpec
 from agglearn.privacy.mechanisms import Mechanism
 from agglearn.progress import track
 from agglearn.proportions.base import (
@@ -33,10 +34,21 @@ from agglearn.proportions.count_likelihood import (
 )
 from agglearn.proportions.means import mean_embedding
 from agglearn.proportions.posterior import class_posteriors, noisy_posteriors
+from agglearn.seeds import derive_generator
 from agglearn.settings import Built, Count, NonNegative
 
-UPPER = 0.7  # as in `agglearn.linear.penalised`, where held-out bags chose λ
+UPPER = 0.75  # as in `agglearn.linear.penalised`, where held-out bags chose λ
+LARGEST = 20.0  # factor on the prior variance: strong noise excludes none, so that a quantile says nothing
+RELEASES = 25  # of noisy counts, at least, over which covariances are averaged
+DRAWN = 5000  # bags in them, at least: 2 % of the information in a standard error
 COARSE = 10  # factor on the tolerance of the solutions that only choose λ
+
+
+class BagSolution(PenalisedSolution):
+    """With a largest factor on the prior variance."""
+
+    def prior_factor(self) -> float:
+        return min(super().prior_factor(), LARGEST)
 
 
 class CardinalityClassifier(CoefficientIntervalMixin, BagClassifier):
@@ -125,7 +137,7 @@ class CardinalityClassifier(CoefficientIntervalMixin, BagClassifier):
         climb = likelihood_of(problem).with_l2(l2)
         theta = run(climb, start if near is None else near, tol)
         if len(self.classes_) == 2:
-            self._evidence = climb, theta
+            self._evidence = climb, theta, problem
         self.log_likelihoods_.append(np.array(climb.trace))
         return theta, l2
 
@@ -159,20 +171,43 @@ class CardinalityClassifier(CoefficientIntervalMixin, BagClassifier):
             return self._classifier.predict_proba(self._ordered(X))
         return super().predict_proba(X)
 
-    def _solution(self) -> PenalisedSolution:
+    def _solution(self) -> BagSolution:
         """Scores of bags vary as a bootstrap of bags would draw them: this is the bootstrap's limit.
 
         With noise it is the expected information, since the observed one is too large where few bags tell anything.
         """
-        climb, theta = self._evidence
+        climb, theta, bags = self._evidence
         penalty, scaled = 2 * climb.problem.penalty(), np.arange(theta.size) < self.coef_.size
-        if climb.noise:
-            slope = variance = climb.information(climb.infer_at(theta)[0])
+        if bags.noise is not None:
+            slope = variance = self._expected_information(climb, theta, bags, bags.noise)
         else:
             by_bag, slope = climb.scores_of_bags(theta), climb.observed_information(theta)
             variance = np.cov(by_bag, rowvar=False) * len(by_bag)
         upper = UPPER if self.l2 == "held_out" else None
-        return PenalisedSolution(theta.ravel(), slope, variance, penalty, 1 / penalty, scaled, upper)
+        return BagSolution(theta.ravel(), slope, variance, penalty, 1 / penalty, scaled, upper)
+
+    def _expected_information(
+        self, climb: CountLikelihood, theta: np.ndarray, bags: Bags, law: NoiseSpec
+    ) -> np.ndarray:
+        """Mean of Σ_b score scoreᵀ over releases that the model draws, at coefficients about θ.
+
+        Scoring's V_b + variance of the noise is right for Gaussian noise alone: of Laplace noise that is much larger
+        than the spread of a count, a bag tells twice as much. Strong noise leaves θ near 0, where labels vary most, so
+        covariances (with the penalty) at several coefficients are averaged.
+        """
+        noise, rng = Mechanism(law.mechanism, law.scale), derive_generator("releases", 0)
+        penalty = np.diag(2 * climb.problem.penalty())
+        about = np.linalg.inv(climb.information(climb.infer_at(theta)[0]) + penalty)
+        releases = max(RELEASES, math.ceil(DRAWN / len(bags)))
+        covariance = np.zeros_like(about)
+        for near in rng.multivariate_normal(theta.ravel(), about, releases).reshape(-1, *theta.shape):
+            p = climb.infer_at(near)[0][:, 1]
+            positives = np.add.reduceat((rng.random(len(p)) < p).astype(float), bags.offsets[:-1])
+            drawn = replace(bags, released=positives + noise.noise(rng, len(bags)))
+            release = replace(climb, counts=np.asarray(drawn.uncut_counts), infer=self._inference(drawn, climb.noise))
+            rows = release.scores_of_bags(near)
+            covariance += np.linalg.inv(rows.T @ rows + penalty) / releases
+        return np.linalg.inv(covariance) - penalty
 
     def _derivatives(self, X: ArrayLike) -> np.ndarray:
         x = self._ordered(X)
@@ -213,3 +248,9 @@ class NormalApproximationClassifier(CardinalityClassifier):
 
     def _inference(self, bags: Bags, noise: float) -> Infer:
         return partial(normal_posteriors, noise=noise)
+
+    def _expected_information(
+        self, climb: CountLikelihood, theta: np.ndarray, bags: Bags, law: NoiseSpec
+    ) -> np.ndarray:
+        """That of normal noise, which this method takes it for."""
+        return climb.information(climb.infer_at(theta)[0])

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 from scipy.optimize import minimize
+from scipy.special import expit
 
 from agglearn.errors import DataError
 from agglearn.linear.softmax import LogisticProblem
@@ -14,7 +15,7 @@ from agglearn.observations import Bags, NoiseSpec
 from agglearn.observations.release import release_bag_counts
 from agglearn.privacy import draw_seeded
 from agglearn.privacy.mechanisms import MECHANISMS, Mechanism, discrete_gaussian
-from agglearn.proportions import CardinalityClassifier
+from agglearn.proportions import CardinalityClassifier, NormalApproximationClassifier
 from agglearn.proportions.count_likelihood import CountLikelihood, posteriors_of
 from agglearn.proportions.posterior import binary_posteriors, noisy_posteriors
 
@@ -151,12 +152,36 @@ def test_noise_on_more_than_two_classes_needs_one_against_the_rest():
 
 
 def test_intervals_of_noisy_bags_are_by_the_expected_information():
+    """Of equal instances and coefficients that are known, Σ_b g_b g_bᵀ times the mean square of ∂ log P(z)/∂ Σp."""
+    rng = np.random.default_rng(0)
+    x = np.repeat(rng.normal(size=(6000, 1)), 10, axis=0)  # so many bags that the posterior is narrow
+    p = expit(x[:, 0] - 0.5)
+    exact = Bags(x, np.arange(0, 60001, 10), rng.binomial(1, p).reshape(-1, 10).sum(axis=1))
+    for epsilon in (0.1, 1.0):
+        noisy = release_bag_counts(exact, epsilon, draw=draw_seeded(0))
+        model = CardinalityClassifier(l2=1.0, random_state=0).fit(noisy)
+        q = model.predict_proba(x[::10])[:, 1]
+        counts, noise = np.arange(11), np.arange(-400, 401)
+        law = np.exp(Mechanism(noisy.noise.mechanism, noisy.noise.scale).log_density(noise))
+        told = []  # E (E[k | z] − 10 q)² for each bag
+        for share in q:
+            joint = stats.binom.pmf(counts, 10, share)
+            z, first = np.convolve(joint, law), np.convolve(joint * (counts - 10 * share), law)
+            told.append((first**2 / z).sum())
+        design = np.column_stack([x[::10], np.ones(6000)])
+        expected = (design * np.array(told)[:, None]).T @ design
+        solution = model._solution()
+        np.testing.assert_allclose(solution.slope, expected, atol=0.03 * expected.max())
+        np.testing.assert_array_equal(solution.variance, solution.slope)
+
+
+def test_intervals_of_the_normal_approximation_are_by_the_information_of_normal_noise():
     """Σ_b g_b g_bᵀ/(v_b + σ²), with g_b = Σ p(1 − p)(x, 1), v_b = Σ p(1 − p) and the variance σ² of the noise."""
     rng = np.random.default_rng(0)
     x = rng.normal(size=(300, 2))
     exact = Bags(x, np.arange(0, 301, 10), rng.binomial(10, 0.3, 30))
     noisy = release_bag_counts(exact, 0.5, draw=draw_seeded(0))
-    model = CardinalityClassifier(l2=1.0, random_state=0).fit(noisy)
+    model = NormalApproximationClassifier(l2=1.0, random_state=0).fit(noisy)
     p = model.predict_proba(x)[:, 1]
     rows = (p * (1 - p))[:, None] * np.column_stack([x, np.ones(300)])
     g = rows.reshape(30, 10, 3).sum(axis=1)
