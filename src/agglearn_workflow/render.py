@@ -10,7 +10,7 @@ from agglearn import storage
 from agglearn.errors import describe
 from agglearn.evaluation.verdicts import FAILS, HOLDS
 from agglearn.text import bytes_text, count_text, write_csv
-from agglearn_workflow.claims.judging import judge_all
+from agglearn_workflow.claims import judging
 from agglearn_workflow.claims.samples import Rows
 from agglearn_workflow.figures import drawing
 from agglearn_workflow.memory import size_of_files
@@ -21,10 +21,11 @@ from agglearn_workflow.tables.numbers import measure_name
 
 
 def render(plan: Plan, name: str, paths: Iterable[str | Path], results: str | Path) -> None:
-    """Write an experiment's files. The last is `tables/<name>.json`: the number of `rows`, what `failed`, and the cells `without` a
-    run: `CELL`, status, reason."""
+    """Write an experiment's files. The last is `tables/<name>.json`: the number of `rows`, what `failed`, the cells `without` a
+    run (`CELL`, status, reason), and the verdicts on the `claims` on it."""
     experiment = plan.experiments[name]
     titles = {d: plan.config["datasets"][d]["title"] for d in experiment["datasets"]}
+    claims = judging.claims_on(plan, name)
     tables, figure = Path(results) / "tables", Path(results) / f"figures/{name}.svg"
     try:
         rows = summary.load_rows(paths, plan, name)
@@ -33,13 +34,14 @@ def render(plan: Plan, name: str, paths: Iterable[str | Path], results: str | Pa
             table.assign(reason=_reasons(plan, table), number=range(len(table))), experiment, titles
         )
         texts = printed_table.write(experiment["title"], grids, caption_of(experiment, table))
-        failed = []
+        verdicts, failed = judging.judge_all(claims, Rows(rows)), []
     except Exception as error:
         traceback.print_exc()
         reason = describe(error)
         rows, table, failed = None, pd.DataFrame(columns=summary.COLUMNS), [f"table: {reason}"]
         grids = [(experiment["title"], printed_table.sentence(f"This table failed: {reason}"))]
         texts = printed_table.write(experiment["title"], grids, "")
+        verdicts = [judging.entry(key, claim, judging.failed(reason)) for key, claim in claims.items()]
     with storage.atomic_file(tables / f"{name}.csv") as work:
         write_csv(table, work)
     for kind, text in texts.items():
@@ -49,18 +51,18 @@ def render(plan: Plan, name: str, paths: Iterable[str | Path], results: str | Pa
         if rows is None:
             drawing.write(drawing.sentence(f"This figure has no table to start from: {reason}"), work)
         else:
-            judged = experiment | {"findings": findings(plan, name, rows)}
+            judged = experiment | {"findings": findings(claims, verdicts)}
             failed += [f"figure: {problem}" for problem in drawing.draw(rows, table, judged, titles, work)]
     states = table.assign(status=table["lost"].fillna(table["status"]))[[*CELL, "status", "reason"]]
     without = states[states["status"] != "ok"].fillna("").drop_duplicates().to_numpy().tolist()
     n_rows = sum(len(grid.rows) for _, grid in grids)
-    storage.write_json(tables / f"{name}.json", {"failed": failed, "rows": n_rows, "without": without})
+    facts = {"failed": failed, "rows": n_rows, "without": without, "claims": verdicts}
+    storage.write_json(tables / f"{name}.json", facts)
 
 
-def findings(plan: Plan, name: str, rows: pd.DataFrame) -> dict[str, str]:
-    """Measure → the first claim on it that the rows decide, after its verdict."""
-    claims = {key: c for key, c in plan.config.get("claims", {}).items() if c["experiment"] == name}
-    decided = [v for v in judge_all(claims, lambda _: Rows(rows)) if v["verdict"] in (HOLDS, FAILS)]
+def findings(claims: dict, verdicts: list[dict]) -> dict[str, str]:
+    """Measure → the first claim on it that is decided, after its verdict."""
+    decided = [v for v in verdicts if v["verdict"] in (HOLDS, FAILS)]
     sentences = {v["name"]: f"{v['verdict'].capitalize()}: {v['claim'].strip()}" for v in decided}
     return {claims[key].get("value", {}).get("measure"): sentences[key] for key in reversed(sentences)}
 

@@ -4,6 +4,8 @@ import pytest
 import world as w
 from matplotlib.collections import FillBetweenPolyCollection
 
+from agglearn_workflow.claims import judging
+from agglearn_workflow.claims.samples import Rows
 from agglearn_workflow.figures import drawing
 from agglearn_workflow.plan import Plan
 from agglearn_workflow.render import findings
@@ -22,7 +24,8 @@ def figures_of(plan: Plan, paths, out) -> list[list[dict]]:
             lambda f, *words: kept.append([panel(ax) for ax in f.axes if ax.axison]) or write(f, *words),
         )
         titles = {"people": plan.config["datasets"]["people"]["title"]}
-        said = experiment | {"findings": findings(plan, "world", rows)}
+        claims = judging.claims_on(plan, "world")
+        said = experiment | {"findings": findings(claims, judging.judge_all(claims, Rows(rows)))}
         assert drawing.draw(rows, summary.summarise(rows, experiment), said, titles, out) == []
     return kept
 

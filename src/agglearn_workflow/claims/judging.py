@@ -1,10 +1,10 @@
-"""The verdicts of a run, from measurements. Pages read them from a file. A figure is drawn earlier, and has claims of its own judged."""
+"""Verdicts on claims, from the rows of their experiments. A table's job reaches them, and pages collect them from its files."""
 
 import contextlib
+import itertools
 import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
+from agglearn import storage
 from agglearn.errors import describe
 from agglearn.evaluation.intervals import Estimate
 from agglearn.evaluation.verdicts import ALPHA, FAILS, HOLDS, UNDECIDED, Comparison, Region, combine_p_values, holm
@@ -21,7 +22,6 @@ from agglearn_workflow.claims import samples
 from agglearn_workflow.claims.samples import Rows, RowsMissing, Sample, without_measure
 from agglearn_workflow.plan import Plan
 from agglearn_workflow.tables.numbers import direction, parameter_name, setting
-from agglearn_workflow.tables.summary import load_rows
 
 NOT_JUDGED, FAILED = "not judged", "failed"
 TOO_FEW = "undecided at this scale"
@@ -229,24 +229,25 @@ def _rival_below_base(claim: dict, rows: Rows) -> bool:
 COPIED = ("source", "claim", "place", "experiment", "predicate", "note", "why", "tested_by", "deterministic", "weak")
 
 
-def judge_all(claims: dict, read: Callable[[str], Rows]) -> list[dict]:
-    """One entry per claim: name, `COPIED`, verdict, detail, cases. The verdict is `failed` where judging fails. `read`
-    returns the rows of an experiment."""
+def judge_all(claims: dict, rows: Rows) -> list[dict]:
+    """One entry per claim on an experiment: name, `COPIED`, verdict, detail, cases. The verdict is `failed` where judging fails."""
     verdicts = []
     for name, claim in claims.items():
         try:
-            rows = read(claim["experiment"])
             outcome = _with_mark(judge(claim, rows), rows.frame)
         except Exception as error:
             traceback.print_exc()
-            outcome = {"verdict": FAILED, "detail": describe(error), "cases": []}
-        verdicts.append(_entry(name, claim, outcome))
+            outcome = failed(describe(error))
+        verdicts.append(entry(name, claim, outcome))
     return verdicts
 
 
-def read_rows(plan: Plan, folder: Path | str, name: str) -> Rows:
-    paths = [f"{folder}/measurements/{name}/{batch}.parquet" for batch in plan.batches(name)]
-    return Rows(load_rows(paths, plan, name))
+def failed(reason: str) -> dict:
+    return {"verdict": FAILED, "detail": reason, "cases": []}
+
+
+def claims_on(plan: Plan, experiment: str) -> dict:
+    return {name: claim for name, claim in plan.config.get("claims", {}).items() if claim["experiment"] == experiment}
 
 
 def judge_archive(claims: dict, plan: Plan, folder: str | Path) -> dict[str, str]:
@@ -259,18 +260,18 @@ def judge_archive(claims: dict, plan: Plan, folder: str | Path) -> dict[str, str
         if set(keys) <= set(archived) and set(keys) != {run.key for run in plan.runs(name)}:
             rows = Rows(pa.concat_tables([archived[key].rows for key in keys]).to_pandas())
             of_experiment = {n: claim for n, claim in claims.items() if claim["experiment"] == name}
-            entries = judge_all(of_experiment, {name: rows}.__getitem__)
-            verdicts |= {entry["name"]: entry["verdict"] for entry in entries}
+            verdicts |= {e["name"]: e["verdict"] for e in judge_all(of_experiment, rows)}
     return verdicts
 
 
 def judge_target(plan: Plan, names: list[str], folder: Path | str) -> list[dict]:
-    """One entry per claim. The verdict of the archive, as `archived`, stands beside that of a smaller scale."""
+    """One entry per claim, from the files of the tables. The verdict of the archive, as `archived`, stands beside that of a smaller scale."""
     claims = plan.config["claims"]
     planned = {name: claim for name, claim in claims.items() if claim["experiment"] in names}
     computes = plan.config["scale"] != "paper" and plan.config["from"] != "archive"
     archived = judge_archive(planned, plan, plan.config["archive"]) if computes else {}
-    entries = {entry["name"]: entry for entry in judge_all(planned, cache(partial(read_rows, plan, folder)))}
+    read = [storage.read_json(Path(folder) / f"tables/{name}.json")["claims"] for name in names]
+    entries = {entry["name"]: entry for entry in itertools.chain(*read)}
     for name, verdict in archived.items():
         entries[name]["archived"] = verdict
     entries |= {name: _absent(name, c) for name, c in claims.items() if c["experiment"] not in plan.experiments}
@@ -285,11 +286,11 @@ def _with_mark(outcome: dict, frame: pd.DataFrame) -> dict:
     return outcome | {"detail": f"{outcome['detail']}; {sentence}"}
 
 
-def _entry(name: str, claim: dict, outcome: dict) -> dict:
+def entry(name: str, claim: dict, outcome: dict) -> dict:
     return {"name": name, **{key: claim.get(key) for key in COPIED}, **outcome}
 
 
 def _absent(name: str, claim: dict) -> dict:
     detail = f"experiment {claim['experiment']} is not in this run"
     command = f"make reproduce ARGS={claim['experiment']}"
-    return _entry(name, claim, {"verdict": NOT_JUDGED, "detail": detail, "cases": [], "command": command})
+    return entry(name, claim, {"verdict": NOT_JUDGED, "detail": detail, "cases": [], "command": command})

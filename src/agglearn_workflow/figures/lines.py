@@ -123,8 +123,8 @@ def _draw_lines(chart: Chart, chosen: pd.DataFrame, printed: pd.DataFrame, x_lab
         n_lines = max(sum(1 + text.count("\n") for text in texts) for texts in ends)
         taller = max(height, MARGIN + (LINE_HEIGHT + 0.02) * n_lines)
         figure.set_figheight(figure.get_figheight() * taller / height)
-        for ax, texts in zip(axes, ends, strict=True):
-            _label_ends(ax, texts, LINE_HEIGHT / (taller - MARGIN))
+        for ax, of_panel in zip(axes, ends, strict=True):
+            _label_ends(ax, of_panel, LINE_HEIGHT / (taller - MARGIN))
     axes[0].set_ylabel(textwrap.fill(chart.label("y", chosen), charts.ROW_LABEL))
     handles = [axes[0].plot([], [], **looks[s])[0] for s in labels] if len(order) > 1 and not beside else []
     texts = [present.get(s, s) for s in labels][: len(handles)]

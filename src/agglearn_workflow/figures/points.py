@@ -91,6 +91,6 @@ def scatter(chart: Chart) -> Figure | None:
             axis.set_minor_formatter(NullFormatter())
     axes[0].set_ylabel(chart.label("y"))
     if labels.nunique() > 1:
-        drawn = {line.get_label(): line for ax in axes for line in ax.lines if len(line.get_xdata())}
+        drawn = {line.get_label(): line for ax in axes for line in ax.lines if np.size(line.get_xdata())}
         charts.legend(figure, [drawn[label] for label in dict.fromkeys(labels)], list(dict.fromkeys(labels)))
     return figure

@@ -408,6 +408,6 @@ def test_the_finding_on_a_measure_is_the_first_claim_that_the_rows_decide():
         name: claim(predicates[name], **more, claim=f"ours is {name}\n", experiment="other" if name == "another" else "e")
         for name, more in said.items()
     }  # fmt: skip
-    plan = SimpleNamespace(config={"claims": claims})
-    assert findings(plan, "e", rows(GOOD)) == {"nllh": "Fails: ours is lower"}
-    assert findings(plan, "e", rows(ONE)) == {}
+    on_e = judging.claims_on(SimpleNamespace(config={"claims": claims}), "e")
+    for values, expected in ((GOOD, {"nllh": "Fails: ours is lower"}), (ONE, {})):
+        assert findings(on_e, judging.judge_all(on_e, Rows(rows(values)))) == expected

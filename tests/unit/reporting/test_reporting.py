@@ -1,7 +1,6 @@
 """Summaries, verdicts, layouts and claims on measurements whose answer is known."""
 
 import json
-from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
@@ -16,7 +15,8 @@ from agglearn.evaluation.intervals import mean_interval
 from agglearn.storage import read_json, write_json
 from agglearn_workflow import run_summary
 from agglearn_workflow.archive.store import MEASURED as COLUMNS
-from agglearn_workflow.claims.judging import judge_all, read_rows
+from agglearn_workflow.claims.judging import judge_all
+from agglearn_workflow.claims.samples import Rows
 from agglearn_workflow.render import caption_of, render
 from agglearn_workflow.tables import printed_table, summary
 from agglearn_workflow.tables.summary import column_or_param, compare, summarise
@@ -223,7 +223,7 @@ def test_a_table_that_fails_is_stated_in_every_format(tmp_path):
 
 
 def test_a_claim_that_fails_leaves_the_others(tmp_path):
-    plan, _ = project_of(tmp_path, rows({("a", "ours"): [0.50, 0.61, 0.70]}))
+    plan, path = project_of(tmp_path, rows({("a", "ours"): [0.50, 0.61, 0.70]}))
     common = {
         "source": "s",
         "claim": "c",
@@ -235,7 +235,7 @@ def test_a_claim_that_fails_leaves_the_others(tmp_path):
         "broken": common | {"predicate": "slope_between", "x": "method", "bound": [0, 1]},
         "sound": common | {"predicate": "at_least", "bound": 0.3},
     }
-    judged = judge_all(claims, partial(read_rows, plan, tmp_path))
+    judged = judge_all(claims, Rows(summary.load_rows([path], plan, "e")))
     assert [c["verdict"] for c in judged] == ["failed", "holds"]
     assert judged[0]["detail"].startswith("ValueError: Unable to parse string")
 

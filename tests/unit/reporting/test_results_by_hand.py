@@ -8,7 +8,6 @@ import datetime
 import json
 import math
 import re
-from functools import partial
 from types import SimpleNamespace
 
 import pandas as pd
@@ -20,6 +19,7 @@ from agglearn import __version__
 from agglearn_workflow import render, run_summary
 from agglearn_workflow.archive.store import SCHEMA, table_of
 from agglearn_workflow.claims import judging
+from agglearn_workflow.claims.samples import Rows
 from agglearn_workflow.plan import IDENTITY, cell_key
 from agglearn_workflow.site import pages
 from agglearn_workflow.tables import printed_table, summary
@@ -380,7 +380,7 @@ def words_of_pages(results, tmp_path, monkeypatch):
     out.mkdir()
     monkeypatch.setattr(pages, "commit", lambda: "abc")
     monkeypatch.setattr(pages.machine, "describe", lambda: "a machine")
-    verdicts = judging.judge_all(claims, partial(judging.read_rows, plan, folder))
+    verdicts = judging.judge_all(claims, Rows(summary.load_rows(paths, plan, "e")))
     verdicts[1]["archived"] = "holds"
     pages.build(plan, verdicts, folder, out, base, folder / "site")
     return {path.stem: words_of(path.read_text()) for path in out.glob("*.html")}

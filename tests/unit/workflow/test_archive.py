@@ -1,7 +1,5 @@
 """The archive: its files, what is merged, what is shown from it, and what is marked."""
 
-from functools import partial
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -13,6 +11,7 @@ from agglearn_workflow import render, run_summary
 from agglearn_workflow.archive import prices, store
 from agglearn_workflow.archive.store import ArchivedRun, table_of, write_batch
 from agglearn_workflow.claims import judging
+from agglearn_workflow.claims.samples import Rows
 from agglearn_workflow.config.loading import load
 from agglearn_workflow.plan import Plan, Run
 from agglearn_workflow.tables import summary
@@ -203,11 +202,10 @@ def test_a_verdict_states_that_runs_are_of_other_code(plan, tmp_path):
     details = []
     for recipe in (runs[0].recipe, "another"):
         these = as_archive(runs) | {runs[0].key: archived(runs[0], recipe=recipe)}
-        batches = plan.batches("trial")
-        for batch in batches:
-            path = tmp_path / f"measurements/trial/{batch}.parquet"
-            store.recall(plan.runs("trial", batch), these, path)
-        [verdict] = judging.judge_all({"a": claim}, partial(judging.read_rows, plan, tmp_path))
+        paths = [tmp_path / f"measurements/trial/{batch}.parquet" for batch in plan.batches("trial")]
+        for path in paths:
+            store.recall(plan.runs("trial", path.stem), these, path)
+        [verdict] = judging.judge_all({"a": claim}, Rows(summary.load_rows(paths, plan, "trial")))
         details.append(verdict["detail"])
     sentence = f"; 1 of {len(runs)} runs of the experiment: archived with other code or settings than today's (commit abcdef, 2023-11-14)"
     assert details[1] == details[0] + sentence
