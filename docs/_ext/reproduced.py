@@ -103,10 +103,10 @@ def recalled(name: str) -> tuple[Plan, pd.DataFrame | None]:
 def archived(name: str) -> tuple[dict[str, str], Counter]:
     """Verdicts on the claims of an experiment, and outcomes of its printed numbers by item, from the archive."""
     plan, found = recalled(name)
-    claims = {n: c for n, c in plan.config["claims"].items() if c["experiment"] == name}
+    claims = judging.claims_on(plan, name)
     if found is None:
         return dict.fromkeys(claims, "not archived"), Counter()
-    verdicts = {entry["name"]: entry["verdict"] for entry in judging.judge_all(claims, lambda _: Rows(found))}
+    verdicts = {entry["name"]: entry["verdict"] for entry in judging.judge_all(claims, Rows(found))}
     table = summary.summarise(found, plan.experiments[name])
     table = table[table["place"].notna()]
     outcomes = [(item, o) for place, o in zip(table["place"], table["outcome"], strict=True) for item in places(place)]
@@ -183,7 +183,8 @@ def draw(name: str, folder: Path) -> Path | None:
     plan, found = recalled(name)
     if found is None or not (found["status"] == "ok").any():
         return None
-    e = plan.experiments[name] | {"findings": findings(plan, name, found)}
+    claims = judging.claims_on(plan, name)
+    e = plan.experiments[name] | {"findings": findings(claims, judging.judge_all(claims, Rows(found)))}
     figures = e.get("figure")
     titles = {d: plan.config["datasets"][d]["title"] for d in e["datasets"]}
     folder.mkdir(exist_ok=True)

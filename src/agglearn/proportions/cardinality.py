@@ -37,8 +37,8 @@ from agglearn.proportions.posterior import class_posteriors, noisy_posteriors
 from agglearn.seeds import derive_generator
 from agglearn.settings import Built, Count, NonNegative
 
-UPPER = 0.75  # as in `agglearn.linear.penalised`, where held-out bags chose λ
-LARGEST = 20.0  # factor on the prior variance: strong noise excludes none, so that a quantile says nothing
+UPPER = 0.73  # as in `agglearn.linear.penalised`, where held-out bags chose λ
+LARGEST = 25.0  # factor on the prior variance: strong noise excludes none, so that a quantile says nothing
 RELEASES = 25  # of noisy counts, at least, over which covariances are averaged
 DRAWN = 5000  # bags in them, at least: 2 % of the information in a standard error
 COARSE = 10  # factor on the tolerance of the solutions that only choose λ
@@ -187,7 +187,7 @@ class CardinalityClassifier(CoefficientIntervalMixin, BagClassifier):
         return BagSolution(theta.ravel(), slope, variance, penalty, 1 / penalty, scaled, upper)
 
     def _expected_information(
-        self, climb: CountLikelihood, theta: np.ndarray, bags: Bags, law: NoiseSpec
+        self, climb: CountLikelihood, theta: np.ndarray, bags: Bags, noise: NoiseSpec
     ) -> np.ndarray:
         """Mean of Σ_b score scoreᵀ over releases that the model draws, at coefficients about θ.
 
@@ -195,7 +195,7 @@ class CardinalityClassifier(CoefficientIntervalMixin, BagClassifier):
         than the spread of a count, a bag tells twice as much. Strong noise leaves θ near 0, where labels vary most, so
         covariances (with the penalty) at several coefficients are averaged.
         """
-        noise, rng = Mechanism(law.mechanism, law.scale), derive_generator("releases", 0)
+        mechanism, rng = Mechanism(noise.mechanism, noise.scale), derive_generator("releases", 0)
         penalty = np.diag(2 * climb.problem.penalty())
         about = np.linalg.inv(climb.information(climb.infer_at(theta)[0]) + penalty)
         releases = max(RELEASES, math.ceil(DRAWN / len(bags)))
@@ -203,7 +203,7 @@ class CardinalityClassifier(CoefficientIntervalMixin, BagClassifier):
         for near in rng.multivariate_normal(theta.ravel(), about, releases).reshape(-1, *theta.shape):
             p = climb.infer_at(near)[0][:, 1]
             positives = np.add.reduceat((rng.random(len(p)) < p).astype(float), bags.offsets[:-1])
-            drawn = replace(bags, released=positives + noise.noise(rng, len(bags)))
+            drawn = replace(bags, released=positives + mechanism.noise(rng, len(bags)))
             release = replace(climb, counts=np.asarray(drawn.uncut_counts), infer=self._inference(drawn, climb.noise))
             rows = release.scores_of_bags(near)
             covariance += np.linalg.inv(rows.T @ rows + penalty) / releases
@@ -250,7 +250,7 @@ class NormalApproximationClassifier(CardinalityClassifier):
         return partial(normal_posteriors, noise=noise)
 
     def _expected_information(
-        self, climb: CountLikelihood, theta: np.ndarray, bags: Bags, law: NoiseSpec
+        self, climb: CountLikelihood, theta: np.ndarray, bags: Bags, noise: NoiseSpec
     ) -> np.ndarray:
         """That of normal noise, which this method takes it for."""
         return climb.information(climb.infer_at(theta)[0])

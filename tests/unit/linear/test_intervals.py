@@ -94,7 +94,7 @@ def test_learners_say_where_the_data_chose_their_penalty():
         (CardinalityClassifier, bags, "l2", "held_out"),
         (partial(MaxEntClassifier, n_chains=100, max_iter=5), tables, "l2_theta", "moments"),
     ):
-        assert learner(**{penalty: by_data}).fit(aggregates)._solution().upper in (0.75, UPPER)
+        assert learner(**{penalty: by_data}).fit(aggregates)._solution().upper in (0.73, UPPER)
         assert learner(**{penalty: 1.0}).fit(aggregates)._solution().upper is None
 
 
