@@ -56,7 +56,7 @@ def _measured(mark: re.Match, results: Path) -> str:
     path = results / f"tables/{mark['experiment']}.csv"
     if not path.exists():
         return ""
-    table = pd.read_csv(path)
+    table = pd.read_csv(path, low_memory=False)
     means = table["mean"][Rows(table).selected(yaml.safe_load(mark["selector"]))].dropna()
     if len(means) != 1:
         return ""
