@@ -189,11 +189,11 @@ class CardinalityClassifier(CoefficientIntervalMixin, BagClassifier):
     def _expected_information(
         self, climb: CountLikelihood, theta: np.ndarray, bags: Bags, noise: NoiseSpec
     ) -> np.ndarray:
-        """Mean of Σ_b score scoreᵀ over releases that the model draws, at coefficients about θ.
+        """Information I whose (I + penalty)⁻¹ is the mean of (Σ_b score scoreᵀ + penalty)⁻¹ over releases that the model draws.
 
-        Scoring's V_b + variance of the noise is right for Gaussian noise alone: of Laplace noise that is much larger
-        than the spread of a count, a bag tells twice as much. Strong noise leaves θ near 0, where labels vary most, so
-        covariances (with the penalty) at several coefficients are averaged.
+        Scoring's V_b + variance of the noise is right for normal noise alone: of Laplace noise that is much larger than
+        the spread of a count, a bag tells twice as much. Strong noise draws θ towards 0, where labels vary most, so that
+        each release has coefficients of its own, about θ.
         """
         mechanism, rng = Mechanism(noise.mechanism, noise.scale), derive_generator("releases", 0)
         penalty = np.diag(2 * climb.problem.penalty())
