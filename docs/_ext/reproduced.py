@@ -103,7 +103,7 @@ def recalled(name: str) -> tuple[Plan, pd.DataFrame | None]:
 def archived(name: str) -> tuple[dict[str, str], Counter]:
     """Verdicts on the claims of an experiment, and outcomes of its printed numbers by item, from the archive."""
     plan, found = recalled(name)
-    claims = judging.claims_on(plan, name)
+    claims = judging.claims_on(plan.config["claims"], name)
     if found is None:
         return dict.fromkeys(claims, "not archived"), Counter()
     verdicts = {entry["name"]: entry["verdict"] for entry in judging.judge_all(claims, Rows(found))}
@@ -183,7 +183,7 @@ def draw(name: str, folder: Path) -> Path | None:
     plan, found = recalled(name)
     if found is None or not (found["status"] == "ok").any():
         return None
-    claims = judging.claims_on(plan, name)
+    claims = judging.claims_on(plan.config["claims"], name)
     e = plan.experiments[name] | {"findings": findings(claims, judging.judge_all(claims, Rows(found)))}
     figures = e.get("figure")
     titles = {d: plan.config["datasets"][d]["title"] for d in e["datasets"]}

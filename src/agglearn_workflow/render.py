@@ -25,7 +25,7 @@ def render(plan: Plan, name: str, paths: Iterable[str | Path], results: str | Pa
     run (`CELL`, status, reason), and the verdicts on the `claims` on it."""
     experiment = plan.experiments[name]
     titles = {d: plan.config["datasets"][d]["title"] for d in experiment["datasets"]}
-    claims = judging.claims_on(plan, name)
+    claims = judging.claims_on(plan.config.get("claims", {}), name)
     tables, figure = Path(results) / "tables", Path(results) / f"figures/{name}.svg"
     try:
         rows = summary.load_rows(paths, plan, name)

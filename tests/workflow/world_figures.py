@@ -24,7 +24,7 @@ def figures_of(plan: Plan, paths, out) -> list[list[dict]]:
             lambda f, *words: kept.append([panel(ax) for ax in f.axes if ax.axison]) or write(f, *words),
         )
         titles = {"people": plan.config["datasets"]["people"]["title"]}
-        claims = judging.claims_on(plan, "world")
+        claims = judging.claims_on(plan.config.get("claims", {}), "world")
         said = experiment | {"findings": findings(claims, judging.judge_all(claims, Rows(rows)))}
         assert drawing.draw(rows, summary.summarise(rows, experiment), said, titles, out) == []
     return kept

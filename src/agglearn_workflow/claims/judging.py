@@ -246,8 +246,8 @@ def failed(reason: str) -> dict:
     return {"verdict": FAILED, "detail": reason, "cases": []}
 
 
-def claims_on(plan: Plan, experiment: str) -> dict:
-    return {name: claim for name, claim in plan.config.get("claims", {}).items() if claim["experiment"] == experiment}
+def claims_on(claims: dict, experiment: str) -> dict:
+    return {name: claim for name, claim in claims.items() if claim["experiment"] == experiment}
 
 
 def judge_archive(claims: dict, plan: Plan, folder: str | Path) -> dict[str, str]:
@@ -259,8 +259,7 @@ def judge_archive(claims: dict, plan: Plan, folder: str | Path) -> dict[str, str
         archived, keys = store.read(folder, name), [run.key for run in paper.runs(name)]
         if set(keys) <= set(archived) and set(keys) != {run.key for run in plan.runs(name)}:
             rows = Rows(pa.concat_tables([archived[key].rows for key in keys]).to_pandas())
-            of_experiment = {n: claim for n, claim in claims.items() if claim["experiment"] == name}
-            verdicts |= {e["name"]: e["verdict"] for e in judge_all(of_experiment, rows)}
+            verdicts |= {e["name"]: e["verdict"] for e in judge_all(claims_on(claims, name), rows)}
     return verdicts
 
 

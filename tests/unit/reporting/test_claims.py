@@ -1,7 +1,6 @@
 """Claims judged on rows whose answer is known: pairs, replicates, cases, and what is said of what is left out."""
 
 import json
-from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -408,6 +407,6 @@ def test_the_finding_on_a_measure_is_the_first_claim_that_the_rows_decide():
         name: claim(predicates[name], **more, claim=f"ours is {name}\n", experiment="other" if name == "another" else "e")
         for name, more in said.items()
     }  # fmt: skip
-    on_e = judging.claims_on(SimpleNamespace(config={"claims": claims}), "e")
+    on_e = judging.claims_on(claims, "e")
     for values, expected in ((GOOD, {"nllh": "Fails: ours is lower"}), (ONE, {})):
         assert findings(on_e, judging.judge_all(on_e, Rows(rows(values)))) == expected
