@@ -68,13 +68,16 @@ def check(plan: Plan, folder: Path, n: int, seconds: float, seed: int | None) ->
 
 
 def compare(archived: ArchivedRun, outcome: Outcome, observed: str) -> list[str]:
-    lines = []
-    if archived.facts["observed"] != observed:
-        lines.append(f"its observation has the digest {observed}, and {archived.facts['observed']} in the archive")
-    before = archived.rows.to_pandas()
+    """Lines on values that differ, the last one on their observation. It alone is none: the bytes of a file, so its digest,
+    depend on the versions of Python and packages."""
+    before, now = archived.rows.to_pandas(), table_of(list(outcome.rows)).to_pandas()
     if before["status"].iloc[0] != outcome.status:
-        return [*lines, f"status {outcome.status}, and {before['status'].iloc[0]} in the archive ({outcome.reason})"]
-    return lines + _differing_values(before, table_of(list(outcome.rows)).to_pandas())
+        lines = [f"status {outcome.status}, and {before['status'].iloc[0]} in the archive ({outcome.reason})"]
+    else:
+        lines = _differing_values(before, now)
+    if lines and archived.facts["observed"] != observed:
+        lines.append(f"its observation has the digest {observed}, and {archived.facts['observed']} in the archive")
+    return lines
 
 
 def _differing_values(before: pd.DataFrame, now: pd.DataFrame) -> list[str]:

@@ -84,8 +84,11 @@ def test_rows_that_one_side_lacks_are_found(project):
 def test_another_observation_and_another_status_are_found(project):
     plan, [(run, one), *_] = sample(project)
     outcome, observed = recomputing.recompute(run, plan)
-    [line] = recomputing.compare(one, outcome, "0000")
-    assert line == f"its observation has the digest 0000, and {observed} in the archive"
+    assert (
+        recomputing.compare(one, outcome, "0000") == []
+    )  # Python 3.11.2 and 3.11.7 write other bytes for equal arrays
+    lines = recomputing.compare(changed(one, "auc", lambda v: v + 0.01), outcome, "0000")
+    assert lines[1:] == [f"its observation has the digest 0000, and {observed} in the archive"]
     [line] = recomputing.compare(one, outcome._replace(status="failed", reason="no"), observed)
     assert line == "status failed, and ok in the archive (no)"
 

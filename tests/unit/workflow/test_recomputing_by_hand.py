@@ -72,10 +72,11 @@ def test_rows_of_one_side_the_digest_and_the_status_have_a_line_each():
     fewer = [row for row in rows() if row["measure"] != "converged"]
     more = [*fewer, dict(rows()[0], measure="auc")]
     assert recomputing.compare(archived(), Outcome("ok", rows=more), "p") == [
-        "its observation has the digest p, and o in the archive",
         "converged: only in the archive",
         "auc: not in the archive",
+        "its observation has the digest p, and o in the archive",
     ]
+    assert recomputing.compare(archived(), Outcome("ok", rows=rows()), "p") == []
     other = Outcome("failed", "boom", rows=[])
     assert recomputing.compare(archived("stopped"), other, "o") == ["status failed, and stopped in the archive (boom)"]
     elsewhere = [row | {"tested": "u"} for row in rows()]
