@@ -335,7 +335,7 @@ def _difference(row: pd.Series, reported: str, unit: float) -> str:
     if row["unit"] in numbers.UNITS and row["mean"] > 0 < row["reported"]:
         ratio = row["mean"] / row["reported"]
         return f"{numbers.number(ratio)}× as much" if ratio > 1 else f"{numbers.number(1 / ratio)}× less"
-    digits = max(len(reported.partition(".")[2]), 2)
+    digits = max(len(reported.partition(".")[2]), 0 if row["reported"] / unit >= 100 else 2)
     return f"{row['difference'] / unit:+,.{digits}f}".replace("-", "−")
 
 
