@@ -1,0 +1,256 @@
+"""What the pages say of claims, and how they draw them."""
+
+from xml.etree import ElementTree
+
+import numpy as np
+import pandas as pd
+import pytest
+from reported_trial import rows
+
+from agglearn_workflow.claims import judging, statements
+from agglearn_workflow.claims.judging import PREDICATES, judge_case
+from agglearn_workflow.claims.samples import Rows, Sample
+from agglearn_workflow.claims.statements import LABEL, MAX_CASES, WIDTH, _axis, forest, in_words
+
+BOUNDS = {"at_least": 0.5, "at_most": 0.5, "ratio_at_least": 2.0, "slope_between": [0.9, 1.1]}
+
+
+def claim_of(predicate: str, **more) -> dict:
+    """A claim with its verdict."""
+    said = {"predicate": predicate, "claim": "all is well", "note": None, "bound": BOUNDS.get(predicate)}
+    outcome = {"value": {"measure": "nllh"}, "detail": "d", "verdict": "holds", "cases": []}
+    return said | {"tolerance": 0.01} | outcome | more
+
+
+def case(claim: dict, values: list[float], label: str = "") -> dict:
+    """A judged case whose replicates have these values."""
+    sample = Sample(pd.Series(values), None, np.array(values), 0.0)
+    return {"case": label, **judge_case(claim, sample)}
+
+
+def described(claim: dict, names=None, seeds=3, spent=0.0) -> dict:
+    return statements.describe_claim(claim, claim, seeds, names or {}, spent)
+
+
+# -- words ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("predicate", "more", "values", "words"),
+    [
+        ("greater", {"tolerance": 0.0}, [0.19, 0.20, 0.21], "higher by 0.2 (95 %: 0.175 to 0.225)"),
+        ("less", {"tolerance": 0.0}, [-0.19, -0.20, -0.21], "lower by 0.2 (95 %: 0.175 to 0.225)"),
+        ("less", {}, [0.19, 0.20, 0.21], "higher by 0.2 (95 %: 0.175 to 0.225); 0.01 are allowed"),
+        ("greater", {"tolerance": 0.0}, [-0.1, 0.0, 0.15], "higher by 0.0167 (95 %: lower by 0.296 to higher by 0.329)"),
+        ("greater", {"tolerance": 0.0, "margin": 0.05}, [0.2] * 2 + [0.2001], "higher by 0.2 (95 %: 0.2 to 0.2); 0.05 more are asked for"),
+        ("within", {}, [0.001, 0.002, 0.003], "the difference is 0.002 (95 %: −4.84 × 10⁻⁴ to 0.00448); up to 0.01 counts as none"),
+        ("at_least", {}, [0.6, 0.61, 0.62], "0.61 (95 %: 0.585 to 0.635); the claim asks for at least 0.5"),
+        ("at_most", {}, [0.4, 0.4, 0.4], "0.4; the claim asks for at most 0.5"),
+        ("ratio_at_least", {}, list(np.log([3.0, 3.0, 3.001])), "3 times as large (95 %: 3 to 3); the claim asks for at least 2"),
+        ("slope_between", {}, [1.0, 1.01, 1.02], "the slope is 1.01 (95 %: 0.985 to 1.03); the claim asks for 0.9 to 1.1"),
+        ("earlier", {}, [-10, -12, -14], "12 steps earlier (95 %: −17 to −7.03)"),
+    ],
+)  # fmt: skip
+def test_the_number_that_decides_is_said_in_words(predicate, more, values, words):
+    claim = claim_of(predicate, **more)
+    assert in_words(claim, case(claim, values)) == words
+
+
+def test_every_text_of_a_claim_for_the_pages():
+    values = {
+        ("a", "ours"): [0.40, 0.43, 0.41], ("a", "base"): [0.39, 0.44, 0.37],
+        ("bb", "ours"): [0.50, 0.52, 0.51, 0.56, 0.55], ("bb", "base"): [0.40, 0.43, 0.40, 0.47, 0.44],
+        ("cc", "ours"): [0.30], ("cc", "base"): [0.35], ("dd", "ours"): [0.30, 0.31], ("dd", "base"): ("failed", "boom"),
+    }  # fmt: skip
+    sides = {side: {"measure": "nllh", "method": m} for side, m in (("value", "ours"), ("reference", "base"))}
+    entry = {"predicate": "greater", **sides, "each": ["dataset"], "margin": 0.02, "replicates": "part"}
+    judgement = judging.judge(entry | {"replicates": "seed"}, Rows(rows(values)))
+    judgement |= {"claim": "ours wins", "predicate": "greater", "why": None, "margin": 0.02}
+    shown = statements.describe_claim(judgement, entry, 5, {"a": "First", "ours": "Ours"}, spent=3600.0)
+    assert shown.pop("forest").count("<circle") == 3
+    deciding = judgement["cases"][0]["deciding"]
+    minutes = round(3600 * (deciding / 3 - 1) / 60)
+    assert shown == {
+        "sentence": "Ours wins.",
+        "decisive": "Holds in 1 of 3 cases. The least favourable, First: higher by 0.0133 "
+                    "(95 %: lower by 0.0492 to higher by 0.0758); 0.02 more are asked for.",
+        "why": "",
+        "open": f"{deciding} replicates in place of 3 would decide it, if mean and spread stay as they are. "
+                f"They take {minutes // 60} h {minutes % 60} min more. 1 of 4 cases have too few replicates or no interval.",
+        "rests": "The interval is over parts of the tests of 5 seeds. Other seeds may differ by more.",
+        "lines": [
+            "First: higher by 0.0133 (95 %: lower by 0.0492 to higher by 0.0758); 0.02 more are asked for (undecided)",
+            "bb: higher by 0.1 (95 %: 0.0876 to 0.112); 0.02 more are asked for (holds)",
+            "cc: lower by 0.05; 0.02 more are asked for (undecided at this scale)",
+            "dd: boom (not judged)",
+        ],
+        "query": 'greater {"value": {"measure": "nllh", "method": "ours"}, "reference": {"measure": "nllh", "method": "base"}, '
+                 '"each": ["dataset"], "margin": 0.02}',
+        "of_time": False,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [("λ is chosen", "λ is chosen."), ("ε is 1.", "ε is 1."), ("all is well", "All is well."), ("A is B", "A is B.")],
+)
+def test_a_sentence_begins_with_a_capital_unless_with_a_symbol(text, sentence):
+    assert described(claim_of("at_least", claim=text))["sentence"] == sentence
+
+
+def test_the_least_favourable_case_is_that_of_the_worst_verdict_and_the_smallest_p_value():
+    claim = claim_of("at_least", verdict="fails")
+    middles = {"a": 0.61, "b": 0.31, "c": 0.21}
+    claim["cases"] = [case(claim, [v - 0.01, v, v + 0.01], label) for label, v in middles.items()]
+    claim["cases"].append(case(claim, [0.51, 0.3, 0.6], "d"))
+    assert [case["verdict"] for case in claim["cases"]] == ["holds", "fails", "fails", "undecided"]
+    shown = described(claim)
+    assert shown["decisive"].startswith("Holds in 1 of 4 cases. The least favourable, c: 0.21 (95 %: 0.185 to 0.235)")
+    assert shown["open"] == ""
+
+
+@pytest.mark.parametrize(
+    ("verdict", "stated", "shown"),
+    [
+        ("fails", "The sample is small.", "The sample is small."),
+        ("fails", None, "No reason is stated yet."),
+        ("undecided", "The sample is small.", ""),
+        ("holds", "The sample is small.", ""),
+    ],
+)
+def test_what_fails_has_its_reason_and_nothing_else_has_one(verdict, stated, shown):
+    assert described(claim_of("at_least", verdict=verdict, why=stated))["why"] == shown
+
+
+def test_the_hardest_of_the_open_cases_says_how_many_replicates_are_needed():
+    """Ten times as many are more than twice as many, whatever their number; one that is never decided comes before all."""
+    cases = {
+        (n, m): {"case": "", "verdict": "undecided", "detail": "d", "p_true": 0.5, "replicates": n, "deciding": m}
+        for n, m in ((50, 100), (3, 30), (4, None))
+    }
+    claim = claim_of("at_least", verdict="undecided", cases=[cases[50, 100], cases[3, 30]])
+    assert described(claim, spent=60.0)["open"] == (
+        "30 replicates in place of 3 would decide it, if mean and spread stay as they are. They take 9 min more."
+    )
+    never = described(claim | {"cases": [cases[50, 100], cases[4, None]]})["open"]
+    assert never.startswith("Even 1,000 replicates would not decide it")
+
+
+@pytest.mark.parametrize(
+    ("replicates", "seeds", "verdict", "words"),
+    [
+        ("part", 1, "fails", "over parts of the tests of one seed. Other seeds may differ by more."),
+        ("part", 2, "holds", "over parts of the tests of 2 seeds."),
+        ("part", 1, "not judged", ""),
+        ("seed", 3, "holds", ""),
+    ],
+)
+def test_an_interval_over_parts_of_the_test_says_what_it_rests_on(replicates, seeds, verdict, words):
+    shown = described(claim_of("at_least", verdict=verdict, replicates=replicates), seeds=seeds)["rests"]
+    assert words in shown
+    assert bool(words) == bool(shown)
+
+
+MISSING = "Missing: a.tsv.gz cannot be had. The first page says how to get it."
+
+
+@pytest.mark.parametrize(
+    ("detail", "absent", "words"),
+    [
+        ("a.tsv.gz cannot be had (x: no such file)", False, MISSING),
+        ("make archive ARGS=e computes it", False, "Not archived: make archive ARGS=e computes it."),
+        ('no rows for {"measure": "seconds"}', True, "No run at this scale has such a result."),
+    ],
+)
+def test_what_was_not_judged_says_why_in_short(detail, absent, words):
+    assert described(claim_of("at_least", detail=detail, absent=absent, verdict="not judged"))["decisive"] == words
+
+
+def test_an_experiment_outside_the_run_is_named_with_its_command():
+    """The first page lists what this run lacks, and not what was never asked for."""
+    claim = claim_of("at_least", experiment="e")
+    entry = judging._absent("c", claim)
+    assert statements.describe_claim(entry, claim, 3, {}, 0.0)["decisive"] == (
+        "Missing: experiment e is not in this run. make reproduce ARGS=e computes it."
+    )
+
+
+def test_cases_carry_names_and_times_their_unit():
+    claim = claim_of("at_most", value={"measure": "seconds"})
+    claim["cases"] = [case(claim, [v, v + 0.01, v + 0.02], f"{d}, ε 3") for v, d in ((0.4, "adult"), (0.3, "bank"))]
+    shown = described(claim, {"adult": "Adult (1994)", "bank": "Bank"})
+    assert shown["of_time"]
+    line = "Adult (1994), ε 3: 0.41 s (95 %: 0.385 to 0.435); the claim asks for at most 0.5 s (holds)"
+    assert shown["lines"][0] == line
+
+
+@pytest.mark.parametrize(
+    ("value", "reference", "words"),
+    [
+        ({"method": "amm"}, {"method": "cardinality"}, "1 times as long for AMM as for cardinality (95 %"),
+        ({"method": ["amm", "llp"]}, {"method": "cardinality"}, "1 times as long as for cardinality (95 %"),
+        ({"measure": "gibbs_seconds"}, {"measure": "map_seconds"}, "1 times as long for Gibbs time as for MAP time (95 %"),
+        ({"params.bag_size": 256}, {"params.bag_size": 32}, "1 times as long for bag size 256 as for bag size 32 (95 %"),
+        ({"dataset": "adult"}, {"dataset": "bank"}, "1 times as long for Adult (1994) as for bank (95 %"),
+    ],
+)  # fmt: skip
+def test_a_multiple_names_what_it_compares(value, reference, words):
+    sides = {"value": {"measure": "seconds"} | value, "reference": {"measure": "seconds"} | reference}
+    claim = claim_of("ratio_at_least", verdict="fails", **sides)
+    claim["cases"] = [case(claim, [-0.01, 0.0, 0.01])]
+    shown = described(claim, {"adult": "Adult (1994)", "amm": "AMM"})["decisive"]
+    assert shown.startswith(words)
+    assert shown.endswith("; the claim asks for at least 2.")
+
+
+# -- drawings ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("predicate", PREDICATES)
+def test_every_predicate_is_drawn_with_its_region(predicate):
+    claim = claim_of(predicate)
+    judged, region = case(claim, [0.3, 0.31, 0.33]), PREDICATES[predicate].region(claim)
+    ends = [judged["numbers"][end] is not None for end in ("value", "from", "to")]
+    assert ends == [True, *np.isfinite([region.low, region.high])]
+    ElementTree.fromstring(forest(claim | {"cases": [judged]}))
+
+
+def test_the_drawing_has_estimates_intervals_and_the_region():
+    claim = claim_of("at_least")
+    cases = [case(claim, [0.6, 0.61, 0.62], "first"), case(claim, [0.2, 0.3, 0.4], "second & last")]
+    root = ElementTree.fromstring(forest(claim | {"cases": cases}))
+    assert [t.text for t in root.iter("text")] == ["first", "second & last", "0.5"]
+    bound, [first, second] = float(root.find("line").get("x1")), [float(c.get("cx")) for c in root.iter("circle")]
+    assert second < bound < first  # the first is where the claim is true
+    assert float(root.find("rect").get("x")) == pytest.approx(bound)
+    for group, middle, judged in zip(root.iter("g"), (first, second), cases, strict=True):
+        line = group.find("line")
+        assert float(line.get("x1")) < middle < float(line.get("x2"))
+        assert group.get("class") == judged["verdict"].split()[0]
+
+
+def test_many_cases_are_cut_and_none_is_no_drawing():
+    claim = claim_of("at_least")
+    cases = [case(claim, [0.6, 0.61, 0.62], str(k)) for k in range(MAX_CASES + 3)]
+    root = ElementTree.fromstring(forest(claim | {"cases": cases}))
+    assert len(list(root.iter("circle"))) == MAX_CASES
+    assert "and 3 more" in [t.text for t in root.iter("text")]
+    assert forest(claim | {"cases": [{"case": "", "verdict": "not judged", "detail": "no data"}]}) == ""
+
+
+@pytest.mark.parametrize(
+    ("value", "low", "high", "start", "end"),
+    [
+        (0.5, 0.2, 0.8, 0.2, 0.8),
+        (-0.5, -0.8, -0.2, -0.8, -0.2),
+        (3.0, -100.0, 100.0, 0.0, 6.0),
+        (0.0, -100.0, 100.0, -1.0, 1.0),
+        (-2.0, -100.0, 100.0, -4.0, 0.0),
+    ],
+)
+def test_an_axis_shows_an_interval_as_far_as_the_estimates_spread_and_a_margin(value, low, high, start, end):
+    place, first, last = _axis([{"value": value, "low": low, "high": high, "from": None, "to": None}], float)
+    assert (first, last) == (LABEL, WIDTH)
+    pad, margin = 0.06 * (end - start), (last - first) * 0.06 / 1.12
+    places = [place(x) for x in (start - pad, start, end, end + pad)]
+    assert places == pytest.approx([first, first + margin, last - margin, last])
