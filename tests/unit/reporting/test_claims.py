@@ -279,21 +279,19 @@ def test_a_replicate_that_lacks_a_cell_is_left_out():
 
 def with_items(gaps) -> pd.DataFrame:
     """Both sides of differences (seeds, items)."""
-    columns = enumerate(np.transpose(gaps))
-    return pd.concat(
-        [rows({("a", "ours"): list(c), ("a", "base"): [0.0] * len(c)}, keys={"part": k}) for k, c in columns]
-    )
+    both = [{("a", "ours"): list(column), ("a", "base"): [0.0] * len(column)} for column in np.transpose(gaps)]
+    return pd.concat([rows(values, keys={"part": k}) for k, values in enumerate(both)], ignore_index=True)
 
 
 def test_items_of_a_seed_are_one_replicate():
     """Three years of one split, all alike, are no three splits."""
-    outcome = judge(beside("greater"), with_items([[0.1] * 3, [-0.02] * 3, [0.3] * 3]).reset_index(drop=True))
+    outcome = judge(beside("greater"), with_items([[0.1] * 3, [-0.02] * 3, [0.3] * 3]))
     assert outcome["verdict"] == "undecided"
     assert "3 pairs" in outcome["detail"]
 
 
 def test_parts_of_the_test_are_replicates_where_a_claim_says_so():
-    parts = with_items(0.1 + 0.01 * np.arange(16)[None]).reset_index(drop=True)
+    parts = with_items(0.1 + 0.01 * np.arange(16)[None])
     assert judge(beside("greater"), parts)["verdict"] == TOO_FEW
     outcome = judge(beside("greater", replicates="part"), parts)
     assert outcome["verdict"] == "holds"
