@@ -353,6 +353,13 @@ def test_holms_correction_forgives_one_of_many():
     ("cases", "gaps", "stated"),
     [
         ("all", [CLEAR, CLEAR, OPEN], "undecided"),
+        ("all", [CLEAR, CLEAR], "holds"),
+        ("all", [CLEAR, FEW], TOO_FEW),  # without an interval they need a larger scale, unless others are open
+        ("all", [FEW, FEW], TOO_FEW),
+        ("all", [CLEAR, OPEN, FEW], "undecided"),
+        ("all", [OPEN, FEW], "undecided"),
+        ("all", [CLEAR, OPEN], "undecided"),
+        ("all", [CLEAR, FAR, FEW], "fails"),
         ("most", [CLEAR, CLEAR, OPEN], "holds"),
         ("most", [CLEAR, CLEAR, AGAINST], "holds"),
         ("most", [AGAINST, CLEAR, AGAINST], "fails"),
@@ -362,25 +369,8 @@ def test_holms_correction_forgives_one_of_many():
     ],
 )
 def test_all_most_or_the_average_of_cases(cases, gaps, stated):
-    assert by_case(gaps, cases=cases)["verdict"] == stated
-
-
-@pytest.mark.parametrize(
-    ("gaps", "stated"),
-    [
-        ([CLEAR, FEW], TOO_FEW),
-        ([FEW, FEW], TOO_FEW),
-        ([CLEAR, OPEN, FEW], "undecided"),
-        ([OPEN, FEW], "undecided"),
-        ([CLEAR, OPEN], "undecided"),
-        ([CLEAR, FAR, FEW], "fails"),
-        ([CLEAR, CLEAR], "holds"),
-    ],
-)
-def test_cases_without_an_interval_need_a_larger_scale_unless_others_are_open(gaps, stated):
     """Each status alone with each other one, in either order."""
-    for order in (gaps, gaps[::-1]):
-        assert by_case(order)["verdict"] == stated, order
+    assert by_case(gaps, cases=cases)["verdict"] == by_case(gaps[::-1], cases=cases)["verdict"] == stated
 
 
 @pytest.mark.parametrize("n", [2, 3, 4, 5, 7])

@@ -6,7 +6,6 @@ import json
 from xml.etree import ElementTree
 
 import matplotlib
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
@@ -15,7 +14,6 @@ from matplotlib.colors import to_rgb
 from agglearn.evaluation.intervals import mean_interval
 from agglearn_workflow.figures import charts, drawing
 from agglearn_workflow.figures.charts import COLORS, Chart
-from agglearn_workflow.figures.lines import _label_ends
 from agglearn_workflow.tables.summary import CELL
 
 EXPERIMENT = {"title": "T", "datasets": {"a": {}}, "methods": {"ours": {}, "base": {}}, "measures": ["share"]}
@@ -192,25 +190,14 @@ def test_printed_numbers_are_marks_beside_their_line():
 # -- names of lines ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("heights", [[0.5] * 4, [0.0, 0.01, 0.99, 1.0], [0.2, 0.9, 0.21]])
-def test_names_at_the_ends_of_lines_do_not_overlap(heights):
-    axes = plt.figure().add_subplot()
-    axes.set_ylim(0, 1)
-    ends = {f"line {k}" + "\nof two" * (k % 2): (y, "black") for k, y in enumerate(heights)}
-    _label_ends(axes, ends, 0.055)
-    spans = sorted((t.xy[1], 0.055 * (1 + t.get_text().count("\n")) / 2) for t in axes.texts)
-    assert all(y + half <= z - other + 1e-3 for (y, half), (z, other) in itertools.pairwise(spans))
-    assert all(y - half >= -1e-9 and y + half <= 1 + 1e-9 for y, half in spans)
-    plt.close("all")
-
-
-def test_lines_are_named_inside_the_height_of_their_panel():
+@pytest.mark.parametrize("rising", [False, True])
+def test_lines_are_named_inside_the_height_of_their_panel(rising):
     """Names keep apart, though the lines end at one height, on a logarithmic axis too."""
-    lines = {f"m{k}": [0.1, 0.01, 0.001] for k in range(12)}
+    lines = {f"m{k}": sorted([0.1, 0.01, 0.001], reverse=not rising) for k in range(12)}
     heights = sorted(text.xy[1] for text in panel(over_n(**lines), methods(*lines), y_log=True).texts)
     assert len(heights) == 12
-    assert heights[0] > 0
-    assert heights[-1] < 0.9  # the lines end at the bottom
+    assert 0 < heights[0] < heights[-1] < 1
+    assert heights[0] > 0.1 if rising else heights[-1] < 0.9  # near the ends of the lines
     assert np.diff(heights).min() > 0.06
 
 
@@ -390,16 +377,13 @@ def check_numbers_of_an_axis(axes) -> None:
     assert all(left.x1 <= right.x0 for left, right in itertools.pairwise(seen))
 
 
-@pytest.mark.parametrize("values", [(0.002, 0.012), (0.02, 0.05)])
-def test_numbers_of_a_logarithmic_axis_of_dots_do_not_overlap(values):
-    found = [(m, {}, "share", None, v) for m, v in zip(("ours", "base"), values, strict=True)]
+@pytest.mark.parametrize(("first", "second"), [(0.002, 0.012), (0.02, 0.05)])
+def test_numbers_of_logarithmic_axes_do_not_overlap(first, second):
     narrow = EXPERIMENT | {"methods": {m: {"name": f"{m}, of a name of some thirty letters"} for m in ("ours", "base")}}
-    check_numbers_of_an_axis(drawn(found, narrow, kind="dots", y="share", y_log=True).axes[0])
-
-
-def test_numbers_of_logarithmic_axes_of_points_do_not_overlap():
-    found = [("ours", {}, k, {"i": i}, 10.0 ** (4 + i / 20)) for k in ("share", "poll") for i in range(20)]
-    check_numbers_of_an_axis(drawn(found, kind="scatter", y="share", x="poll", x_log=True).axes[0])
+    dots = [("ours", {}, "share", None, first), ("base", {}, "share", None, second)]
+    points = [("ours", {}, k, {"i": i}, 10.0 ** (4 + i / 20)) for k in ("share", "poll") for i in range(20)]
+    check_numbers_of_an_axis(drawn(dots, narrow, kind="dots", y="share", y_log=True).axes[0])
+    check_numbers_of_an_axis(drawn(points, kind="scatter", y="share", x="poll", x_log=True).axes[0])
 
 
 # -- scatters ---------------------------------------------------------------------------------------------------------

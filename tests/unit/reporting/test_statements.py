@@ -90,12 +90,32 @@ def test_every_text_of_a_claim_for_the_pages():
     }  # fmt: skip
 
 
+PARTS = {"replicates": "part", "verdict": "fails"}
+LOST = {"verdict": "not judged"}
+
+
 @pytest.mark.parametrize(
-    ("text", "sentence"),
-    [("λ is chosen", "λ is chosen."), ("ε is 1.", "ε is 1."), ("all is well", "All is well."), ("A is B", "A is B.")],
-)
-def test_a_sentence_begins_with_a_capital_unless_with_a_symbol(text, sentence):
-    assert described(claim_of("at_least", claim=text))["sentence"] == sentence
+    ("part", "more", "text"),
+    [
+        ("sentence", {"claim": "λ is chosen"}, "λ is chosen."),  # the capital of a symbol is another symbol
+        ("sentence", {"claim": "ε is 1."}, "ε is 1."),
+        ("sentence", {"claim": "all is well"}, "All is well."),
+        ("sentence", {"claim": "A is B"}, "A is B."),
+        ("why", {"verdict": "fails", "why": "The sample is small."}, "The sample is small."),
+        ("why", {"verdict": "fails"}, "No reason is stated yet."),
+        ("why", {"verdict": "undecided", "why": "The sample is small."}, ""),
+        ("why", {"verdict": "holds", "why": "The sample is small."}, ""),
+        ("rests", PARTS | {"seeds": 1}, "The interval is over parts of the tests of one seed. Other seeds may differ by more."),
+        ("rests", PARTS | {"verdict": "holds"}, "The interval is over parts of the tests of 2 seeds. Other seeds may differ by more."),
+        ("rests", PARTS | LOST, ""),
+        ("rests", {"replicates": "seed"}, ""),
+        ("decisive", LOST | {"detail": "a.gz cannot be had (x: no file)"}, "Missing: a.gz cannot be had. The first page says how to get it."),
+        ("decisive", LOST | {"detail": "make archive ARGS=e computes it"}, "Not archived: make archive ARGS=e computes it."),
+        ("decisive", LOST | {"detail": "no rows for {}", "absent": True}, "No run at this scale has such a result."),
+    ],
+)  # fmt: skip
+def test_each_part_of_what_is_said(part, more, text):
+    assert described(claim_of("at_least", **more), seeds=more.get("seeds", 2))[part] == text
 
 
 def test_the_least_favourable_case_is_that_of_the_worst_verdict_and_the_smallest_p_value():
@@ -107,19 +127,6 @@ def test_the_least_favourable_case_is_that_of_the_worst_verdict_and_the_smallest
     shown = described(claim)
     assert shown["decisive"].startswith("Holds in 1 of 4 cases. The least favourable, c: 0.21 (95 %: 0.185 to 0.235)")
     assert shown["open"] == ""
-
-
-@pytest.mark.parametrize(
-    ("verdict", "stated", "shown"),
-    [
-        ("fails", "The sample is small.", "The sample is small."),
-        ("fails", None, "No reason is stated yet."),
-        ("undecided", "The sample is small.", ""),
-        ("holds", "The sample is small.", ""),
-    ],
-)
-def test_what_fails_has_its_reason_and_nothing_else_has_one(verdict, stated, shown):
-    assert described(claim_of("at_least", verdict=verdict, why=stated))["why"] == shown
 
 
 def test_the_hardest_of_the_open_cases_says_how_many_replicates_are_needed():
@@ -134,36 +141,6 @@ def test_the_hardest_of_the_open_cases_says_how_many_replicates_are_needed():
     )
     never = described(claim | {"cases": [cases[50, 100], cases[4, None]]})["open"]
     assert never.startswith("Even 1,000 replicates would not decide it")
-
-
-@pytest.mark.parametrize(
-    ("replicates", "seeds", "verdict", "words"),
-    [
-        ("part", 1, "fails", "over parts of the tests of one seed. Other seeds may differ by more."),
-        ("part", 2, "holds", "over parts of the tests of 2 seeds."),
-        ("part", 1, "not judged", ""),
-        ("seed", 3, "holds", ""),
-    ],
-)
-def test_an_interval_over_parts_of_the_test_says_what_it_rests_on(replicates, seeds, verdict, words):
-    shown = described(claim_of("at_least", verdict=verdict, replicates=replicates), seeds=seeds)["rests"]
-    assert words in shown
-    assert bool(words) == bool(shown)
-
-
-MISSING = "Missing: a.tsv.gz cannot be had. The first page says how to get it."
-
-
-@pytest.mark.parametrize(
-    ("detail", "absent", "words"),
-    [
-        ("a.tsv.gz cannot be had (x: no such file)", False, MISSING),
-        ("make archive ARGS=e computes it", False, "Not archived: make archive ARGS=e computes it."),
-        ('no rows for {"measure": "seconds"}', True, "No run at this scale has such a result."),
-    ],
-)
-def test_what_was_not_judged_says_why_in_short(detail, absent, words):
-    assert described(claim_of("at_least", detail=detail, absent=absent, verdict="not judged"))["decisive"] == words
 
 
 def test_an_experiment_outside_the_run_is_named_with_its_command():
