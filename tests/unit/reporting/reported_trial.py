@@ -18,6 +18,15 @@ EXPERIMENT = {
 }
 
 
+# of cases with three and five pairs, with one, and with none
+VALUES = {
+    ("a", "ours"): [0.40, 0.43, 0.41, 0.46, 0.45], ("a", "base"): [0.39, 0.44, 0.37],  # differences 0.01, −0.01, 0.04
+    ("bb", "ours"): [0.50, 0.52, 0.51, 0.56, 0.55], ("bb", "base"): [0.40, 0.43, 0.40, 0.47, 0.44],  # 0.10, 0.09, 0.11, 0.09, 0.11
+    ("cc", "ours"): [0.30], ("cc", "base"): [0.35],
+    ("dd", "ours"): [0.30, 0.31], ("dd", "base"): ("failed", "boom"),
+}  # fmt: skip
+
+
 def rows(values: dict, measure="nllh", step=None, keys=None) -> pd.DataFrame:
     """Rows from {(dataset, method[, params]): [value per seed] or (status, reason)}."""
     found = []

@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
-from reported_trial import rows
+from reported_trial import VALUES, rows
 from scipy import stats
 
 from agglearn_workflow.claims import judging
@@ -111,12 +111,6 @@ def test_too_few_pairs_are_said():
 
 # -- every number by hand ---------------------------------------------------------------------------------------------
 
-VALUES = {
-    ("a", "ours"): [0.40, 0.43, 0.41, 0.46, 0.45], ("a", "base"): [0.39, 0.44, 0.37],  # differences 0.01, −0.01, 0.04
-    ("bb", "ours"): [0.50, 0.52, 0.51, 0.56, 0.55], ("bb", "base"): [0.40, 0.43, 0.40, 0.47, 0.44],  # 0.10, 0.09, 0.11, 0.09, 0.11
-    ("cc", "ours"): [0.30], ("cc", "base"): [0.35],
-    ("dd", "ours"): [0.30, 0.31], ("dd", "base"): ("failed", "boom"),
-}  # fmt: skip
 OF_A = {key: values for key, values in VALUES.items() if key[0] == "a"}
 DIFFERENCES = [0.01, -0.01, 0.04]
 

@@ -5,7 +5,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pandas as pd
 import pytest
-from reported_trial import rows
+from reported_trial import VALUES, rows
 
 from agglearn_workflow.claims import judging, statements
 from agglearn_workflow.claims.judging import PREDICATES, judge_case
@@ -57,14 +57,9 @@ def test_the_number_that_decides_is_said_in_words(predicate, more, values, words
 
 
 def test_every_text_of_a_claim_for_the_pages():
-    values = {
-        ("a", "ours"): [0.40, 0.43, 0.41], ("a", "base"): [0.39, 0.44, 0.37],
-        ("bb", "ours"): [0.50, 0.52, 0.51, 0.56, 0.55], ("bb", "base"): [0.40, 0.43, 0.40, 0.47, 0.44],
-        ("cc", "ours"): [0.30], ("cc", "base"): [0.35], ("dd", "ours"): [0.30, 0.31], ("dd", "base"): ("failed", "boom"),
-    }  # fmt: skip
     sides = {side: {"measure": "nllh", "method": m} for side, m in (("value", "ours"), ("reference", "base"))}
     entry = {"predicate": "greater", **sides, "each": ["dataset"], "margin": 0.02, "replicates": "part"}
-    judgement = judging.judge(entry | {"replicates": "seed"}, Rows(rows(values)))
+    judgement = judging.judge(entry | {"replicates": "seed"}, Rows(rows(VALUES)))
     judgement |= {"claim": "ours wins", "predicate": "greater", "why": None, "margin": 0.02}
     shown = statements.describe_claim(judgement, entry, 5, {"a": "First", "ours": "Ours"}, spent=3600.0)
     assert shown.pop("forest").count("<circle") == 3

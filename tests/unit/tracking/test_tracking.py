@@ -62,15 +62,15 @@ def uri(tmp_path) -> str:
 # -- stores that fail -------------------------------------------------------------------------------------------------
 
 
-def track(uri, folder, name="trial", attempt=0) -> tuple[dict, str]:
+def track(uri, folder) -> tuple[dict, str]:
     """(receipt, line for the user) of an experiment with a run, in `folder`."""
     keys = [path.name for path in sorted(folder.glob("runs/*"))]
     if not keys:
         write_run(folder, RECORD, [("nllh", None, None, 0.4)])
         keys = [RECORD["run"]]
-    receipt, terminal = folder / f"tracking/{name}.json", io.StringIO()
-    push.track(uri, [name], lambda n: read_contents(n, EXPERIMENT, folder, keys), receipt, attempt, terminal)
-    return storage.read_json(receipt)["experiments"][name], terminal.getvalue()
+    receipt, terminal = folder / "tracking/trial.json", io.StringIO()
+    push.track(uri, ["trial"], lambda name: read_contents(name, EXPERIMENT, folder, keys), receipt, 0, terminal)
+    return storage.read_json(receipt)["experiments"]["trial"], terminal.getvalue()
 
 
 def runs_of(client, experiment: str, kind="seed") -> list:
