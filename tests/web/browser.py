@@ -56,20 +56,22 @@ class Visitor:
         assert found, f"the browser did not come to an end: {self.messages}\n{dom[-2000:]}"
         return json.loads(html.unescape(found.group(1)))
 
-    def dom(self, url: str, *more: str) -> str:
-        """A page's DOM after its scripts have run."""
+    def run(self, *flags: str, timeout: int) -> subprocess.CompletedProcess:
+        """What the browser does with a new profile."""
         with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
-            command = [BROWSER, *QUIET, *self.flags, f"--user-data-dir={profile}", "--virtual-time-budget=600000"]
-            command += ["--enable-logging=stderr", "--v=0", "--window-size=1400,2000", *more, "--dump-dom", url]
-            done = subprocess.run(command, capture_output=True, text=True, timeout=550)
+            command = [BROWSER, *QUIET, *self.flags, f"--user-data-dir={profile}", *flags]
+            return subprocess.run(command, capture_output=True, text=True, timeout=timeout)
+
+    def dom(self, url: str, budget: int = 600_000) -> str:
+        """A page's DOM after its scripts have run, for at most `budget` virtual milliseconds."""
+        flags = ["--enable-logging=stderr", "--v=0", "--window-size=1400,2000", f"--virtual-time-budget={budget}"]
+        done = self.run(*flags, "--dump-dom", url, timeout=550)
         self.messages += [line for line in done.stderr.splitlines() if ":CONSOLE" in line]
         return done.stdout
 
-    def shot(self, page: Path, name: str, width: int, height: int = 3000) -> Path:
-        """A picture of a page as opened from disk."""
+    def shot(self, url: str, name: str, width: int, height: int = 3000) -> Path:
+        """A picture of a page."""
         SHOTS.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
-            command = [BROWSER, *QUIET, *self.flags, f"--user-data-dir={profile}", "--virtual-time-budget=15000"]
-            command += [f"--window-size={width},{height}", f"--screenshot={SHOTS / name}", page.as_uri()]
-            subprocess.run(command, capture_output=True, timeout=120)
+        flags = [f"--window-size={width},{height}", f"--screenshot={SHOTS / name}", "--virtual-time-budget=15000"]
+        self.run(*flags, url, timeout=120)
         return SHOTS / name

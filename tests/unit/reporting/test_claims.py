@@ -1,91 +1,88 @@
-"""Claims judged on rows whose answer is known: pairs, replicates, cases, and what is said of what is left out."""
+"""Claims judged on rows whose answer is known: every field by hand, pairs, replicates, cases, and what is said of what is left out."""
 
 import json
+import math
 
 import numpy as np
 import pandas as pd
 import pytest
-from test_reporting import rows
+from reported_trial import VALUES, rows
+from scipy import stats
 
 from agglearn_workflow.claims import judging
-from agglearn_workflow.claims.samples import Rows
+from agglearn_workflow.claims.samples import Rows, Sample
 from agglearn_workflow.render import findings
 
-REFERENCE = {"reference": {"measure": "nllh", "method": "base"}}
+OURS, BASE = {"measure": "nllh", "method": "ours"}, {"measure": "nllh", "method": "base"}
 GOOD = {("a", "ours"): [0.50, 0.61, 0.70], ("a", "base"): [0.40, 0.50, 0.60]}
 NOISY = {("a", "ours"): [0.5, 0.1, 0.9], ("a", "base"): [0.4, 0.6, 0.3]}
 ONE = {("a", "ours"): [0.5], ("a", "base"): [0.4]}
 SAME = {("a", "ours"): [0.5] * 5, ("a", "base"): [0.4] * 5}
 WHY = {"deterministic": "both sides are sums over one table"}
+TOO_FEW = "undecided at this scale"
 
 
-def judge(said, frame):
-    return judging.judge(said, Rows(frame))
+def judge(said: dict, found: dict | pd.DataFrame) -> dict:
+    return judging.judge(said, Rows(rows(found) if isinstance(found, dict) else found))
 
 
-def claim(predicate, **more):
-    return {"predicate": predicate, "value": {"measure": "nllh", "method": "ours"}, **more}
+def claim(predicate: str, **more) -> dict:
+    """A claim on ours alone."""
+    return {"predicate": predicate, "value": OURS, **more}
+
+
+def beside(predicate: str, **more) -> dict:
+    """A claim on ours beside base."""
+    return claim(predicate, reference=BASE, **more)
+
+
+# -- predicates -------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("said", "values", "stated"),
     [
-        (claim("greater", **REFERENCE), GOOD, "holds"),
-        (claim("less", **REFERENCE), GOOD, "fails"),
-        (claim("greater", **REFERENCE), NOISY, "undecided"),
-        (claim("less", **REFERENCE, tolerance=0.2), GOOD, "holds"),
-        (claim("greater", **REFERENCE, margin=0.05), GOOD, "holds"),
-        (claim("greater", **REFERENCE, margin=0.2), GOOD, "fails"),
-        (claim("less", **REFERENCE, margin=0.01), GOOD, "fails"),
-        (claim("within", **REFERENCE, tolerance=0.2), GOOD, "holds"),
-        (claim("within", **REFERENCE, tolerance=0.05), GOOD, "fails"),
+        (beside("greater"), GOOD, "holds"),
+        (beside("less"), GOOD, "fails"),
+        (beside("greater"), NOISY, "undecided"),
+        (beside("less", tolerance=0.2), GOOD, "holds"),
+        (beside("greater", margin=0.05), GOOD, "holds"),
+        (beside("greater", margin=0.2), GOOD, "fails"),
+        (beside("less", margin=0.01), GOOD, "fails"),
+        (beside("within", tolerance=0.2), GOOD, "holds"),
+        (beside("within", tolerance=0.05), GOOD, "fails"),
         (claim("at_least", bound=0.3), GOOD, "holds"),
         (claim("at_most", bound=0.3), GOOD, "fails"),
         (claim("at_least", bound=0.6), GOOD, "undecided"),
-        (claim("ratio_at_least", **REFERENCE, bound=1.1), GOOD, "holds"),
-        (claim("ratio_at_least", **REFERENCE, bound=1.2), GOOD, "undecided"),
-        (claim("ratio_at_least", **REFERENCE, bound=1.4), GOOD, "fails"),
-        (claim("greater", **REFERENCE), {("a", "ours"): [0.5]}, "not judged"),
-        (claim("greater", **REFERENCE), {("a", "ours"): ("unavailable", "gone"), ("a", "base"): [1.0]}, "not judged"),
+        (beside("ratio_at_least", bound=1.1), GOOD, "holds"),
+        (beside("ratio_at_least", bound=1.2), GOOD, "undecided"),
+        (beside("ratio_at_least", bound=1.4), GOOD, "fails"),
+        (beside("greater"), {("a", "ours"): [0.5]}, "not judged"),
+        (beside("greater"), {("a", "ours"): ("unavailable", "gone"), ("a", "base"): [1.0]}, "not judged"),
+        (claim("at_least", bound=0.3, **WHY), {("a", "ours"): [0.9, 0.9, 0.9, 0.299]}, "fails"),
     ],
 )
 def test_predicates(said, values, stated):
-    assert judge(said, rows(values))["verdict"] == stated
-
-
-PREDICATES = [
-    claim("greater", **REFERENCE),
-    claim("less", **REFERENCE),
-    claim("within", **REFERENCE, tolerance=0.2),
-    claim("at_least", bound=0.3),
-    claim("at_most", bound=0.3),
-    claim("ratio_at_least", **REFERENCE, bound=1.2),
-]
+    assert judge(said, values)["verdict"] == stated
 
 
 @pytest.mark.parametrize("values", [ONE, SAME], ids=["one value", "identical values"])
-@pytest.mark.parametrize("said", PREDICATES, ids=lambda c: c["predicate"])
-def test_without_an_interval_nothing_is_decided(said, values):
-    assert judge(said, rows(values))["verdict"] == "undecided at this scale"
-
-
-@pytest.mark.parametrize("values", [ONE, SAME], ids=["one value", "identical values"])
-@pytest.mark.parametrize("said", PREDICATES, ids=lambda c: c["predicate"])
-def test_a_deterministic_claim_needs_none(said, values):
-    expected = "fails" if said["predicate"] in ("less", "at_most") else "holds"
-    assert judge(said | WHY, rows(values))["verdict"] == expected
-
-
-@pytest.mark.parametrize("said", PREDICATES, ids=lambda c: c["predicate"])
-def test_what_is_judged_is_named(said):
-    names = {"at_least": "value 0.5 ", "at_most": "value 0.5 ", "ratio_at_least": "ratio 1.25 "}
-    expected = names.get(said["predicate"], "difference +0.1,")
-    assert judge(said | WHY, rows(ONE))["detail"].startswith(expected)
-
-
-def test_one_value_refutes_a_deterministic_claim():
-    values = {("a", "ours"): [0.9, 0.9, 0.9, 0.299]}
-    assert judge(claim("at_least", bound=0.3, **WHY), rows(values))["verdict"] == "fails"
+@pytest.mark.parametrize(
+    ("said", "verdict", "judged"),
+    [
+        (beside("greater"), "holds", "difference +0.1,"),
+        (beside("less"), "fails", "difference +0.1,"),
+        (beside("within", tolerance=0.2), "holds", "difference +0.1,"),
+        (claim("at_least", bound=0.3), "holds", "value 0.5 "),
+        (claim("at_most", bound=0.3), "fails", "value 0.5 "),
+        (beside("ratio_at_least", bound=1.2), "holds", "ratio 1.25 "),
+    ],
+)
+def test_without_an_interval_only_a_deterministic_claim_is_decided(said, verdict, judged, values):
+    assert judge(said, values)["verdict"] == TOO_FEW
+    outcome = judge(said | WHY, values)
+    assert outcome["verdict"] == verdict
+    assert outcome["detail"].startswith(judged)
 
 
 @pytest.mark.parametrize(("second", "verdict"), [(0.5, "holds"), (0.6, "fails")])
@@ -97,162 +94,266 @@ def test_seeds_of_a_deterministic_claim_may_have_different_cells(second, verdict
         for name, seed, value in values
         for method, own in (("ours", value), ("base", second if name == "x = 3" else value))
     ]
-    frame = pd.concat(sides, ignore_index=True)
-    said = claim("within", **REFERENCE, tolerance=0.01)
+    frame, said = pd.concat(sides, ignore_index=True), beside("within", tolerance=0.01)
     assert judge(said | WHY, frame)["verdict"] == verdict
     assert "4 values" in judge(said | WHY, frame)["detail"]
     assert judge(said, frame)["detail"] == "no replicate has all 3 cells"
 
 
 def test_too_few_pairs_are_said():
-    outcome = judge(claim("greater", **REFERENCE), rows({k: v[:2] for k, v in GOOD.items()}))
-    assert outcome["verdict"] == "undecided at this scale"
+    outcome = judge(beside("greater"), {k: v[:2] for k, v in GOOD.items()})
+    assert outcome["verdict"] == TOO_FEW
     assert "2 pairs; a verdict needs 3" in outcome["detail"]
     wide = {("a", "ours"): [0.50, 0.501], ("a", "base"): [0.40, 0.4011]}
-    assert judge(claim("greater", **REFERENCE, min_pairs=2), rows(wide))["verdict"] == "holds"
-    assert judge(claim("greater", **REFERENCE, min_pairs=4), rows(GOOD))["verdict"] == "undecided at this scale"
+    assert judge(beside("greater", min_pairs=2), wide)["verdict"] == "holds"
+    assert judge(beside("greater", min_pairs=4), GOOD)["verdict"] == TOO_FEW
+
+
+# -- every number by hand ---------------------------------------------------------------------------------------------
+
+OF_A = {key: values for key, values in VALUES.items() if key[0] == "a"}
+DIFFERENCES = [0.01, -0.01, 0.04]
+
+
+def around(values, overlap=0.0) -> tuple[float, float, float]:
+    """Mean of three values with the ends of its 95 % interval; 4.30 is the 97.5 % point with two degrees of freedom."""
+    mean, half = np.mean(values), 4.30265273 * np.std(values, ddof=1) * math.sqrt(1 / 3 + overlap)
+    return mean, mean - half, mean + half
+
+
+def numbers(value, low=None, high=None, start=None, end=None) -> dict:
+    return {"value": value, "low": low, "high": high, "from": start, "to": end}
+
+
+def approximately(value):
+    if isinstance(value, dict):
+        return {key: approximately(inner) for key, inner in value.items()}
+    return pytest.approx(value, rel=1e-6) if isinstance(value, float) else value
+
+
+def test_every_field_of_every_case():
+    outcome = judge(beside("greater", each=["dataset"], margin=0.02), VALUES)
+    a, bb, cc, dd = outcome["cases"]
+    mean, spread = 0.04 / 3, np.std(DIFFERENCES, ddof=1)
+    t = (0.02 - mean) / (spread / math.sqrt(3))
+    tail = 0.5 + t / (
+        2 * math.sqrt(2 + t**2)
+    )  # P(T ≤ t) with two degrees of freedom: that the mean is at most the margin
+    deciding = next(n for n in range(4, 2000) if stats.t.ppf(0.975, n - 1) * spread / math.sqrt(n) < 0.02 - mean)
+    assert a == approximately({
+        "case": "a", "verdict": "undecided", "p_false": tail, "p_true": 1 - tail, "rival_below_base": False,
+        "numbers": numbers(*map(float, around(DIFFERENCES)), 0.02),
+        "detail": "difference +0.01333 [-0.04918, +0.07585], margin 0.02, 3 pairs; 2 values without a partner left out",
+        "replicates": 3, "deciding": deciding,
+    })  # fmt: skip
+    half = 2.776445105 * 0.01 / math.sqrt(5)  # of 0.10, 0.09, 0.11, 0.09, 0.11
+    t = (0.1 - 0.02) / (0.01 / math.sqrt(5))  # √320, with four degrees of freedom
+    tail = 0.5 - 3 / 8 * t / 9 * (1 - 320 / (12 * 81))
+    assert bb == {
+        "case": "bb", "verdict": "holds", "p_false": pytest.approx(tail, rel=1e-6), "p_true": pytest.approx(1, abs=1e-4),
+        "rival_below_base": False, "numbers": approximately(numbers(0.1, 0.1 - half, 0.1 + half, 0.02)),
+        "detail": "difference +0.1 [+0.08758, +0.1124], margin 0.02, 5 pairs",
+    }  # fmt: skip
+    assert cc == approximately({
+        "case": "cc", "verdict": TOO_FEW, "p_false": 1.0, "p_true": 1.0, "rival_below_base": False,
+        "numbers": numbers(-0.05, start=0.02), "detail": "difference -0.05, margin 0.02, 1 pair; a verdict needs 3",
+    })  # fmt: skip
+    assert dd == {"case": "dd", "verdict": "not judged", "detail": "boom", "absent": False}
+    details = f"a: {a['detail']}; cc: {cc['detail']}; bb: {bb['detail']}; 1 of 4 cases not judged (boom)"
+    tally = "holds in 1 of 3, 1 undecided, 1 undecided at this scale"
+    assert outcome == {"verdict": "undecided", "detail": f"{tally}: {details}", "cases": [a, bb, cc, dd]}
+
+
+LOGS = np.log([0.40 / 0.39, 0.43 / 0.44, 0.41 / 0.37])
+
+
+@pytest.mark.parametrize(
+    ("said", "sample", "start", "end", "bound"),
+    [
+        (beside("less", tolerance=0.2), DIFFERENCES, None, 0.2, ", tolerance 0.2, margin 0, 3 pairs"),
+        (beside("less", margin=0.05), DIFFERENCES, None, -0.05, ", margin 0.05, 3 pairs"),
+        (beside("greater", margin=0.05), DIFFERENCES, 0.05, None, ", margin 0.05, 3 pairs"),
+        (beside("greater", tolerance=0.1), DIFFERENCES, -0.1, None, ", tolerance 0.1, margin 0, 3 pairs"),
+        (beside("within", tolerance=0.2), DIFFERENCES, -0.2, 0.2, ", tolerance 0.2, margin 0, 3 pairs"),
+        (beside("ratio_at_least", bound=1.2), LOGS, 1.2, None, " against 1.2, 3 pairs"),
+        (claim("at_least", bound=0.3) | {"value": BASE}, [0.39, 0.44, 0.37], 0.3, None, " against 0.3, 3 replicates"),
+        (claim("at_most", bound=-0.3) | {"value": BASE}, [0.39, 0.44, 0.37], None, -0.3, " against -0.3, 3 replicates"),
+    ],
+)
+def test_the_numbers_of_every_predicate(said, sample, start, end, bound):
+    """Mean, interval and region of three replicates; a ratio is that of geometric means."""
+    [case] = judge({"margin": 0.0} | said, OF_A)["cases"]
+    scale = math.exp if said["predicate"] == "ratio_at_least" else float
+    assert case["numbers"] == approximately(numbers(*map(scale, around(sample)), start, end))
+    assert bound in case["detail"]
+
+
+@pytest.mark.parametrize(
+    ("measure", "predicate", "rival", "is_weak"),
+    [
+        ("auc", "greater", 0.49, True),
+        ("auc", "greater", 0.51, False),
+        ("auc_of_part", "greater", 0.49, True),
+        ("nllh", "greater", -0.01, True),
+        ("nllh", "greater", 0.01, False),
+        ("nllh", "less", -1.0, False),  # a claim that something is worse is about its failure
+        ("nllh", "ratio_at_least", 0.01, False),
+        ("nmse", "less", 1.01, True),  # its rival is the reference
+        ("nmse", "less", 0.99, False),
+        ("nmse", "greater", 0.99, False),  # here it is the value, which is 2 more
+        ("auc", "less", 0.49, False),
+        ("rmse", "greater", -1.0, False),
+    ],
+)
+def test_a_win_over_a_rival_without_skill_is_weak(measure, predicate, rival, is_weak):
+    """No skill is an AUC of one half, an NLLH of 0, and a squared error of the variance."""
+    spread = np.array([-0.001, 0.0, 0.001, 0.002, -0.002])
+    ours = rival - 2 if (measure, predicate) == ("nmse", "greater") else rival + 0.3
+    frame = rows({("a", "ours"): list(ours + spread), ("a", "base"): list(rival + spread[::-1])}, measure=measure)
+    sides = {"value": OURS | {"measure": measure}, "reference": BASE | {"measure": measure}}
+    outcome = judge(claim(predicate, bound=1.0) | sides, frame)
+    assert ("weak" in outcome) is is_weak
+    assert outcome["cases"][0].get("rival_below_base", False) is is_weak
+
+
+@pytest.mark.parametrize(("distance", "n"), [(2.4, 4), (1.6, 4), (1.58, 5), (1.25, 5), (1.23, 6), (0.06, None)])
+def test_the_number_of_replicates_that_decide_by_hand(distance, n):
+    """Of a spread of 1, t/√n is 2.484, 1.591, 1.242 and 1.049 for 3, 4, 5 and 6 replicates, and 0.062 for 1,000."""
+    values = pd.Series([-1.0, 0.0, 1.0])
+    assert Sample(values, None, values.to_numpy(), 0.0).deciding(distance) == n
 
 
 # -- pairs ------------------------------------------------------------------------------------------------------------
 
-
-def on_units(values, **tested) -> pd.DataFrame:
-    """Rows of methods that were tested on the units that `tested` names, one name per seed."""
-    found = rows(values)
-    for method, names in tested.items():
-        found.loc[found.method == method, "tested"] = names
-    return found
-
-
 WIDE = {("a", "ours"): [0.50, 0.91, 0.10, 0.72], ("a", "base"): [0.40, 0.80, 0.01, 0.60]}
 
 
+def on_units(ours: str, base: str) -> pd.DataFrame:
+    """Rows of methods that were tested on these units, one letter per seed."""
+    return rows(WIDE).assign(tested=[*ours, *base])
+
+
 def test_seeds_with_other_test_rows_are_no_pairs():
-    paired = judge(claim("greater", **REFERENCE), rows(WIDE))
-    assert paired["verdict"] == "holds"  # the seeds differ widely, the pairs do not
-    apart = judge(claim("greater", **REFERENCE), on_units(WIDE, ours=list("abcd"), base=list("efgh")))
+    assert judge(beside("greater"), WIDE)["verdict"] == "holds"  # the seeds differ widely, the pairs do not
+    apart = judge(beside("greater"), on_units("abcd", "efgh"))
     assert apart["verdict"] == "undecided"
     assert "tested on different units" in apart["detail"]
     assert apart["cases"][0]["numbers"]["value"] == pytest.approx(2.23 / 4 - 1.81 / 4)
 
 
 def test_pairs_on_other_rows_are_left_out_and_said():
-    outcome = judge(claim("greater", **REFERENCE), on_units(WIDE, ours=list("abcd"), base=list("abcx")))
+    outcome = judge(beside("greater"), on_units("abcd", "abcx"))
     assert "3 pairs; 1 of 4 pairs left out: their sides were tested on different units" in outcome["detail"]
 
 
 def test_values_without_a_partner_are_said():
-    outcome = judge(claim("greater", **REFERENCE), rows({**WIDE, ("a", "base"): [0.4, 0.8, 0.01]}))
+    outcome = judge(beside("greater"), {**WIDE, ("a", "base"): [0.4, 0.8, 0.01]})
     assert "3 pairs; 1 value without a partner left out" in outcome["detail"]
 
 
 def test_sides_that_differ_in_a_parameter_of_the_data_are_paired():
-    found = rows(WIDE)
-    found["dataset_params"] = np.where(
-        found.method == "ours", '{"bag_size": 10, "hidden": "SEX"}', '{"bag_size": 100, "hidden": "SEX"}'
-    )
+    found, params = rows(WIDE), '{"bag_size": %d, "hidden": "%s"}'
     said = claim("greater", reference={"measure": "nllh", "dataset_params.bag_size": 100})
     said["value"] = {"measure": "nllh", "dataset_params.bag_size": 10}
-    assert "4 pairs" in judge(said, found)["detail"]
-    found.loc[found.method == "base", "dataset_params"] = '{"bag_size": 100, "hidden": "DIS"}'
-    assert judge(said, found)["verdict"] == "not judged"
+    for hidden, detail in (("SEX", "4 pairs"), ("DIS", "value and reference have no data set and seed in common")):
+        found["dataset_params"] = np.where(found.method == "ours", params % (10, "SEX"), params % (100, hidden))
+        assert detail in judge(said, found)["detail"]
 
 
 def test_a_replicate_that_lacks_a_cell_is_left_out():
     """A seed that lacks one of two data sets has another mean, whatever the method."""
     values = {("a", "ours"): [0.1, 0.11, 0.12, 0.13], ("b", "ours"): [0.9, 0.91, 0.92]}
-    outcome = judge(claim("at_most", bound=0.6), rows(values))
-    assert "mean 0.51" in outcome["detail"]
-    assert "3 replicates; 1 of 4 replicates left out, which lack some cells" in outcome["detail"]
+    detail = judge(claim("at_most", bound=0.6), values)["detail"]
+    assert "mean 0.51" in detail
+    assert "3 replicates; 1 of 4 replicates left out, which lack some cells" in detail
 
 
 # -- replicates -------------------------------------------------------------------------------------------------------
 
 
-def with_items(gaps: np.ndarray) -> pd.DataFrame:
+def with_items(gaps) -> pd.DataFrame:
     """Both sides of differences (seeds, items)."""
-    parts = [
-        rows({("a", "ours"): list(column), ("a", "base"): [0.0] * len(column)}, keys={"part": k})
-        for k, column in enumerate(gaps.T)
-    ]
-    return pd.concat(parts, ignore_index=True)
+    both = [{("a", "ours"): list(column), ("a", "base"): [0.0] * len(column)} for column in np.transpose(gaps)]
+    return pd.concat([rows(values, keys={"part": k}) for k, values in enumerate(both)], ignore_index=True)
 
 
 def test_items_of_a_seed_are_one_replicate():
     """Three years of one split, all alike, are no three splits."""
-    years = with_items(np.array([[0.1, 0.1, 0.1], [-0.02, -0.02, -0.02], [0.3, 0.3, 0.3]]))
-    outcome = judge(claim("greater", **REFERENCE), years)
+    outcome = judge(beside("greater"), with_items([[0.1] * 3, [-0.02] * 3, [0.3] * 3]))
     assert outcome["verdict"] == "undecided"
     assert "3 pairs" in outcome["detail"]
 
 
 def test_parts_of_the_test_are_replicates_where_a_claim_says_so():
     parts = with_items(0.1 + 0.01 * np.arange(16)[None])
-    assert judge(claim("greater", **REFERENCE), parts)["verdict"] == "undecided at this scale"
-    outcome = judge(claim("greater", **REFERENCE, replicates="part"), parts)
+    assert judge(beside("greater"), parts)["verdict"] == TOO_FEW
+    outcome = judge(beside("greater", replicates="part"), parts)
     assert outcome["verdict"] == "holds"
     assert "16 pairs" in outcome["detail"]
 
 
-def test_overlapping_splits_widen_the_interval():
-    values = {("a", "ours"): [0.50, 0.61, 0.70, 0.66], ("a", "base"): [0.46, 0.52, 0.66, 0.61]}
-    found = rows(values)
-    assert judge(claim("greater", **REFERENCE, margin=0.01), found)["verdict"] == "holds"
-    assert judge(claim("greater", **REFERENCE, margin=0.01), found.assign(overlap=0.25))["verdict"] == "undecided"
+@pytest.mark.parametrize("wide", ["ours", "base"])
+def test_the_larger_overlap_of_two_sides_and_of_two_cases_counts(wide):
+    """Splits that overlap by 0.25 widen the interval by √((1/3 + 1/4)·3), on whatever side they are."""
+    mean, low, high = around(DIFFERENCES, 0.25)
+    frame = rows(OF_A)
+    frame.loc[frame["method"] == wide, "overlap"] = 0.25
+    assert judge(beside("greater"), frame)["cases"][0]["numbers"]["low"] == pytest.approx(low)
+    both = pd.concat([frame.assign(dataset=name, overlap=0.25 if name == wide else 0.0) for name in ("base", "ours")])
+    both["run"] += both["dataset"]
+    averaged = judge(beside("greater", each=["dataset"], cases="average"), both.reset_index(drop=True))
+    assert averaged["detail"].startswith(f"on average over 2 cases: difference {mean:+.4g} [{low:+.4g}, {high:+.4g}]")
 
 
 # -- cases ------------------------------------------------------------------------------------------------------------
+
+
+def by_case(gaps, **more) -> dict:
+    """The verdict on ours above base in each case, from the differences of each case."""
+    values = {}
+    for k, found in enumerate(gaps):
+        values["a", "ours", json.dumps({"k": k})] = found
+        values["a", "base", json.dumps({"k": k})] = [0.0] * len(found)
+    return judge(beside("greater", each=["params.k"], **more), values)
+
+
+CLEAR, AGAINST, OPEN = [0.10, 0.11, 0.12], [-0.10, -0.11, -0.12], [0.1, -0.1, 0.02]
+BARELY = [-0.05, -0.10, -0.07]  # fails by itself at 2.5 %, and not among many
+FAR, FEW = [-0.1000, -0.1001, -0.1002], [0.1]
 
 
 def test_each_judges_every_case_and_the_reference_keeps_its_own():
     values = {
         ("a", "ours", json.dumps({"l2": k})): [v, v + 0.01, v + 0.021] for k, v in ((1, 0.5), (4, 0.4), (16, 0.6))
     }
-    values["a", "ours", '{"l2": 4}'][1] -= 0.001
-    values["a", "ours", '{"l2": 16}'][1] -= 0.001
-    said = {
-        "predicate": "less",
-        "value": {"measure": "nllh", "params.l2": [4, 16]},
-        "reference": {"measure": "nllh", "params.l2": 1},
-        "each": ["params.l2"],
-    }
-    outcome = judge(said, rows(values))
+    for k in (4, 16):
+        values["a", "ours", json.dumps({"l2": k})][1] -= 0.001
+    sides = ({"measure": "nllh", "params.l2": levels} for levels in ([4, 16], 1))
+    outcome = judge(dict(zip(("value", "reference"), sides, strict=True), predicate="less", each=["params.l2"]), values)
     assert outcome["verdict"] == "fails"
     assert {c["case"]: c["verdict"] for c in outcome["cases"]} == {"λ = 4": "holds", "λ = 16": "fails"}
     assert outcome["detail"].startswith("holds in 1 of 2, 1 fails: λ = 16: ")
 
 
-def by_case(gaps: dict) -> tuple[dict, pd.DataFrame]:
-    """(claim that ours exceeds base in each case, rows with these differences)."""
-    values = {}
-    for k, found in gaps.items():
-        values["a", "ours", json.dumps({"k": k})] = found
-        values["a", "base", json.dumps({"k": k})] = [0.0] * len(found)
-    said = claim("greater", reference={"measure": "nllh", "method": "base"}, each=["params.k"])
-    return said, rows(values)
-
-
-CLEAR, AGAINST, OPEN = [0.10, 0.11, 0.12], [-0.10, -0.11, -0.12], [0.1, -0.1, 0.02]
-BARELY = [-0.05, -0.10, -0.07]  # fails by itself at 2.5 %, and not among many
-
-
 def test_holms_correction_forgives_one_of_many():
-    alone = judge(*by_case({0: BARELY}))
-    assert alone["verdict"] == "fails"
-    said, found = by_case({0: BARELY} | dict.fromkeys(range(1, 18), CLEAR))
-    outcome = judge(said, found)
-    assert outcome["verdict"] == "undecided"
-    assert outcome["detail"].startswith("holds in 17 of 18, 1 undecided")
-    said, found = by_case({0: [-0.1000, -0.1001, -0.1002]} | dict.fromkeys(range(1, 18), CLEAR))
-    outcome = judge(said, found)
-    assert outcome["verdict"] == "fails"
-    assert outcome["detail"].startswith("holds in 17 of 18, 1 fails")
+    assert by_case([BARELY])["verdict"] == "fails"
+    for first, verdict in ((BARELY, "undecided"), (FAR, "fails")):
+        outcome = by_case([first, *[CLEAR] * 17])
+        assert outcome["verdict"] == verdict
+        assert outcome["detail"].startswith(f"holds in 17 of 18, 1 {verdict}")
 
 
 @pytest.mark.parametrize(
     ("cases", "gaps", "stated"),
     [
         ("all", [CLEAR, CLEAR, OPEN], "undecided"),
+        ("all", [CLEAR, CLEAR], "holds"),
+        ("all", [CLEAR, FEW], TOO_FEW),  # without an interval they need a larger scale, unless others are open
+        ("all", [FEW, FEW], TOO_FEW),
+        ("all", [CLEAR, OPEN, FEW], "undecided"),
+        ("all", [OPEN, FEW], "undecided"),
+        ("all", [CLEAR, OPEN], "undecided"),
+        ("all", [CLEAR, FAR, FEW], "fails"),
         ("most", [CLEAR, CLEAR, OPEN], "holds"),
         ("most", [CLEAR, CLEAR, AGAINST], "holds"),
         ("most", [AGAINST, CLEAR, AGAINST], "fails"),
@@ -262,95 +363,89 @@ def test_holms_correction_forgives_one_of_many():
     ],
 )
 def test_all_most_or_the_average_of_cases(cases, gaps, stated):
-    said, found = by_case(dict(enumerate(gaps)))
-    assert judge(said | {"cases": cases}, found)["verdict"] == stated
+    """Each status alone with each other one, in either order."""
+    assert by_case(gaps, cases=cases)["verdict"] == by_case(gaps[::-1], cases=cases)["verdict"] == stated
 
 
-def test_cases_that_are_not_judged_are_said():
-    values = {
-        ("a", "ours"): [0.5, 0.6, 0.7],
-        ("a", "base"): [0.4, 0.49, 0.6],
-        ("b", "ours"): ("unavailable", "no file"),
-    }
-    outcome = judge(claim("greater", **REFERENCE, each=["dataset"]), rows(values))
-    assert outcome["verdict"] == "holds"
-    assert "1 of 2 cases not judged (no file)" in outcome["detail"]
+@pytest.mark.parametrize("n", [2, 3, 4, 5, 7])
+def test_at_most_four_cases_are_told_and_others_are_hinted_at(n):
+    detail = by_case([CLEAR] * n)["detail"]
+    assert [f"k = {k}: difference" in detail for k in range(n)] == [k < 4 for k in range(n)]
+    assert detail.endswith(" …") == (n > 4)
+    assert detail.startswith(f"holds in {n} of {n}: ")
+
+
+def test_how_many_rivals_are_below_the_base_rate_is_counted():
+    values = {}
+    for k, rival in enumerate((-0.3, -0.1, 0.2)):
+        values["a", "ours", json.dumps({"k": k})] = [0.50, 0.51, 0.53]
+        values["a", "base", json.dumps({"k": k})] = [rival, rival + 0.01, rival - 0.011]
+    said = beside("greater", each=["params.k"])
+    outcome = judge(said, values)
+    assert outcome["detail"].endswith("; in 2 of 3 cases the rival is below the base rate")
+    assert [case["rival_below_base"] for case in outcome["cases"]] == [True, True, False]
+    assert "weak" not in outcome
+    del values["a", "ours", '{"k": 2}'], values["a", "base", '{"k": 2}']
+    assert judge(said, values)["weak"] == "the rival is below the base rate"
 
 
 def test_runs_that_lack_the_measure_are_said():
     """A solver that never converges has no time to convergence."""
-    values = {("a", "ours"): [0.5, 0.6, 0.7], ("a", "base"): [0.4, 0.49, 0.6]}
     lacking = rows({("b", "ours"): [0.1, 0.1, 0.1]}, measure="auc")
-    outcome = judge(claim("greater", **REFERENCE, each=["dataset"]), pd.concat([rows(values), lacking]))
+    outcome = judge(beside("greater", each=["dataset"]), pd.concat([rows(GOOD), lacking]))
     assert outcome["verdict"] == "holds"
     assert "1 of 2 cases not judged (no rows" in outcome["detail"]
     assert [case.get("absent") for case in outcome["cases"]] == [None, True]
 
 
-def test_a_claim_whose_rival_has_no_skill_is_labelled():
-    values = {("a", "ours"): [0.50, 0.61, 0.70], ("a", "base"): [-0.4, -0.5, -0.6]}
-    assert judge(claim("greater", **REFERENCE), rows(values))["weak"] == "the rival is below the base rate"
-    assert "weak" not in judge(claim("greater", **REFERENCE), rows(GOOD))
-    failing = claim("less", reference={"measure": "nllh", "method": "ours"}) | {"value": REFERENCE["reference"]}
-    assert "weak" not in judge(failing, rows(values))  # that it fails is what it claims
-
-
 # -- slopes and curves ------------------------------------------------------------------------------------------------
 
 
-def power_law(exponents) -> pd.DataFrame:
+@pytest.mark.parametrize(
+    ("exponents", "bound", "stated"),
+    [
+        ([1.49, 1.50, 1.515], [1.4, 1.6], "holds"),
+        ([1.49, 1.50, 1.515], [0.9, 1.1], "fails"),
+        ([1.49, 1.50, 1.515], [1.49, 1.6], "undecided"),
+        ([1.5], [1.4, 1.6], TOO_FEW),
+    ],
+)
+def test_slope_of_a_power_law(exponents, bound, stated):
     """3 n^exponent at three n, one exponent per seed."""
-    values = {("a", "ours", json.dumps({"n": k})): [3 * k**e for e in exponents] for k in (10, 100, 1000)}
-    return rows(values)
+    values = {("a", "ours", json.dumps({"n": n})): [3 * n**e for e in exponents] for n in (10, 100, 1000)}
+    assert judge(claim("slope_between", x="params.n", bound=bound), values)["verdict"] == stated
 
 
-def test_slope_of_a_power_law():
-    found = power_law([1.49, 1.50, 1.515])
-    assert judge(claim("slope_between", x="params.n", bound=[1.4, 1.6]), found)["verdict"] == "holds"
-    assert judge(claim("slope_between", x="params.n", bound=[0.9, 1.1]), found)["verdict"] == "fails"
-    assert judge(claim("slope_between", x="params.n", bound=[1.49, 1.6]), found)["verdict"] == "undecided"
-    one = judge(claim("slope_between", x="params.n", bound=[1.4, 1.6]), power_law([1.5]))
-    assert one["verdict"] == "undecided at this scale"
-
-
-def curves(ours, base) -> pd.DataFrame:
-    return pd.concat(
-        rows({("a", m): list(ends)}, step=step)
-        for m, table in (("ours", ours), ("base", base))
-        for step, ends in enumerate(np.array(table).T)
-    )
-
-
-FAST = [[0.1, 0.4, 0.5, 0.5, 0.5]] * 2 + [[0.1, 0.2, 0.3, 0.5, 0.5]] + [[0.1, 0.4, 0.5, 0.5, 0.5]] * 2
-SLOW = [[0.0, 0.1, 0.2, 0.3, 0.35]] * 5
-
-
-def test_earlier_compares_curves():
-    assert judge(claim("earlier", **REFERENCE), curves(FAST, SLOW))["verdict"] == "holds"
-    swapped = judge(claim("earlier", **REFERENCE), curves(SLOW, FAST))
-    assert swapped["verdict"] == "fails"
+@pytest.mark.parametrize(
+    ("tolerance", "delays"),
+    [
+        (0.0, [4 - 6, 7 - 4, 4 - 4]),  # the second never comes so far: that counts as after its last step, 6
+        (0.15, [2 - 4, 4 - 2, 4 - 4]),
+    ],
+)
+def test_delays_of_curves_by_hand(tolerance, delays):
+    """Steps 0, 2, 4, 6, at which a curve reaches the last value of the other one less the tolerance."""
+    ours = [[0.1, 0.4, 0.5, 0.5], [0.1, 0.2, 0.45, 0.48], [0.1, 0.2, 0.5, 0.6]]
+    base = [[0.0, 0.2, 0.35, 0.5], [0.0, 0.4, 0.5, 0.5], [0.0, 0.3, 0.5, 0.5]]
+    both = zip((0, 2, 4, 6), np.transpose(ours).tolist(), np.transpose(base).tolist(), strict=True)
+    parts = [rows({("a", "ours"): one, ("a", "base"): two}, step=step) for step, one, two in both]
+    [case] = judge(beside("earlier", tolerance=tolerance), pd.concat(parts, ignore_index=True))["cases"]
+    assert case["numbers"] == approximately(numbers(*map(float, around(delays)), end=0.0))
 
 
 def test_a_ratio_of_what_may_be_negative_is_not_judged():
     values = {("a", "ours"): [0.5, 0.6, 0.7], ("a", "base"): [0.1, -0.1, 0.2]}
-    outcome = judge(claim("ratio_at_least", **REFERENCE, bound=2), rows(values))
+    outcome = judge(beside("ratio_at_least", bound=2), values)
     assert (outcome["verdict"], outcome["detail"]) == ("not judged", "a ratio needs values above 0; 1 of 3 are not")
 
 
 def test_null_selects_rows_without_the_parameter():
-    values = {("a", "ours", params): [v, v + 0.1, v + 0.3] for params, v in (('{"k": 2}', 0.6), ("{}", 0.5))}
-    values["a", "ours", "{}"][0] += 0.01
-    said = claim("greater", reference={"measure": "nllh", "params.k": None})
-    said["value"]["params.k"] = 2
-    assert judge(said, rows(values))["verdict"] == "holds"
-    said["value"]["params.k"] = None
-    assert judge(said, rows(values))["verdict"] != "holds"
-
-
-def test_a_solver_that_stopped_is_not_judged_by_its_limit():
-    stopped = judge(claim("greater", **REFERENCE), rows({("a", "ours"): ("stopped", "> 8 s"), ("a", "base"): [1.0]}))
-    assert (stopped["verdict"], stopped["detail"]) == ("not judged", "stopped: > 8 s")
-    assert stopped["absent"] is False
+    values = {("a", "ours", '{"k": 2}'): [0.6, 0.7, 0.9], ("a", "ours", "{}"): [0.51, 0.6, 0.8]}
+    reference = {"measure": "nllh", "params.k": None}
+    assert (
+        judge(claim("greater", reference=reference) | {"value": OURS | {"params.k": 2}}, values)["verdict"] == "holds"
+    )
+    assert judge(claim("greater", reference=reference) | {"value": OURS | reference}, values)["verdict"] != "holds"
 
 
 # -- rounding, infinite values, runs without a result -------------------------------------------------------------------
@@ -360,19 +455,18 @@ def test_a_solver_that_stopped_is_not_judged_by_its_limit():
 @pytest.mark.parametrize("why", [{}, WHY], ids=["by an interval", "by every value"])
 def test_rounding_decides_nothing(predicate, why):
     """One sum in two orders: the differences are 2.2e-16, 1.1e-16, 1.1e-16, with an interval above 0 for four such seeds."""
-    ours, base = np.array([0.3, 0.6, 0.8, 0.6] * 2), np.array([0.3, 0.6, 0.8, 0.6] * 2)
-    ours += [1e-16, 2e-16, 2e-16, 2e-16] * 2
-    outcome = judge(claim(predicate, **REFERENCE, **why), rows({("a", "ours"): list(ours), ("a", "base"): list(base)}))
+    base = np.array([0.3, 0.6, 0.8, 0.6] * 2)
+    ours = base + [1e-16, 2e-16, 2e-16, 2e-16] * 2
+    outcome = judge(beside(predicate, **why), {("a", "ours"): list(ours), ("a", "base"): list(base)})
     assert outcome["cases"][0]["numbers"]["value"] == 0
-    assert outcome["verdict"] == ("fails" if why else "undecided at this scale")
-    small = rows({("a", "ours"): [0.3 + 1e-9, 0.4 + 2e-9, 0.5 + 1e-9], ("a", "base"): [0.3, 0.4, 0.5]})
-    assert judge(claim("greater", **REFERENCE, margin=1e-12), small)["cases"][0]["numbers"]["value"] > 1e-9
+    assert outcome["verdict"] == ("fails" if why else TOO_FEW)
+    small = {("a", "ours"): [0.3 + 1e-9, 0.4 + 2e-9, 0.5 + 1e-9], ("a", "base"): [0.3, 0.4, 0.5]}
+    assert judge(beside("greater", margin=1e-12), small)["cases"][0]["numbers"]["value"] > 1e-9
 
 
 def test_infinite_values_are_not_called_the_same():
-    values = {("a", "ours"): [0.5, 0.6, 0.7], ("a", "base"): [0.4, -np.inf, 0.6]}
-    outcome = judge(claim("greater", **REFERENCE), rows(values))
-    assert outcome["verdict"] == "undecided at this scale"
+    outcome = judge(beside("greater"), {("a", "ours"): [0.5, 0.6, 0.7], ("a", "base"): [0.4, -np.inf, 0.6]})
+    assert outcome["verdict"] == TOO_FEW
     assert outcome["detail"] == "difference +inf, 3 pairs, not all finite, so that they have no interval"
 
 
@@ -387,26 +481,26 @@ def test_runs_without_a_result_are_said(said, status):
     assert "no result" not in judge(said, frame[frame["status"] == "ok"])["detail"]
 
 
-def test_the_reason_why_rows_with_keys_lack_is_said():
-    """A run without a result has no keys."""
-    said = claim("at_least", bound=0.3)
-    said["value"]["keys.year"] = 2016
-    outcome = judge(said, rows({("a", "ours"): ("unavailable", "no file")}))
-    assert (outcome["detail"], outcome["absent"]) == ("no file", False)
+@pytest.mark.parametrize(
+    ("state", "detail"), [(("unavailable", "no file"), "no file"), (("stopped", "> 8 s"), "stopped: > 8 s")]
+)
+def test_the_reason_why_rows_with_keys_lack_is_said(state, detail):
+    """A run without a result has no keys. One that stopped is not judged by its limit."""
+    outcome = judge(claim("at_least", bound=0.3) | {"value": OURS | {"keys.year": 2016}}, {("a", "ours"): state})
+    assert (outcome["verdict"], outcome["detail"], outcome["absent"]) == ("not judged", detail, False)
 
 
 def test_the_finding_on_a_measure_is_the_first_claim_that_the_rows_decide():
     said = {
-        "open": REFERENCE | {"margin": 0.1},
-        "lower": {**REFERENCE},
-        "higher": {**REFERENCE},
-        "another": {**REFERENCE},
+        "open": beside("greater", margin=0.1),
+        "lower": beside("less"),
+        "higher": beside("greater"),
+        "another": beside("greater"),
     }
-    predicates = {"open": "greater", "lower": "less", "higher": "greater", "another": "greater"}
     claims = {
-        name: claim(predicates[name], **more, claim=f"ours is {name}\n", experiment="other" if name == "another" else "e")
-        for name, more in said.items()
-    }  # fmt: skip
+        name: one | {"claim": f"ours is {name}\n", "experiment": "other" if name == "another" else "e"}
+        for name, one in said.items()
+    }
     on_e = judging.claims_on(claims, "e")
     for values, expected in ((GOOD, {"nllh": "Fails: ours is lower"}), (ONE, {})):
         assert findings(on_e, judging.judge_all(on_e, Rows(rows(values)))) == expected

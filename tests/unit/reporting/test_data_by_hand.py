@@ -125,14 +125,13 @@ def test_every_line_on_one_data_set(config, tmp_path):
 @pytest.mark.parametrize("origin", ["data", "archive"])
 def test_every_row_of_the_page_on_data(config, tmp_path, origin):
     """Results of the archive rest on no data that are here."""
-    results = tmp_path / "results"
-    write_json(
-        results / "records/all_here/manifest.json", {"status": "ok", "rows": 12345, "columns": 7, "rate": 0.24078}
-    )
-    write_json(
-        results / "records/half_here/manifest.json", {"status": "unavailable", "reason": "far.csv cannot be had"}
-    )
-    write_json(results / "records/xor/manifest.json", {"status": "ok", "rows": 4, "columns": 2})
+    manifests = {
+        "all_here": {"status": "ok", "rows": 12345, "columns": 7, "rate": 0.24078},
+        "half_here": {"status": "unavailable", "reason": "far.csv cannot be had"},
+        "xor": {"status": "ok", "rows": 4, "columns": 2},
+    }
+    for name, manifest in manifests.items():
+        write_json(tmp_path / f"results/records/{name}/manifest.json", manifest)
     states = {
         "all_here": ("ok", "12,345 records, 7 features, rate 0.241"),
         "half_here": ("unavailable", "far.csv cannot be had"),

@@ -33,12 +33,10 @@ def test_all_claims_have_an_entry(config, tmp_path):
     entries = judging.judge_target(Plan(config), RUN, tmp_path)
     assert [e["name"] for e in entries] == list(config["claims"])
     assert [e["name"] for e in entries if e["verdict"] == "holds"] == of(config, *RUN)
-    for entry in entries:
-        if entry["verdict"] != "holds":
-            experiment = config["claims"][entry["name"]]["experiment"]
-            assert entry["verdict"] == "not judged"
-            assert entry["detail"] == f"experiment {experiment} is not in this run"
-            assert entry["command"] == f"make reproduce ARGS={experiment}"
+    for entry in (entry for entry in entries if entry["verdict"] != "holds"):
+        experiment = config["claims"][entry["name"]]["experiment"]
+        absent = f"experiment {experiment} is not in this run", f"make reproduce ARGS={experiment}"
+        assert (entry["verdict"], entry["detail"], entry["command"]) == ("not judged", *absent)
 
 
 def test_a_source_has_the_verdicts_on_its_own_claims(config, tmp_path):
@@ -56,14 +54,6 @@ def test_the_verdict_of_the_archive_stands_beside_that_of_a_smaller_scale(config
     entries = judging.judge_target(Plan(config | change), ["maxent_table4"], tmp_path)
     judged = [e for e in entries if e["verdict"] == "holds"]
     assert [e.get("archived") for e in judged] == [verdict] + [None] * (len(judged) - 1)
-
-
-def test_a_claim_that_failed_is_tried_again_with_its_target(tmp_path):
-    for target, verdict in (("maxent", "failed"), ("labelsums", "holds")):
-        write_json(tmp_path / f"claims/{target}.json", [{"name": target, "verdict": verdict}])
-    assert run_summary.retry_targets(tmp_path) == [str(tmp_path / "claims/maxent.json")]
-    write_json(tmp_path / "claims.json", [{"name": "maxent", "verdict": "failed"}])
-    assert run_summary.retry_targets(tmp_path) == [str(tmp_path / f) for f in ("claims/maxent.json", "claims.json")]
 
 
 def test_the_newest_verdict_on_a_claim_counts(tmp_path):

@@ -12,16 +12,9 @@ from agglearn import tasks
 from agglearn_workflow.archive.store import MEASURED
 from agglearn_workflow.figures.charts import Chart
 from agglearn_workflow.tables import numbers, printed_table
-from agglearn_workflow.tables.numbers import (
-    direction,
-    duration_text,
-    fitting_unit,
-    measure_name,
-    number,
-    plain,
-    setting,
-)
 from agglearn_workflow.tables.summary import COLUMNS, summarise
+
+TITLES = {"a": "A", "b": "B"}
 
 
 def summary(cells: list[dict]) -> pd.DataFrame:
@@ -33,8 +26,21 @@ def summary(cells: list[dict]) -> pd.DataFrame:
     return pd.DataFrame([usual | cell for cell in cells])
 
 
-def around(mean: float, half: float) -> dict:
-    return {"mean": mean, "low": mean - half, "high": mean + half}
+def around(mean: float, half: float, **more) -> dict:
+    return {"mean": mean, "low": mean - half, "high": mean + half} | more
+
+
+def laid_out(cells: list[dict], rows=("method",), columns=("dataset",), measure="nllh", experiment=EXPERIMENT, **more):
+    """The grid of a table of the experiment."""
+    table = {"rows": list(rows), "columns": list(columns), "measure": measure} | more
+    return printed_table.grid(summary(cells), experiment | {"table": table}, TITLES)
+
+
+def best_of(grid) -> dict[tuple, bool]:
+    return {(grid.rows[i], grid.heads[j]): cell.best for (i, j), cell in grid.cells.items()}
+
+
+# -- numbers ----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -42,10 +48,12 @@ def around(mean: float, half: float) -> dict:
     [
         (0.42515, 0.000123, "0.42515 ± 0.00012"),
         (0.4212, 0.0996, "0.421 ± 0.100"),
+        (0.5, 0.25, "0.50 ± 0.25"),
         (-0.99, 0.12, "−0.99 ± 0.12"),
         (12.3, 4.56, "12.3 ± 4.6"),
         (1234.5, 210.4, "1,234 ± 210"),
         (0.5, 0.0, "0.5"),  # values that are all the same
+        (0.5, np.inf, "0.5"),
         (0.307123, np.nan, "0.307"),
         (0.0, np.nan, "0"),
         (-0.0001, 0.0213, "0.000 ± 0.021"),
@@ -60,7 +68,25 @@ def around(mean: float, half: float) -> dict:
     ],
 )
 def test_numbers_have_two_digits_of_their_half_interval(mean, half, text):
-    assert number(mean, mean - half, mean + half) == text
+    assert numbers.number(mean, mean - half, mean + half) == text
+
+
+def test_an_interval_below_the_last_decimal_of_its_column_is_not_zero():
+    assert numbers.number(0.4209, 0.42088, 0.42092, decimals=4) == "0.4209 ± <0.0001"
+    assert numbers.number(14.0, 13.6, 14.4, decimals=0) == "14 ± <1"
+    assert numbers.number(0.4209, 0.42084, 0.42096, decimals=4) == "0.4209 ± 0.0001"
+
+
+@pytest.mark.parametrize(("means", "halves", "decimals"), [
+    ((0.429, 0.371, -0.96), (0.033, 0.032, 0.24), 3),  # two digits of the median half interval
+    ((0.424955, 0.420683), (0.000072, 0.00035), 4),  # four digits of the largest number
+    ((13.4, 16.2, 8.18), (np.nan,) * 3, 1),  # without intervals three digits of the median
+    ((979.0, 12.0), (np.nan,) * 2, 0),  # counts
+    ((0.0198, 0.0000198), (0.00028, 0.0000003), None),  # the second would lose its digits
+    ((3e-8, 1.9e-7), (3e-8, 1.4e-7), None),  # powers of ten
+])  # fmt: skip
+def test_numbers_of_a_column_have_one_precision(means, halves, decimals):
+    assert numbers.common_decimals(np.array(means), np.array(halves)) == decimals
 
 
 @pytest.mark.parametrize(
@@ -79,7 +105,7 @@ def test_numbers_have_two_digits_of_their_half_interval(mean, half, text):
     ],
 )
 def test_a_measure_is_written_in_a_unit_that_fits(unit, means, chosen):
-    assert fitting_unit(unit, means) == chosen
+    assert numbers.fitting_unit(unit, means) == chosen
 
 
 @pytest.mark.parametrize(
@@ -90,114 +116,179 @@ def test_a_measure_is_written_in_a_unit_that_fits(unit, means, chosen):
     ],
 )  # fmt: skip
 def test_a_time_is_rounded_to_the_unit_that_is_written(seconds, text):
-    assert duration_text(seconds) == text
+    assert numbers.duration_text(seconds) == text
 
 
-HIGHER = ("accuracy", "auc", "heldout_information", "heldout_predictive", "heldout_predictive_shrunk", "information",
-          "information_ratio", "nllh", "nllh_best_on_test", "nllh_best_on_validation", "pair_auc", "pair_auc_close", "state_correlation")  # fmt: skip
-NEITHER = ("bag_size", "bag_size_deviation", "bag_size_least", "bag_size_median", "bag_size_most", "bags", "bound_ratio", "clusters",
-           "coefficient", "converged", "count", "curve", "dimension", "edges", "embedding_dimension", "expected_share", "flow", "gibbs_moves",
-           "gibbs_reached", "machine_size", "majority", "map_counted", "map_share", "negative", "prediction", "rounds",
-           "rounds_ratio", "share", "slope", "space_ratio", "state_poll",
-           "state_share", "target", "coverage", "large_coverage", "inside_bounds", "estimated", "true", "prediction_of_tenth", "rate_of_tenth",
-            "time_to_convergence", "true_count", "true_flow", "tuned", "tuned_value", "values")  # fmt: skip
+# -- names and directions ---------------------------------------------------------------------------------------------
 
-
-UNMARKED = {
-    "majority",
+UNMARKED = (
+    "converged",
     "curve",
     "edges",
-    "converged",
-    "gibbs_reached",
-    "negative",
     "gibbs_moves",
+    "gibbs_reached",
+    "majority",
+    "negative",
     "time_to_convergence",
+)
+STATED = {
+    m: better for name in tasks.__all__ for m, (_, better) in getattr(getattr(tasks, name), "MEASURES", {}).items()
 }
 
 
 def test_tables_mark_the_best_in_the_direction_that_the_task_states():
-    """But for measures that say how a method ran, or are zero or one."""
-    stated = {m: d for name in tasks.__all__ for m, (_, d) in getattr(getattr(tasks, name), "MEASURES", {}).items()}
-    assert {m for m, better in stated.items() if (direction(m) or "") != (better or "")} == UNMARKED
-
-
-def test_of_every_measure_it_is_stated_which_values_are_better():
-    """Losses, errors and times are better where they are lower; the list has what is not."""
-    stated = dict.fromkeys(HIGHER, "higher") | dict.fromkeys(NEITHER)
-    measures = {m for name in tasks.__all__ for m in getattr(getattr(tasks, name), "MEASURES", ())} | {"seconds"}
-    assert set(stated) <= measures
-    for measure in measures:
-        expected = stated.get(measure.removesuffix("_of_part"), "lower")
-        assert direction(measure) == expected, measure
-        assert direction(f"{measure}_minus_base") == expected, measure
+    """But for measures that say how a method ran, or are zero or one. A difference to a method has the direction, too."""
+    assert {m for m, better in STATED.items() if (numbers.direction(m) or "") != (better or "")} == set(UNMARKED)
+    assert {numbers.direction(m) for m in UNMARKED} == {None}
+    assert numbers.direction("seconds") == "lower"
+    assert [numbers.direction(f"{m}_minus_base") for m in STATED] == list(map(numbers.direction, STATED))
 
 
 def test_names():
-    assert measure_name("nllh_best_on_test") == "NLLH best on test"
-    assert (measure_name("seconds"), measure_name("elapsed")) == ("time", "time in all")
-    assert [direction(m) for m in ("nllh", "log_loss", "information_loss", "seconds", "nllh_minus_base", "tuned")] == [
-        "higher", "lower", "lower", "lower", "higher", None,
-    ]  # fmt: skip
-    assert plain([0.5, 1000]) == "(0.5, 1,000)"
-    assert (plain(2016, "bags"), plain(2016, "election")) == ("2,016", "2016")
-    assert [setting(f"params.{k}", 1000, {}) for k in ("n_values", "max_iter")] == ["values 1,000", "iterations 1,000"]
-    assert plain('{"x": 3, "y": [1, 2]}') == "x 3, y (1, 2)"
-    assert plain('{"features": ["a", "[b"], "exit_poll": 0.5}') == "features (a, [b), exit poll 0.5"
+    assert numbers.measure_name("nllh_best_on_test") == "NLLH best on test"
+    assert (numbers.measure_name("seconds"), numbers.measure_name("elapsed")) == ("time", "time in all")
+    assert numbers.plain([0.5, 1000]) == "(0.5, 1,000)"
+    assert (numbers.plain(2016, "bags"), numbers.plain(2016, "election")) == ("2,016", "2016")
+    assert numbers.setting("params.n_values", 1000, {}) == "values 1,000"
+    assert numbers.setting("params.max_iter", 1000, {}) == "iterations 1,000"
+    assert numbers.plain('{"x": 3, "y": [1, 2]}') == "x 3, y (1, 2)"
+    assert numbers.plain('{"features": ["a", "[b"], "exit_poll": 0.5}') == "features (a, [b), exit poll 0.5"
+
+
+# -- rows and columns -------------------------------------------------------------------------------------------------
 
 
 def test_methods_are_rows_and_measures_stand_side_by_side():
-    table = summary(
-        [{}, {"dataset": "b"}, {"measure": "seconds", "unit": "s", "mean": 0.004}, {"method": "base", "mean": 0.4}]
-    )
-    e = EXPERIMENT | {"table": {"rows": ["method"], "columns": ["dataset"], "measure": ["nllh", "seconds"]}}
-    grid = printed_table.grid(table, e, {"a": "A", "b": "B"})
+    seconds = {"measure": "seconds", "unit": "s", "mean": 0.004}
+    grid = laid_out([{}, {"dataset": "b"}, seconds, {"method": "base", "mean": 0.4}], measure=["nllh", "seconds"])
     assert grid.rows == [("Ours",), ("base",)]
     assert grid.heads == [("A", "NLLH"), ("A", "time (ms)"), ("B", "NLLH")]
-    assert {place: cell.value for place, cell in grid.cells.items()} == {
-        (0, 0): "0.500",
-        (0, 1): "4",
-        (0, 2): "0.500",
-        (1, 0): "0.400",
-    }
+    values = {place: cell.value for place, cell in grid.cells.items()}
+    assert values == {(0, 0): "0.500", (0, 1): "4", (0, 2): "0.500", (1, 0): "0.400"}
     [header, line, *_] = re.findall(r"<tr>.*?</tr>", written("html", grid))
     assert re.findall(r"colspan=(\d)>(.*?)<", header) == [("2", "A"), ("1", "B")]
     assert re.findall(r"<th scope=\"col\" colspan=1>(.*?)<", line) == ["NLLH", "time (ms)", "NLLH"]
 
 
 def test_parameters_that_differ_become_headers():
-    table = summary([{"params": '{"l2": 1.0}'}, {"params": '{"l2": 4.0}', "mean": 0.6}])
-    grid = printed_table.grid(table, EXPERIMENT, {"a": "A"})
+    cells = [{"params": '{"l2": 1.0}'}, {"params": '{"l2": 4.0}', "mean": 0.6}]
+    grid = laid_out(cells)
     assert (grid.stubs, grid.rows) == (["", "λ"], [("Ours", "1"), ("Ours", "4")])
     assert re.findall(r"<th scope=\"row.*?</th>", written("html", grid)) == [
         '<th scope="rowgroup" rowspan=2>Ours</th>',
         '<th scope="row" rowspan=1>1</th>',
         '<th scope="row" rowspan=1>4</th>',
     ]
-    wide = EXPERIMENT | {"table": {"rows": ["dataset"], "columns": ["params.l2"], "measure": "nllh"}}
-    assert printed_table.grid(table, wide, {}).heads == [("λ = 1",), ("λ = 4",)]
+    assert laid_out(cells, ["dataset"], ["params.l2"]).heads == [("λ = 1",), ("λ = 4",)]
 
 
 def test_a_parameter_that_no_row_has_gets_no_column():
-    table = {"rows": ["method", "params.head"], "columns": ["dataset"], "measure": "nllh"}
-    rows = [{"params": json.dumps(p)} for p in ({}, {"head": "trees"})]
-    heads = [printed_table.grid(summary(r), EXPERIMENT | {"table": table}, {}).stubs for r in (rows, rows[:1])]
-    assert heads == [["", "head"], [""]]
-    alone = EXPERIMENT | {"table": table | {"rows": ["params.head"]}}
-    assert printed_table.grid(summary(rows[:1]), alone, {}).rows == [("",)]
+    cells = [{}, {"params": '{"head": "trees"}'}]
+    assert laid_out(cells, ["method", "params.head"]).stubs == ["", "head"]
+    assert laid_out(cells[:1], ["method", "params.head"]).stubs == [""]
+    assert laid_out(cells[:1], ["params.head"]).rows == [("",)]
 
 
 def test_headers_say_what_there_is_and_mappings_are_spelt_out():
-    table = summary(
-        [
-            {"observation_params": '{"hashed": {"x": 3, "y": 4}}'},
-            {"observation_params": '{"buckets": 2}', "method": "base", "mean": 0.6},
-        ]
-    )
-    rows = [f"observation_params.{p}" for p in ("buckets", "hashed")]
-    e = EXPERIMENT | {"table": {"rows": rows, "columns": ["method"], "measure": "nllh"}}
-    assert printed_table.grid(table, e, {}).rows == [("2", ""), ("", "x 3, y 4")]
-    series = Chart(table, table, e, {}, {}).names(table, ["method", *rows])
+    hashed = {"observation_params": '{"hashed": {"x": 3, "y": 4}}'}
+    cells = [hashed, {"observation_params": '{"buckets": 2}', "method": "base", "mean": 0.6}]
+    rows, table = [f"observation_params.{p}" for p in ("buckets", "hashed")], summary(cells)
+    assert laid_out(cells, rows, ["method"]).rows == [("2", ""), ("", "x 3, y 4")]
+    series = Chart(table, table, EXPERIMENT, {}, {}).names(table, ["method", *rows])
     assert series.tolist() == ["Ours, hashed x 3, y 4", "base, buckets 2"]
+
+
+def test_columns_stay_in_the_order_of_the_configuration():
+    cells = [
+        {"method": m, "dataset": d, "params": json.dumps({"k": k})}
+        for k in (10, 9)
+        for m in ("base", "ours")
+        for d in "ba"
+    ]
+    grid = laid_out(cells, ["dataset"], ["method", "params.k"])
+    assert grid.heads == [("Ours", "k = 9"), ("Ours", "k = 10"), ("base", "k = 9"), ("base", "k = 10")]
+    assert grid.rows == [("A",), ("B",)]
+
+
+def test_a_table_of_one_measure_may_have_no_columns():
+    grid = laid_out([around(0.5, 0.01)], columns=[])
+    assert (grid.rows, grid.heads, grid.cells[0, 0].value) == ([("Ours",)], [("value",)], "0.500 ± 0.010")
+    assert "| Ours | 0.500 ± 0.010 |" in written("md", grid)
+
+
+def test_the_name_of_the_only_measure_is_in_the_head_alone():
+    grid = laid_out([{"method": m} for m in ("ours", "base")], ["measure", "method"])
+    assert (grid.corner, [len(labels) for labels in grid.rows]) == ("NLLH", [1, 1])
+
+
+def test_small_numbers_have_their_power_of_ten_in_the_head():
+    grid = laid_out([{"mean": 0.000502}, {"method": "base", "mean": 0.000321}])
+    assert (grid.corner, [cell.value for cell in grid.cells.values()]) == ("NLLH (×10⁻⁴)", ["5.02", "3.21"])
+
+
+def test_a_table_for_each_data_set():
+    table = summary([{}, {"dataset": "b", "mean": 0.6}])
+    spec = {"each": "dataset", "rows": ["method"], "columns": ["params.l2"], "none": "plain", "measure": "nllh"}
+    tables = printed_table.grids(table, EXPERIMENT | {"title": "T", "table": spec}, TITLES)
+    assert [(title, grid.heads, [c.value for c in grid.cells.values()]) for title, grid in tables] == [
+        ("T: A", [("plain",)], ["0.500"]),
+        ("T: B", [("plain",)], ["0.600"]),
+    ]
+    [(title, _)] = printed_table.grids(table, EXPERIMENT | {"title": "T"}, {})
+    assert title == "T"
+
+
+@pytest.mark.parametrize("each", [{}, {"each": "keys.group"}])
+def test_a_table_without_rows_is_a_sentence(each):
+    measured = pd.DataFrame([dict.fromkeys(MEASURED)]).astype({"step": float, "value": float, "overlap": float})
+    e = EXPERIMENT | {"table": {"rows": ["dataset"], "columns": ["method"], "measure": "nllh"} | each}
+    for table in (summary([{"measure": "auc"}]), summarise(measured[:0], e)):
+        [(title, grid)] = printed_table.grids(table, e, {})
+        for kind in printed_table.KINDS:
+            assert "No run of this table has a result." in written(kind, grid, title)
+
+
+def test_a_table_that_does_not_fit_a_page_is_turned_or_has_one_table_per_measure():
+    methods = {f"m{k}": {"name": f"method_{k}_of_a_long_name"} for k in range(9)}
+    e = EXPERIMENT | {"methods": methods, "title": "T"}
+    e["table"] = {"rows": ["dataset"], "columns": ["method"], "measure": ["nllh", "auc"]}
+    cells = [{"method": m, "measure": k} for m in methods for k in ("nllh", "auc")]
+    [(title, grid)] = printed_table.grids(summary(cells), e, TITLES)
+    assert (title, len(grid.rows)) == ("T", 18)
+    datasets = {f"d{k}": {} for k in range(9)}
+    many = summary([c | {"dataset": d} for c in cells for d in datasets])
+    titles = dict.fromkeys(datasets, "a_set_of_data_with_a_long_name")
+    tables = printed_table.grids(many, e | {"datasets": datasets}, titles)
+    assert [title for title, _ in tables] == ["T: NLLH", "T: AUC"]
+
+
+# -- reasons ----------------------------------------------------------------------------------------------------------
+
+
+def test_equal_reasons_share_a_note():
+    reasons = ["x", "y", "x", None, "y"]
+    grid = laid_out([{"params": json.dumps({"k": k}), "reason": reason} for k, reason in enumerate(reasons)])
+    assert [grid.cells[i, 0].note for i in range(5)] == [1, 2, 1, None, 2]
+    assert grid.notes == ["x", "y"]
+
+
+def test_a_reason_of_every_cell_is_said_once():
+    cells = [around(mean, 0.1, method=m, reason="of the archive") for m, mean in (("ours", 0.5), ("base", 0.2))]
+    grid = laid_out(cells)
+    assert grid.notes == []
+    assert "[1]" not in written("md", grid)
+    assert grid.explain("As measured.").endswith("All numbers: of the archive.")
+    assert laid_out([cells[0], cells[1] | {"reason": None}]).notes == ["of the archive"]
+
+
+def test_what_has_no_result_is_a_line_below_the_others():
+    away = {"status": "unavailable", "reason": "B is not here (size 5 MB)", "mean": np.nan, "measure": None}
+    grid = laid_out([{}, *({"dataset": "b", "method": m} | away for m in ("ours", "base"))])
+    assert grid.heads == [("A",)]
+    assert grid.without == ["B is not here (size 5 MB) (2 cells)"]
+
+
+# -- marks of the best ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -215,103 +306,54 @@ def test_headers_say_what_there_is_and_mappings_are_spelt_out():
     ],
 )
 def test_the_best_is_bold_and_what_is_not_told_from_it(measure, ours, base, best):
-    cells = [{"measure": measure, **ours}, {"measure": measure, "method": "base", **base}]
-    far = {"measure": measure, "dataset": "b", **around(9.0, 0.1)}  # another data set, which is compared with nothing
-    e = EXPERIMENT | {"table": {"rows": ["method"], "columns": ["dataset"], "measure": measure}}
-    grid = printed_table.grid(summary([*cells, far]), e, {})
-    assert [grid.rows[i][0] for (i, _), cell in grid.cells.items() if cell.best] == best
+    """The third cell is of another data set, which is compared with nothing."""
+    cells = [ours, base | {"method": "base"}, around(9.0, 0.1, dataset="b")]
+    grid = laid_out([cell | {"measure": measure} for cell in cells], measure=measure)
+    assert [row for ((row,), _), is_best in best_of(grid).items() if is_best] == best
     assert ("Bold:" in written("md", grid)) == bool(best)
     assert written("html", grid).count("<strong>") == len(best)
     assert written("tex", grid).count(r"\textbf{") == len(best)
 
 
-def test_equal_reasons_share_a_note():
-    reasons = ["x", "y", "x", None, "y"]
-    cells = [{"params": json.dumps({"k": k}), "reason": reason} for k, reason in enumerate(reasons)]
-    grid = printed_table.grid(summary(cells), EXPERIMENT, {"a": "A"})
-    assert [grid.cells[i, 0].note for i in range(5)] == [1, 2, 1, None, 2]
-    assert grid.notes == ["x", "y"]
-
-
-def test_a_reason_of_every_cell_is_said_once():
-    cells = [
-        around(mean, 0.1) | {"method": m, "reason": "of the archive"} for m, mean in (("ours", 0.5), ("base", 0.2))
-    ]
-    grid = printed_table.grid(summary(cells), EXPERIMENT, {})
-    assert grid.notes == []
-    assert "[1]" not in written("md", grid)
-    assert grid.explain("As measured.").endswith("All numbers: of the archive.")
-    cells[1]["reason"] = None
-    assert printed_table.grid(summary(cells), EXPERIMENT, {}).notes == ["of the archive"]
-
-
-def test_the_name_of_the_only_measure_is_in_the_head_alone():
-    cells = [{"method": m, "measure": "nllh"} for m in ("ours", "base")]
-    table = {"rows": ["measure", "method"], "columns": ["dataset"], "measure": "nllh"}
-    grid = printed_table.grid(summary(cells), EXPERIMENT | {"table": table}, {})
-    assert (grid.corner, [len(labels) for labels in grid.rows]) == ("NLLH", [1, 1])
-
-
-def test_two_of_three_may_be_the_best():
-    cells = [around(0.5, 0.01), {"method": "base", **around(0.495, 0.01)}, {"params": '{"l2": 1}', **around(0.3, 0.01)}]
-    grid = printed_table.grid(summary(cells), EXPERIMENT, {"a": "A"})
-    assert {grid.rows[i]: cell.best for (i, _), cell in grid.cells.items()} == {
-        ("Ours", ""): True, ("base", ""): True, ("Ours", "1"): False,
-    }  # fmt: skip
+def test_two_of_four_may_be_the_best():
+    """What has no number is never among them."""
+    failed = {"params": '{"l2": 2}', "mean": np.nan, "status": "failed"}
+    cells = [around(0.5, 0.01), around(0.495, 0.01, method="base"), around(0.3, 0.01, params='{"l2": 1}'), failed]
+    assert [row for (row, _), is_best in best_of(laid_out(cells)).items() if is_best] == [("Ours", ""), ("base", "")]
 
 
 def test_a_wide_interval_of_another_row_brings_no_row_to_the_best():
     """Equal seeds have no interval, and their mean is exact. A single seed says nothing of its own spread."""
-    wide = {"method": "base", **around(0.9, 0.5)}
-    near = {"params": '{"l2": 1}', **around(0.3, 0.01)}
-    for n, best in ((5, [True, False, False]), (1, [True, False, True])):
-        cells = [{"mean": 0.1, "low": np.nan, "high": np.nan, "n": n}, wide, near]
-        assert [i in printed_table._best(summary(cells), "lower") for i in range(3)] == best
+    others = [around(0.9, 0.5, method="base"), around(0.3, 0.01, params='{"l2": 1}')]
+    for n, best in ((5, [0]), (1, [0, 2])):
+        assert printed_table._best(summary([{"mean": 0.1, "n": n}, *others]), "lower") == best
+
+
+def test_each_budget_has_its_own_best():
+    cells = [
+        around(mean, 0.01, method=m, observation_params=json.dumps({"epsilon": e}))
+        for e, means in ((1, (0.2, 0.3)), (3, (0.5, 0.4)))
+        for m, mean in zip(("ours", "base"), means, strict=True)
+    ]
+    best = best_of(laid_out(cells, columns=["observation_params.epsilon"]))
+    assert {key for key, is_best in best.items() if is_best} == {(("base",), ("ε = 1",)), (("Ours",), ("ε = 3",))}
+
+
+# -- printed numbers and formats --------------------------------------------------------------------------------------
 
 
 def test_the_printed_number_stands_with_its_difference():
-    e = EXPERIMENT | {
-        "reported": [
-            {"dataset": "a", "method": "ours", "measure": "nllh", "value": 0.52, "printed": "0.520", "place": "Table 1"}
-        ],
-        "agreement": {"margins": {"nllh": 0.05}, "reason": "ours"},
-    }
-    table = summary(
-        [
-            {
-                "reported": 0.52,
-                "printed": "0.520",
-                "place": "Table 1",
-                "outcome": "agrees",
-                "difference": -0.02,
-                **around(0.5, 0.01),
-            }
-        ]
-    )
-    grid = printed_table.grid(table, e, {"a": "A"})
+    grid = laid_out([around(0.5, 0.01, reported=0.52, printed="0.520", outcome="agrees", difference=-0.02)])
     assert "| Ours | 0.500 ± 0.010 (0.520, −0.020) |" in written("md", grid)
     assert r"0.500 $\pm$ 0.010 (0.520, $-$0.020)" in written("tex", grid)
-    assert '<span class="reported agrees" title="agrees">0.520, <span class=difference>−0.020</span></span>' in written(
-        "html", grid
-    )
+    beside = '<span class="reported agrees" title="agrees">0.520, <span class=difference>−0.020</span></span>'
+    assert beside in written("html", grid)
 
 
 def test_a_printed_number_is_written_in_the_unit_of_its_column():
-    e = EXPERIMENT | {
-        "table": {"rows": ["method"], "columns": ["dataset"], "measure": "seconds"},
-        "reported": [{"dataset": "a", "method": "ours", "measure": "seconds", "value": 0.9, "place": "Table 1"}],
-    }
-    cell = {
-        "measure": "seconds",
-        "unit": "s",
-        "reported": 0.9,
-        "printed": "0.9",
-        "place": "Table 1",
-        **around(0.0014, 0.0002),
-    }
-    assert "| Ours | 1.40 ± 0.20 (900, 643× less) |" in written(
-        "md", printed_table.grid(summary([cell]), e, {"a": "A"})
-    )
+    cell = around(0.0014, 0.0002, measure="seconds", unit="s", reported=0.9, printed="0.9")
+    grid = laid_out([cell], measure="seconds")
+    assert "| Ours | 1.40 ± 0.20 (900, 643× less) |" in written("md", grid)
 
 
 def test_text_is_escaped():
@@ -331,67 +373,6 @@ def test_tex_has_no_letter_that_it_cannot_set():
     assert printed_table.TEMPLATES.filters["tex"]("λθ") == r"$\lambda_\theta$"
 
 
-def test_a_table_for_each_data_set():
-    table = summary([{}, {"dataset": "b", "mean": 0.6}])
-    spec = {"each": "dataset", "rows": ["method"], "columns": ["params.l2"], "none": "plain", "measure": "nllh"}
-    tables = printed_table.grids(table, EXPERIMENT | {"title": "T", "table": spec}, {"a": "A", "b": "B"})
-    assert [(title, grid.heads, [c.value for c in grid.cells.values()]) for title, grid in tables] == [
-        ("T: A", [("plain",)], ["0.500"]),
-        ("T: B", [("plain",)], ["0.600"]),
-    ]
-    [(title, _)] = printed_table.grids(table, EXPERIMENT | {"title": "T"}, {})
-    assert title == "T"
-
-
-def test_a_table_without_rows_is_a_sentence():
-    measured = pd.DataFrame([dict.fromkeys(MEASURED)]).astype({"step": float, "value": float, "overlap": float})
-    for spec in (
-        {"rows": ["dataset"], "columns": ["method"], "measure": "nllh"},
-        {"each": "keys.group", "rows": ["dataset"], "columns": ["method"], "measure": "nllh"},
-    ):
-        e = EXPERIMENT | {"title": "T", "table": spec}
-        for table in (summary([{"measure": "auc"}]), summarise(measured[:0], e)):
-            [(title, grid)] = printed_table.grids(table, e, {})
-            for kind in printed_table.KINDS:
-                assert "No run of this table has a result." in written(kind, grid, title)
-
-
-def test_columns_stay_in_the_order_of_the_configuration():
-    table = summary(
-        [
-            {"method": m, "dataset": d, "params": json.dumps({"k": k})}
-            for k in (10, 9)
-            for m in ("base", "ours")
-            for d in "ba"
-        ]
-    )
-    e = EXPERIMENT | {"table": {"rows": ["dataset"], "columns": ["method", "params.k"], "measure": "nllh"}}
-    grid = printed_table.grid(table, e, {"a": "A", "b": "B"})
-    assert grid.heads == [("Ours", "k = 9"), ("Ours", "k = 10"), ("base", "k = 9"), ("base", "k = 10")]
-    assert grid.rows == [("A",), ("B",)]
-
-
-def test_each_budget_has_its_own_best():
-    cells = [
-        {"method": m, "observation_params": json.dumps({"epsilon": e}), **around(mean, 0.01)}
-        for e, means in ((1, (0.2, 0.3)), (3, (0.5, 0.4)))
-        for m, mean in zip(("ours", "base"), means, strict=True)
-    ]
-    e = EXPERIMENT | {"table": {"rows": ["method"], "columns": ["observation_params.epsilon"], "measure": "nllh"}}
-    grid = printed_table.grid(summary(cells), e, {})
-    assert {(grid.rows[i][0], grid.heads[j][0]) for (i, j), c in grid.cells.items() if c.best} == {
-        ("base", "ε = 1"),
-        ("Ours", "ε = 3"),
-    }
-
-
-def test_a_table_of_one_measure_may_have_no_columns():
-    e = EXPERIMENT | {"table": {"rows": ["method"], "columns": [], "measure": "nllh"}}
-    grid = printed_table.grid(summary([around(0.5, 0.01)]), e, {"a": "A"})
-    assert (grid.rows, grid.heads, grid.cells[0, 0].value) == ([("Ours",)], [("value",)], "0.500 ± 0.010")
-    assert "| Ours | 0.500 ± 0.010 |" in written("md", grid)
-
-
 def test_a_table_file_says_how_it_is_encoded():
     """A browser takes a file without a declaration for Latin-1, and shows ± as two letters."""
     grids = [(title, printed_table.sentence("±")) for title in ("A & B: 1", "A & B: 2")]
@@ -400,51 +381,3 @@ def test_a_table_file_says_how_it_is_encoded():
     assert '<meta charset="utf-8"><title>A &amp; B</title>' in text
     figures = printed_table.figures_in(text)
     assert (figures[:7], figures[-10:], figures.count("<figcaption>A &amp; B: ")) == ("<figure", "</figure>\n", 2)
-
-
-def test_an_interval_below_the_last_decimal_of_its_column_is_not_zero():
-    assert number(0.4209, 0.42088, 0.42092, decimals=4) == "0.4209 ± <0.0001"
-    assert number(14.0, 13.6, 14.4, decimals=0) == "14 ± <1"
-    assert number(0.4209, 0.42084, 0.42096, decimals=4) == "0.4209 ± 0.0001"
-
-
-@pytest.mark.parametrize(("means", "halves", "decimals"), [
-    ((0.429, 0.371, -0.96), (0.033, 0.032, 0.24), 3),  # two digits of the median half interval
-    ((0.424955, 0.420683), (0.000072, 0.00035), 4),  # four digits of the largest number
-    ((13.4, 16.2, 8.18), (np.nan,) * 3, 1),  # without intervals three digits of the median
-    ((979.0, 12.0), (np.nan,) * 2, 0),  # counts
-    ((0.0198, 0.0000198), (0.00028, 0.0000003), None),  # the second would lose its digits
-    ((3e-8, 1.9e-7), (3e-8, 1.4e-7), None),  # powers of ten
-])  # fmt: skip
-def test_numbers_of_a_column_have_one_precision(means, halves, decimals):
-    assert numbers.common_decimals(np.array(means), np.array(halves)) == decimals
-
-
-def test_small_numbers_have_their_power_of_ten_in_the_head():
-    table = summary([{"mean": 0.000502}, {"method": "base", "mean": 0.000321}])
-    grid = printed_table.grid(table, EXPERIMENT, {"a": "A"})
-    assert (grid.corner, [cell.value for cell in grid.cells.values()]) == ("NLLH (×10⁻⁴)", ["5.02", "3.21"])
-
-
-def test_a_table_that_does_not_fit_a_page_is_turned_or_has_one_table_per_measure():
-    names = {f"m{k}": {"name": f"method_{k}_of_a_long_name"} for k in range(9)}
-    e = EXPERIMENT | {"methods": names, "title": "T"}
-    cells = [{"method": m, "measure": k, "mean": 0.5} for m in names for k in ("nllh", "auc")]
-    e["table"] = {"rows": ["dataset"], "columns": ["method"], "measure": ["nllh", "auc"]}
-    [(title, grid)] = printed_table.grids(summary(cells), e, {"a": "A"})
-    assert title == "T"
-    assert len(grid.rows) == 18
-    wide = e | {"datasets": {f"d{k}": {} for k in range(9)}}
-    cells = [c | {"dataset": d} for c in cells for d in wide["datasets"]]
-    tables = printed_table.grids(
-        summary(cells), wide, dict.fromkeys(wide["datasets"], "a_set_of_data_with_a_long_name")
-    )
-    assert [title for title, _ in tables] == ["T: NLLH", "T: AUC"]
-
-
-def test_what_has_no_result_is_a_line_below_the_others():
-    away = {"status": "unavailable", "reason": "B is not here (size 5 MB)", "mean": np.nan, "measure": None}
-    table = summary([{}, {"dataset": "b"} | away, {"dataset": "b", "method": "base"} | away])
-    grid = printed_table.grid(table, EXPERIMENT, {"a": "A", "b": "B"})
-    assert grid.heads == [("A",)]
-    assert grid.without == ["B is not here (size 5 MB) (2 cells)"]

@@ -2,18 +2,16 @@
 
 import functools
 import json
-from pathlib import Path
 
 import pandas as pd
 import pytest
-from samples import shipped_config
+from samples import ROOT, shipped_config
 
 from agglearn_workflow.archive.store import MEASURED as COLUMNS
 from agglearn_workflow.claims.judging import judge
 from agglearn_workflow.claims.samples import Rows
 from agglearn_workflow.config.loading import read_mapping
 
-ROOT = Path(__file__).resolve().parents[3]
 CLAIMS = read_mapping(ROOT / "config/claims.yaml")
 PARAMS = ("dataset_params", "observation_params", "params")
 

@@ -35,46 +35,43 @@ CONFIG = {"datasets": DATASETS, "references": {"papers": PAPERS, "software": {"n
 
 @pytest.fixture
 def results(tmp_path):
-    """A results folder: (data set, source, numpy, status) per run."""
-    runs = [
-        ("census", "maxent", "2.4.0", "ok"),
-        ("census_raw", "maxent", "2.3.5", "ok"),
-        ("votes", "collective", "2.4.0", "ok"),
-        ("fair", "proportions", "2.4.0", "ok"),
-        ("digits", "other", "2.4.0", "ok"),
-        ("xor", "maxent", "2.4.0", "ok"),
-        ("birds", "collective", "2.4.0", "ok"),
-        ("mine", "maxent", "2.4.0", "ok"),
-        ("unused", "labelsums", "9.9.9", "failed"),
-    ]
-    rows = []
-    for k, (dataset, source, numpy, status) in enumerate(runs):
-        rows.append(
-            dict.fromkeys(COLUMNS, "") | {"run": f"r{k}", "dataset": dataset, "status": status, "experiment": source}
-        )
+    """A results folder with a run per data set, of which the last has failed."""
+    sources = {
+        "census": "maxent",
+        "census_raw": "maxent",
+        "votes": "collective",
+        "fair": "proportions",
+        "digits": "other",
+    }
+    sources |= {"xor": "maxent", "birds": "collective", "mine": "maxent", "unused": "labelsums"}
+    numpy = {"census_raw": "2.3.5", "unused": "9.9.9"}
+    for name, source in sources.items():
         record = {
             "config": {"experiment": {"source": source}},
-            "python": "3.12.1" if dataset == "birds" else "3.11.7",
-            "commit": None if dataset == "xor" else "abc",
-            "versions": {"numpy": numpy} | ({"Zipp": "1.0"} if dataset == "mine" else {}),
+            "python": "3.12.1" if name == "birds" else "3.11.7",
+            "commit": None if name == "xor" else "abc",
+            "versions": {"numpy": numpy.get(name, "2.4.0")} | ({"Zipp": "1.0"} if name == "mine" else {}),
         }
-        (tmp_path / f"runs/r{k}").mkdir(parents=True)
-        write_json(tmp_path / f"runs/r{k}/run.json", record)
-    for name, part in (("e/first", rows[:2]), ("e/second", rows[2:5]), ("f/all", rows[5:])):
+        write_json(tmp_path / f"runs/{name}/run.json", record)
+    runs = pd.DataFrame({"run": list(sources), "dataset": list(sources), "status": "ok"}, index=list(sources))
+    runs = runs.reindex(columns=COLUMNS, fill_value="")
+    runs.loc["unused", "status"] = "failed"
+    for name, part in (("e/first", runs[:2]), ("e/second", runs[2:5]), ("f/all", runs[5:])):
         (tmp_path / f"measurements/{name}").parent.mkdir(parents=True, exist_ok=True)
-        pd.DataFrame(part).to_parquet(tmp_path / f"measurements/{name}.parquet")
+        part.to_parquet(tmp_path / f"measurements/{name}.parquet")
     return tmp_path
 
 
 def test_references_name_what_successful_runs_used(results):
     papers, datasets, software = "\n".join(references(CONFIG, results)).split("\n\n")
-    assert [part.split("\n")[0] for part in (papers, datasets, software)] == ["Papers", "Data sets", "Software"]
-    assert papers.split("\n")[1:] == [
+    assert papers.split("\n") == [
+        "Papers",
         "  collective, proportions: B (2019). Birds.",
         "  maxent: A (2022). Maxima. https://a.org/",
         "  other: no reference in config/references.yaml",
     ]
-    assert datasets.split("\n")[1:] == [
+    assert datasets.split("\n") == [
+        "Data sets",
         "  census, census_raw: C (1996). Adults. doi:10.1/x (licence: CC BY 4.0)",
         "  digits: Digits inside scikit-learn",
         "  fair: F (1978). Affairs. inside statsmodels",
@@ -84,7 +81,8 @@ def test_references_name_what_successful_runs_used(results):
         "  votes: map.csv (licence: MIT)",
         "  birds, xor: simulated, nothing to cite",
     ]
-    assert software.split("\n")[1:] == [
+    assert software.split("\n") == [
+        "Software",
         f"  agglearn {__version__}, {__version__} at abc",
         "  numpy 2.3.5, 2.4.0: N (2020). Arrays.",
         "  Python 3.11.7, 3.12.1",

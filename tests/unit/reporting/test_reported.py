@@ -1,13 +1,12 @@
 """Every printed number in the configuration stands in the text of its source, where that text is at hand."""
 
 import re
-from pathlib import Path
 
 import pytest
+from samples import ROOT
 
 from agglearn_workflow.config.loading import read_mapping
 
-ROOT = Path(__file__).resolve().parents[3]
 TEXTS = ROOT.parent / "shared/papers"
 PREFIX = {"maxent": "maxent_", "vocabulary": "vocabulary_", "labelsums": "labelsums_"}  # the rest is in the thesis
 

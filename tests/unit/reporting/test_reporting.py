@@ -1,6 +1,8 @@
-"""Summaries, verdicts, layouts and claims on measurements whose answer is known."""
+"""Summaries, captions and last lines on measurements whose answer is known."""
 
 import json
+import os
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -8,8 +10,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from reported_trial import EXPERIMENT, written
-from scipy import stats
+from reported_trial import EXPERIMENT, compared, reported, rows, written
 
 from agglearn.evaluation.intervals import mean_interval
 from agglearn.storage import read_json, write_json
@@ -18,98 +19,59 @@ from agglearn_workflow.archive.store import MEASURED as COLUMNS
 from agglearn_workflow.claims.judging import judge_all
 from agglearn_workflow.claims.samples import Rows
 from agglearn_workflow.render import caption_of, render
+from agglearn_workflow.run_summary import problem_lines, problems, retry_targets
 from agglearn_workflow.tables import printed_table, summary
-from agglearn_workflow.tables.summary import column_or_param, compare, summarise
+from agglearn_workflow.tables.summary import column_or_param, compare, differences, summarise
+
+# -- summaries --------------------------------------------------------------------------------------------------------
 
 
-def rows(values: dict, measure="nllh", step=None, keys=None) -> pd.DataFrame:
-    """Rows from {(dataset, method[, params]): [value per seed] or (status, reason)}."""
-    found = []
-    for key, seeds in values.items():
-        dataset, method, params = (*key, "{}")[:3]
-        bad = isinstance(seeds, tuple)
-        for seed, value in enumerate([np.nan] if bad else seeds):
-            found.append(
-                dict.fromkeys(COLUMNS)
-                | {"run": f"{key}{seed}", "experiment": "e", "dataset": dataset, "dataset_params": "{}", "params": params,
-                   "observation": "tables", "observation_params": "{}", "method": method, "seed": seed, "step": step,
-                   "status": seeds[0] if bad else "ok", "reason": seeds[1] if bad else None, "keys": keys and json.dumps(keys),
-                   "measure": None if bad else measure, "value": value, "unit": "", "tested": dataset}
-            )  # fmt: skip
-    return pd.DataFrame(found).astype({"step": float, "value": float, "overlap": float})
+def test_values_that_are_no_numbers_count_for_nothing():
+    """Neither in the mean, nor as a replicate, nor as the partner of another one."""
+    found = rows({("a", "ours"): [0.5, 0.6, np.nan], ("a", "base"): [0.3, 0.35, 0.4]}).assign(overlap=0.25)
+    table = summarise(found, EXPERIMENT | {"baseline": "base"}).set_index(["method", "measure"])
+    for key, values in {("ours", "nllh"): [0.5, 0.6], ("ours", "nllh_minus_base"): [0.2, 0.25]}.items():
+        assert table.loc[key, "n"] == 2
+        assert table.loc[key, ["mean", "low", "high"]].tolist() == pytest.approx(mean_interval(values, 0.25))
+    assert np.isnan(mean_interval([np.nan])).all()
 
 
-def test_interval_against_scipy():
-    x = [0.1, 0.4, 0.35, 0.8]
-    mean, low, high = mean_interval(x)
-    expected = stats.ttest_1samp(x, 0).confidence_interval(0.95)
-    assert (low, high) == pytest.approx((expected.low, expected.high))
-    assert mean == pytest.approx(np.mean(x))
-    assert np.isnan(mean_interval([1.0])[1])
+def test_a_difference_needs_one_value_of_the_baseline_on_the_same_tested_units():
+    """Of a grid nobody knows which value to take; seeds with one value keep their pairs."""
+    found = rows({("a", "ours"): [0.5, 0.6, 0.7, 0.8], ("a", "base"): [0.4] * 4})
+    found.loc[(found["method"] == "ours") & (found["seed"] == 3), "tested"] = "others"
+    again = found[(found["method"] == "base") & (found["seed"] == 1)].assign(params='{"l2": 2}', value=0.1, run="more")
+    paired = differences(pd.concat([found, again], ignore_index=True), "base", ["nllh"])
+    assert paired["seed"].tolist() == [0, 2]
+    assert paired["value"].tolist() == pytest.approx([0.1, 0.3])
+    assert set(paired["measure"]) == {"nllh_minus_base"}
 
 
-def test_differences_are_paired():
-    table = summarise(
-        rows({("a", "ours"): [0.5, 0.9, 0.1001], ("a", "base"): [0.4, 0.8, 0.0]}), EXPERIMENT | {"baseline": "base"}
-    )
-    row = table[table.measure == "nllh_minus_base"].iloc[0]
-    assert row["mean"] == pytest.approx(0.1, abs=1e-3)
-    assert row["high"] - row["low"] < 1e-3  # the seeds differ widely, the pairs do not
-
-
-def test_differences_need_the_same_tested_units():
-    found = rows({("a", "ours"): [0.5, 0.9], ("a", "base"): [0.4, 0.8]})
-    found.loc[(found.method == "ours") & (found.seed == 1), "tested"] = "others"
-    table = summarise(found, EXPERIMENT | {"baseline": "base"})
-    assert table.loc[table.measure == "nllh_minus_base", "n"].tolist() == [1]
-
-
-def test_one_failure_does_not_empty_the_table():
-    table = summarise(
-        rows({("a", "ours"): [0.5], ("b", "ours"): ("unavailable", "no file"), ("a", "base"): ("failed", "E: x")}),
-        EXPERIMENT,
-    )
-    assert set(table.status) == {"ok", "unavailable", "failed"}
-    text = written("md", printed_table.grid(table, EXPERIMENT, {"a": "A", "b": "B"}))
-    assert "| NLLH | A |" in text  # B has no result
-    assert "failed [" in text
-    assert "| 0.500 |" in text
-    assert "Without a result: no file (1 cell)" in text
-    assert "E: x" in text
-
-
-def test_some_seeds_failed():
-    both = pd.concat(
-        [rows({("a", "ours"): [0.5, 0.6]}), rows({("a", "ours"): ("failed", "boom")}).assign(run="z", seed=2)]
-    )
-    [row] = summarise(both, EXPERIMENT).to_dict("records")
-    assert row["n"] == 2
-    assert row["reason"] == "1 seed failed: boom"
+def test_what_failed_stands_before_what_stopped():
+    found = rows({("a", "ours"): [0.0, 0.1, 0.2, 0.3]})
+    for seed, status in ((1, "stopped"), (2, "failed"), (3, "stopped")):
+        found.loc[seed, ["status", "reason", "measure", "value"]] = [status, f"reason {seed}", None, np.nan]
+    [row] = summarise(found, EXPERIMENT).to_dict("records")
+    assert (row["reason"], row["n"], row["mean"]) == ("1 seed failed: reason 2", 1, 0.0)
+    [nothing] = summarise(found[1:].reset_index(drop=True), EXPERIMENT).to_dict("records")
+    assert (nothing["status"], nothing["n"], nothing["params"]) == ("failed", 0, "{}")
 
 
 def test_a_printed_number_belongs_to_the_rows_with_its_keys():
-    parts = [
-        rows({("a", "ours"): [v, v + 0.1]}, keys=k)
-        for k, v in (({"group": "x", "n": 1}, 0.2), ({"group": "y"}, 0.4), (None, 0.6))
-    ]
-    entry = {"dataset": "a", "method": "ours", "measure": "nllh", "keys": {"group": "x"}, "value": 0.3, "place": "p. 1"}
-    table = summarise(
-        pd.concat(parts, ignore_index=True), EXPERIMENT | {"reported": [entry], "agreement": {"margins": {}}}
-    )
+    keys = ({"group": "x", "n": 1}, {"group": "y"}, None)
+    parts = [rows({("a", "ours"): [v, v + 0.1]}, keys=k) for k, v in zip(keys, (0.2, 0.4, 0.6), strict=True)]
+    experiment = compared(0.01, reported(0.3, keys={"group": "x"}))
+    table = summarise(pd.concat(parts, ignore_index=True), experiment)
     assert table["keys"].fillna("").tolist() == ['{"group": "x", "n": 1}', '{"group": "y"}', ""]
     assert table["reported"].fillna(-1).tolist() == [0.3, -1, -1]
     assert table["mean"].tolist() == pytest.approx([0.25, 0.45, 0.65])
 
 
 def test_reported_without_measurement_is_in_the_summary_and_not_in_a_table_that_has_no_result():
-    e = EXPERIMENT | {
-        "reported": [{"dataset": "b", "method": "ours", "measure": "nllh", "value": 0.4, "place": "Table 1"}],
-        "agreement": {"margins": {"nllh": 0.01}, "reason": "ours"},
-    }
-    table = summarise(rows({("b", "ours"): ("unavailable", "no file")}), e)
-    assert table.reported.tolist() == [0.4]
-    assert table["outcome"].tolist() == ["not judged"]
-    text = written("md", printed_table.grid(table, e, {}))
+    experiment = compared(0.01, reported(0.4, "b"))
+    table = summarise(rows({("b", "ours"): ("unavailable", "no file")}), experiment)
+    assert (table["reported"].tolist(), table["outcome"].tolist()) == ([0.4], ["not judged"])
+    text = written("md", printed_table.grid(table, experiment, {}))
     assert printed_table.NO_RESULT in text
     assert "Without a result: no file (1 cell)" in text
     assert "|" not in text
@@ -132,40 +94,21 @@ def test_reported_without_measurement_is_in_the_summary_and_not_in_a_table_that_
 def test_printed_numbers_are_compared_by_an_equivalence_margin(mean, half, printed, said):
     row = {"status": "ok", "mean": mean, "low": mean - half, "high": mean + half}
     entry = {"value": float(printed), "printed": printed, "measure": "nllh"}
-    compared = compare(row, entry, {"nllh": 0.01})
-    assert compared["outcome"] == said
-    assert compared["difference"] == pytest.approx(mean - float(printed))
-    assert compared["tolerance"] == pytest.approx(0.01 + 0.5 * 10 ** -len(printed.partition(".")[2]))
+    found = compare(row, entry, {"nllh": 0.01})
+    assert found["outcome"] == said
+    assert found["difference"] == pytest.approx(mean - float(printed))
+    assert found["tolerance"] == pytest.approx(0.01 + 0.5 * 10 ** -len(printed.partition(".")[2]))
     assert compare(row, entry, {"auc": 0.01})["outcome"] == "not compared"
-
-
-@pytest.mark.slow
-def test_the_caption_says_how_many_cells_would_miss_by_chance():
-    """Cells whose true mean is the printed number, drawn many times, miss it as often as the caption expects."""
-    n, cells, margin, spread = 5, 4000, 0.02, 0.012
-    draws = 0.4 + spread * np.random.default_rng(7).standard_normal((cells, n))
-    values = {("a", "ours", json.dumps({"k": k})): list(d) for k, d in enumerate(draws)}
-    entry = {"dataset": "a", "method": "ours", "measure": "nllh", "value": 0.4, "printed": "0.4000", "place": "Table 1"}
-    e = EXPERIMENT | {"agreement": {"margins": {"nllh": margin}, "reason": "ours"}}
-    table = summarise(rows(values), e | {"reported": [entry]})
-    missed = (table["outcome"] != "agrees").sum()
-    assert 0.05 < missed / cells < 0.5
-    assert summary.missed_by_chance(table, e | {"reported": [entry]}) == pytest.approx(missed, rel=0.1)
 
 
 def test_the_caption_counts_agreement():
     values = {("a", "ours"): [0.40, 0.401, 0.402], ("b", "ours"): [0.5, 0.501, 0.502], ("a", "base"): [0.4]}
-    printed = [("a", "ours", 0.4), ("b", "ours", 0.4), ("a", "base", 0.4)]
-    entries = [{"dataset": d, "method": m, "measure": "nllh", "value": v, "place": "Table 1"} for d, m, v in printed]
-    e = EXPERIMENT | {"reported": entries, "agreement": {"margins": {"nllh": 0.01}, "reason": "a tenth of the gap"}}
+    e = compared(0.01, reported(0.4), reported(0.4, "b"), reported(0.4, method="base"))
     said = caption_of(e, summarise(rows(values), e))
-    assert (
-        "Of 3 printed numbers 1 agree, 1 are above or below, 1 are undecided. Margins: 0.01 (NLLH); a tenth of the gap."
-        in said
-    )
+    counted = "Of 3 printed numbers 1 agree, 1 are above or below, 1 are undecided. Margins: 0.01 (NLLH); ours."
+    assert counted in said
     assert "0.0 cells with an interval would not agree by chance" in said
-    without = {pair: drawn[:1] for pair, drawn in values.items()}
-    said = caption_of(e, summarise(rows(without), e))
+    said = caption_of(e, summarise(rows({pair: drawn[:1] for pair, drawn in values.items()}), e))
     assert "Of 3 printed numbers 3 are undecided." in said
     assert "by chance" not in said
 
@@ -186,22 +129,14 @@ def test_a_solver_that_stopped_shows_its_limit():
     assert "[1]" not in text
 
 
-def test_what_failed_stands_before_what_stopped():
-    both = [rows({("a", "ours"): [0.5]})]
-    for seed, how in enumerate((("stopped", "> 8 s"), ("failed", "boom")), 1):
-        both.append(rows({("a", "ours"): how}).assign(run=str(seed), seed=seed))
-    [row] = summarise(pd.concat(both), EXPERIMENT).to_dict("records")
-    assert row["reason"] == "1 seed failed: boom"
+# -- files of an experiment -------------------------------------------------------------------------------------------
 
 
-def project_of(tmp_path, found: pd.DataFrame, spec: dict | None = None):
+def project_of(tmp_path, found: pd.DataFrame, **experiment):
     """(plan of one experiment `e`, its measurement file) in a results folder."""
-    experiment = EXPERIMENT | {"title": "T"} | ({"table": spec} if spec else {})
     keys = [SimpleNamespace(key=key, recipe="r") for key in found["run"]]
-    datasets = {d: {"title": d} for d in "ab"}
-    plan = SimpleNamespace(
-        experiments={"e": experiment}, config={"datasets": datasets}, runs=lambda name: keys, batches=lambda name: ["b"]
-    )
+    config = {"datasets": {d: {"title": d} for d in "ab"}}
+    plan = SimpleNamespace(experiments={"e": EXPERIMENT | experiment}, config=config, runs=lambda name: keys)
     path = tmp_path / "measurements/e/b.parquet"
     path.parent.mkdir(parents=True)
     table = pa.Table.from_pandas(found[COLUMNS], preserve_index=False)
@@ -210,32 +145,24 @@ def project_of(tmp_path, found: pd.DataFrame, spec: dict | None = None):
 
 
 def test_a_table_that_fails_is_stated_in_every_format(tmp_path):
-    plan, path = project_of(
-        tmp_path, rows({("a", "ours"): [0.5]}), {"rows": ["no_such"], "columns": [], "measure": "nllh"}
-    )
+    broken = {"rows": ["no_such"], "columns": [], "measure": "nllh"}
+    plan, path = project_of(tmp_path, rows({("a", "ours"): [0.5]}), table=broken)
     render(plan, "e", [path], tmp_path)
     for kind in ("md", "tex", "html"):
         assert "This table failed: KeyError" in (tmp_path / f"tables/e.{kind}").read_text()
     assert "no table to start from" in (tmp_path / "figures/e.svg").read_text()
     assert pd.read_csv(tmp_path / "tables/e.csv").columns.tolist() == summary.COLUMNS
-    assert run_summary.problems(tmp_path, tmp_path)["failed"] == ["failed: e, table: KeyError: 'no_such'"]
-    assert str(tmp_path / "tables/e.csv") in run_summary.retry_targets(tmp_path)
+    assert problems(tmp_path, tmp_path)["failed"] == ["failed: e, table: KeyError: 'no_such'"]
+    assert str(tmp_path / "tables/e.csv") in retry_targets(tmp_path)
 
 
-def test_a_claim_that_fails_leaves_the_others(tmp_path):
-    plan, path = project_of(tmp_path, rows({("a", "ours"): [0.50, 0.61, 0.70]}))
-    common = {
-        "source": "s",
-        "claim": "c",
-        "place": "p",
-        "experiment": "e",
-        "value": {"measure": "nllh", "method": "ours"},
-    }
+def test_a_claim_that_fails_leaves_the_others():
+    value = {"measure": "nllh", "method": "ours"}
     claims = {
-        "broken": common | {"predicate": "slope_between", "x": "method", "bound": [0, 1]},
-        "sound": common | {"predicate": "at_least", "bound": 0.3},
+        "broken": {"value": value, "predicate": "slope_between", "x": "method", "bound": [0, 1]},
+        "sound": {"value": value, "predicate": "at_least", "bound": 0.3},
     }
-    judged = judge_all(claims, Rows(summary.load_rows([path], plan, "e")))
+    judged = judge_all(claims, Rows(rows({("a", "ours"): [0.50, 0.61, 0.70]})))
     assert [c["verdict"] for c in judged] == ["failed", "holds"]
     assert judged[0]["detail"].startswith("ValueError: Unable to parse string")
 
@@ -243,68 +170,44 @@ def test_a_claim_that_fails_leaves_the_others(tmp_path):
 def test_a_lost_run_of_a_cell_with_a_mean_is_named(tmp_path):
     """By the column `lost`, whatever the reason says."""
     some, lost = rows({("a", "ours"): [0.5, 0.6]}), rows({("a", "ours"): ("stopped", "3 seeds failed: > 8 s")})
-    lost["run"] = "another"
-    plan, path = project_of(tmp_path, pd.concat([some, lost], ignore_index=True))
+    plan, path = project_of(tmp_path, pd.concat([some, lost.assign(run="another")], ignore_index=True))
     render(plan, "e", [path], tmp_path)
     [row] = pd.read_csv(tmp_path / "tables/e.csv").to_dict("records")
     assert (row["status"], row["lost"], row["n"]) == ("ok", "stopped", 2)
-    found = run_summary.problems(tmp_path, tmp_path)
+    found = problems(tmp_path, tmp_path)
     assert found["failed"] == found["unavailable"] == []
-    [line] = found["stopped"]
-    assert line == "stopped: e, ours: 1 seed stopped: 3 seeds failed: > 8 s (1 cell)"
+    assert found["stopped"] == ["stopped: e, ours: 1 seed stopped: 3 seeds failed: > 8 s (1 cell)"]
 
 
-def test_last_lines_name_what_failed_stopped_and_cannot_be_had(tmp_path, capsys):
-    found = rows(
-        {
-            ("a", "ours"): ("unavailable", "no file"),
-            ("b", "ours"): ("stopped", "> 8 s"),
-            ("b", "base"): ("failed", "boom"),
-        }
-    )
-    plan, path = project_of(tmp_path, found)
+def test_a_table_states_which_cells_are_without_a_run_and_another_plan_says_nothing_of_them(tmp_path, capsys):
+    lost = {("a", "ours"): ("unavailable", "no file"), ("b", "ours"): ("stopped", "> 8 s")}
+    lost["b", "base"] = ("failed", "boom")
+    plan, path = project_of(tmp_path, rows(lost))
     render(plan, "e", [path], tmp_path)
-    source = {"status": "unavailable", "reason": "no file", "bytes": 5_000_000}
-    write_json(tmp_path / "records/a/manifest.json", source)
-    problems = run_summary.problems(tmp_path, tmp_path)
-    assert problems == {
-        "failed": ["failed: e, b, base {}: boom"],
-        "not archived": [],
-        "stopped": ["stopped: e, ours: > 8 s (1 cell)"],
-        "unavailable": ["not available: a (5 MB): no file (needed by e); get it: agglearn data get a"],
-    }
     printed = read_json(tmp_path / "tables/e.json")
     assert (printed["failed"], printed["rows"]) == ([], 2)
-    statuses = {(cell[0], cell[4], cell[6]) for cell in printed["without"]}
-    assert statuses == {("a", "ours", "unavailable"), ("b", "ours", "stopped"), ("b", "base", "failed")}
-    many = {"failed": [f"failed: {k}" for k in range(12)], "stopped": [], "unavailable": [], "not archived": []}
-    assert run_summary.problem_lines(tmp_path, many)[9:] == ["failed: 9", "… and 2 more"]
-    said = run_summary.summary_lines(tmp_path, tmp_path)
-    assert [line for kind in ("failed", "stopped", "unavailable") for line in problems[kind]] == said[:3]
-    assert run_summary.problem_lines(tmp_path, problems) == said[:3]
-    assert run_summary.problems(tmp_path, tmp_path, ["other"]) == {
-        "failed": [],
-        "not archived": [],
-        "stopped": [],
-        "unavailable": [],
-    }
-    assert set(run_summary.retry_targets(tmp_path)) == {str(tmp_path / "records/a"), str(path)}
+    cells = {(cell[0], cell[4], *cell[6:]) for cell in printed["without"]}
+    assert cells == {(*where, *state) for where, state in lost.items()}
+    assert all(problems(tmp_path, tmp_path)[kind] for kind in ("failed", "stopped", "unavailable"))
+    assert not any(problems(tmp_path, tmp_path, ["other"]).values())
     capsys.readouterr()
-    run_summary.print_summary(tmp_path, tmp_path, ["other"])  # the folder holds results of another plan
+    run_summary.print_summary(tmp_path, tmp_path, ["other"])
     assert "failed" not in capsys.readouterr().err
+
+
+# -- the last lines of a run ------------------------------------------------------------------------------------------
 
 
 def test_a_table_is_printed_as_text(tmp_path, capsys):
     (tmp_path / "tables").mkdir()
     settings = "Bank marketing (term deposits), bags = 10", "Bank marketing (term deposits), bags = 100"
     head = f"|  | {settings[0]}, NLLH | {settings[0]}, AUC | {settings[1]}, NLLH |"
-    rows = "| Logistic | **0.433** (0.427, +0.006) | 0.9 | not available [1] |\n| Best pair | 0.380 |  | −0.1 |"
-    (tmp_path / "tables/e.md").write_text(
-        f"**Table 4: NLLH**\n\n{head}\n| --- | ---: | ---: | ---: |\n{rows}\n\nCaption.\n"
-    )
+    cells = "| Logistic | **0.433** (0.427, +0.006) | 0.9 | not available [1] |\n| Best pair | 0.380 |  | −0.1 |"
+    text = f"**Table 4: NLLH**\n\n{head}\n| --- | ---: | ---: | ---: |\n{cells}\n\nCaption.\n"
+    (tmp_path / "tables/e.md").write_text(text)
     run_summary.print_summary(tmp_path, tmp_path, show=["e", "not_rendered"])
     said = capsys.readouterr().err
-    assert said.splitlines()[1:8] == [
+    assert said.splitlines()[1:] == [
         "Table 4: NLLH",
         "            Bank marketing (term       Bank marketing (term",
         "                       deposits)                  deposits)",
@@ -312,8 +215,8 @@ def test_a_table_is_printed_as_text(tmp_path, capsys):
         "                            NLLH  AUC                  NLLH",
         "Logistic   0.433 (0.427, +0.006)  0.9     not available [1]",
         "Best pair                  0.380                       −0.1",
+        "",
     ]
-    assert said.splitlines()[8:] == [""]
 
 
 def test_a_printed_table_fits_the_terminal():
@@ -338,3 +241,78 @@ def test_errors_of_a_scale_with_its_own_folder_are_named(tmp_path):
         (place / "logs/job/one.log").write_text(f"...\n{text}\n")
     assert {"error: prepare adult: gone", "error: fit e: boom"} == set(run_summary.errors(tmp_path, folder))
     assert len(run_summary.errors(tmp_path, tmp_path)) == 1  # the first scale has no folder of its own
+
+
+def test_every_kind_of_result_is_tried_again_by_its_own_status(tmp_path):
+    """A file for each status, and files in which one of several rows has it."""
+    for status in ("failed", "ok", "unavailable"):
+        write_json(tmp_path / "records" / status / "manifest.json", {"status": status})
+        write_json(tmp_path / f"claims/{status}.json", [{"verdict": "holds"}, {"verdict": status}])
+        write_json(tmp_path / f"tables/{status}.json", {"failed": ["figure: no"] if status == "failed" else []})
+    write_json(tmp_path / "claims/none.json", [])
+    write_json(tmp_path / "claims.json", [{"verdict": "failed"}])
+    for status in ("failed", "not archived", "ok", "stopped", "unavailable"):
+        for folder, statuses in (("alone", [status]), ("among", ["ok", status, "stopped"])):
+            (tmp_path / "measurements" / folder).mkdir(parents=True, exist_ok=True)
+            pd.DataFrame({"status": statuses}).to_parquet(tmp_path / f"measurements/{folder}/{status}.parquet")
+    lost = ("failed", "unavailable")
+    assert [str(Path(target).relative_to(tmp_path)) for target in retry_targets(tmp_path)] == [
+        *(f"records/{status}" for status in lost),
+        *(f"measurements/{folder}/{status}.parquet" for folder in ("alone", "among") for status in lost),
+        "tables/failed.csv",
+        "claims/failed.json",
+        "claims.json",
+    ]
+
+
+NONE = {kind: [] for kind in ("failed", "stopped", "unavailable", "not archived")}
+
+
+@pytest.mark.parametrize(
+    ("n", "last"), [(9, "failed: 8"), (10, "failed: 9"), (11, "… and 1 more"), (40, "… and 30 more")]
+)
+def test_at_most_ten_failures_are_printed(tmp_path, n, last):
+    lines = problem_lines(tmp_path, NONE | {"failed": [f"failed: {k}" for k in range(n)]})
+    assert lines[-1] == last
+    assert len(lines) == min(n, 11)
+
+
+def test_the_latest_receipt_counts_whatever_its_name(tmp_path):
+    """An experiment that was lost and then sent is no problem; one that was sent and then lost is."""
+    ok, lost = {"status": "ok"}, {"status": "lost", "reason": "no server", "todo": "try again"}
+    states = {"z": {"first": lost, "second": ok}, "a": {"first": ok, "second": lost, "third": lost}, "m": {"third": ok}}
+    for time, (name, experiments) in enumerate(states.items()):
+        write_json(tmp_path / f"tracking/{name}.json", {"experiments": experiments})
+        os.utime(tmp_path / f"tracking/{name}.json", (1e9 + time, 1e9 + time))
+    assert problem_lines(tmp_path, NONE) == ["not tracked: second: no server (try again)"]
+
+
+def test_problems_of_several_experiments(tmp_path):
+    """Cells of one reason are counted, data that several tables need have one line, and the claim of another run has none."""
+    states = [
+        ("e", "a", "m", "unavailable", "records: no file"), ("f", "a", "m", "unavailable", "records: no file"),
+        ("f", "b", "m", "unavailable", "opendp is not installed"), ("f", "b", "n", "stopped", "> 8 s"), ("f", "a", "n", "stopped", "> 8 s"),
+        ("e", "b", "n", "not archived", "x"), ("e", "a", "n", "not archived", "x"), ("f", "c", "n", "not archived", "x"),
+        ("e", "c", "m", "stale", "old"), ("e", "c", "n", "failed", "boom"),
+    ]  # fmt: skip
+    for name, failed in (("e", ["figure: no"]), ("f", [])):
+        without = [[d, "{}", "{}", "{}", m, "{}", s, r] for e, d, m, s, r in states if e == name]
+        write_json(tmp_path / f"tables/{name}.json", {"failed": failed, "without": without})
+        (tmp_path / f"tables/{name}.csv").touch()
+    claim = {"verdict": "failed", "detail": "ValueError"}
+    claims = [claim | {"name": n, "experiment": e} for n, e in (("ours", "f"), ("theirs", "g"))]
+    write_json(tmp_path / "claims.json", claims)
+    for name, reason in (("a", "no file"), ("b", "no host")):
+        manifest = {"status": "unavailable", "reason": reason, "bytes": 7_000}
+        write_json(tmp_path / f"records/{name}/manifest.json", manifest)
+    assert problems(tmp_path, tmp_path) == {
+        "failed": ["failed: e, figure: no", "stale: e, c, m {}: old", "failed: e, c, n {}: boom", "failed: claim ours: ValueError"],
+        "unavailable": [
+            "not available: a (7 kB): records: no file (needed by e, f); get it: agglearn data get a",
+            "not available: b: opendp is not installed (needed by f)",
+        ],
+        "not archived": [
+            "not archived: 3 cells of 2 experiments; agglearn plan lists them with prices, make archive computes them",
+        ],
+        "stopped": ["stopped: f, n: > 8 s (2 cells)"],
+    }  # fmt: skip

@@ -3,7 +3,6 @@
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -15,6 +14,7 @@ import mlflow
 import numpy as np
 import pandas as pd
 import pytest
+from hosts import free_port
 from test_tracking import DATA, EXPERIMENT, RECORD, write_run
 
 from agglearn.datasets.facts import types
@@ -39,9 +39,8 @@ def kept(tmp_path_factory):
     folder, frame = tmp_path_factory.mktemp("kept"), people(400)
     label = ((frame["age"] > 40) ^ (frame["job"] == "cook")).astype(int)
     model = NaiveBayesClassifier().fit(ContingencyTables.from_records(frame.assign(y=label), "y"))
-    write_run(
-        folder, RECORD | {"data": DATA | {"types": types(frame)}}, [("nllh", None, 1, 0.3), ("nllh", None, None, 0.4)]
-    )
+    record = RECORD | {"data": DATA | {"types": types(frame)}}
+    write_run(folder, record, [("nllh", None, 1, 0.3), ("nllh", None, None, 0.4)])
     model.save(folder / "runs" / RECORD["run"] / "model")
     uri = f"sqlite:///{folder}/mlflow.db"
     home = push.send(uri, read_contents("trial", EXPERIMENT, folder, [RECORD["run"]]))["experiment_id"]
@@ -54,16 +53,13 @@ def test_a_model_belongs_to_its_run_and_its_data(kept):
     [logged], [run] = client.search_logged_models([home]), client.search_runs([home], "tags.kind = 'seed'")
     assert (logged.source_run_id, logged.status) == (run.info.run_id, "READY")
     assert [output.model_id for output in run.outputs.model_outputs] == [logged.model_id]
-    assert {(m.key, m.value, m.dataset_name, m.dataset_digest) for m in logged.metrics} >= {
-        ("nllh", 0.4, "d", DATA["digest"])
-    }
+    metrics = {(m.key, m.value, m.dataset_name, m.dataset_digest) for m in logged.metrics}
+    assert ("nllh", 0.4, "d", DATA["digest"]) in metrics
     assert run.data.metrics == {"nllh": 0.4}
     mlflow.set_tracking_uri(uri)
     loaded = mlflow.pyfunc.load_model(f"models:/{logged.model_id}")
-    assert loaded.metadata.signature.inputs.to_dict() == [
-        {"type": kind, "name": name, "required": True}
-        for name, kind in (("age", "long"), ("pay", "double"), ("job", "string"))
-    ]
+    columns = [(c["name"], c["type"], c["required"]) for c in loaded.metadata.signature.inputs.to_dict()]
+    assert columns == [("age", "long", True), ("pay", "double", True), ("job", "string", True)]
     assert np.array_equal(loaded.predict(people(50)), model.predict_proba(people(50))[:, 1])
     [example] = loaded.input_example.to_dict("records")
     assert example["job"] in ("cook", "nurse", "smith")
@@ -73,29 +69,12 @@ def test_a_model_belongs_to_its_run_and_its_data(kept):
 def test_a_model_is_served(kept):
     uri, home, model = kept
     [logged] = mlflow.MlflowClient(uri).search_logged_models([home])
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    command = [
-        "models",
-        "serve",
-        "-m",
-        f"models:/{logged.model_id}",
-        "--env-manager",
-        "local",
-        "-h",
-        "127.0.0.1",
-        "-p",
-        str(port),
-    ]
+    served, port = f"models:/{logged.model_id}", str(free_port())
+    command = ["models", "serve", "-m", served, "--env-manager", "local", "-h", "127.0.0.1", "-p", port]
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"  # MLflow starts uvicorn by its name
-    server = subprocess.Popen(
-        [sys.executable, "-m", "mlflow", *command],
-        env=os.environ | {"MLFLOW_TRACKING_URI": uri, "PATH": path},
-        start_new_session=True,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
+    environment = os.environ | {"MLFLOW_TRACKING_URI": uri, "PATH": path}
+    silent = {"start_new_session": True, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    server = subprocess.Popen([sys.executable, "-m", "mlflow", *command], env=environment, **silent)
     try:
         body = json.dumps({"dataframe_split": people(5).to_dict("split", index=False)}).encode()
         answer = ask(f"http://127.0.0.1:{port}/invocations", body, server)
@@ -122,19 +101,19 @@ def ask(url: str, body: bytes, server: subprocess.Popen) -> bytes:
 def test_a_model_whose_run_was_not_sent_whole_is_replaced(kept, monkeypatch):
     """The model ends the run before its numbers are there, so the next sending replaces both."""
     uri, home, _ = kept
-    client, log_batch = mlflow.MlflowClient(uri), mlflow.MlflowClient.log_batch
+    client = mlflow.MlflowClient(uri)
     folder = Path(uri.removeprefix("sqlite:///")).parent
-    record = json.loads((folder / f"runs/{RECORD['run']}/run.json").read_text())
-    (folder / f"runs/{RECORD['run']}/run.json").write_text(json.dumps(record | {"fingerprint": "edited"}))
+    path = folder / f"runs/{RECORD['run']}/run.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"fingerprint": "edited"}))
     contents = read_contents("trial", EXPERIMENT, folder, [RECORD["run"]])
 
     def breaks(*arguments, **more):
         raise ConnectionError("on the way")
 
-    monkeypatch.setattr(mlflow.MlflowClient, "log_batch", breaks)
-    with pytest.raises(ConnectionError):
-        push.send(uri, contents)
-    monkeypatch.setattr(mlflow.MlflowClient, "log_batch", log_batch)
+    with monkeypatch.context() as patched:
+        patched.setattr(mlflow.MlflowClient, "log_batch", breaks)
+        with pytest.raises(ConnectionError):
+            push.send(uri, contents)
     assert [push.send(uri, contents)["sent"] for _ in range(2)] == [1, 0]
     [run], [logged] = client.search_runs([home], "tags.kind = 'seed'"), client.search_logged_models([home])
     assert run.data.tags["agglearn.fingerprint"] == "edited"

@@ -1,5 +1,6 @@
 """What MLflow is sent; what users delete there, and servers that are away."""
 
+import functools
 import io
 import itertools
 import json
@@ -61,15 +62,15 @@ def uri(tmp_path) -> str:
 # -- stores that fail -------------------------------------------------------------------------------------------------
 
 
-def track(uri, folder, name="trial", attempt=0) -> tuple[dict, str]:
+def track(uri, folder) -> tuple[dict, str]:
     """(receipt, line for the user) of an experiment with a run, in `folder`."""
     keys = [path.name for path in sorted(folder.glob("runs/*"))]
     if not keys:
         write_run(folder, RECORD, [("nllh", None, None, 0.4)])
         keys = [RECORD["run"]]
-    receipt, terminal = folder / f"tracking/{name}.json", io.StringIO()
-    push.track(uri, [name], lambda n: read_contents(n, EXPERIMENT, folder, keys), receipt, attempt, terminal)
-    return storage.read_json(receipt)["experiments"][name], terminal.getvalue()
+    receipt, terminal = folder / "tracking/trial.json", io.StringIO()
+    push.track(uri, ["trial"], lambda name: read_contents(name, EXPERIMENT, folder, keys), receipt, 0, terminal)
+    return storage.read_json(receipt)["experiments"]["trial"], terminal.getvalue()
 
 
 def runs_of(client, experiment: str, kind="seed") -> list:
@@ -118,13 +119,12 @@ def test_an_experiment_that_cannot_be_sent_stops_no_other_one(tmp_path, uri):
 
 @pytest.mark.slow
 def test_the_store_has_each_run_once_as_it_is_today(tmp_path, uri):
-    """Edits, other ends under the same fingerprint, curves longer than a request, an interrupted sending."""
+    """Edits, other ends under the same fingerprint, an interrupted sending."""
     client = mlflow.MlflowClient(uri)
 
-    def sent(steps=(), final=0.5, **changed):
+    def sent(final=0.5, **changed):
         """(the only run that the store shows, what was sent, what was kept)"""
-        curve = [("nllh", None, step, k) for k, step in enumerate(steps)]
-        write_run(tmp_path, RECORD | changed, [*curve, ("nllh", None, None, final)])
+        write_run(tmp_path, RECORD | changed, [("nllh", None, None, final)])
         said, line = track(uri, tmp_path)
         assert said["status"] == "ok", line
         [run] = runs_of(client, said["experiment_id"])
@@ -134,23 +134,6 @@ def test_the_store_has_each_run_once_as_it_is_today(tmp_path, uri):
 
     first, *counts = sent()
     assert counts == [1, 0]
-    assert (first.data.metrics, first.info.status, first.data.tags["status"]) == ({"nllh": 0.5}, "FINISHED", "ok")
-    assert (first.info.start_time, first.info.end_time) == (
-        1700000000500,
-        1700000002750,
-    )  # of the run, not of its sending
-    assert first.info.run_name == "Maximum entropy · Data · seed 3"
-    tags = {"mlflow.source.name": "trial", "mlflow.source.git.commit": "c", "observation": "tables", "scale": "smoke"}
-    assert tags.items() <= first.data.tags.items()
-    [used] = first.inputs.dataset_inputs
-    assert (used.dataset.name, used.dataset.digest, used.dataset.source) == (
-        "d",
-        DATA["digest"],
-        '{"url": "https://doi.org/10.1/d"}',
-    )
-    assert json.loads(used.dataset.profile) == {"title": "Data (of 1994)", "num_rows": 9, "num_columns": 2}
-    columns = json.loads(used.dataset.schema)["mlflow_colspec"]
-    assert [(column["name"], column["type"]) for column in columns] == [("age", "long"), ("job", "string")]
     again, *counts = sent()
     assert (again.info.run_id, *counts) == (first.info.run_id, 0, 1)
     later, *counts = sent(began=1700000001.5)  # tried again, with the same end
@@ -165,11 +148,6 @@ def test_the_store_has_each_run_once_as_it_is_today(tmp_path, uri):
         assert run.data.tags["mlflow.note.content"] == ("" if status == "ok" else f"it {status}")
     client.update_run(run.info.run_id, status="RUNNING")  # as a sender that was killed leaves it
     assert sent(fingerprint="g")[0].info.status == "FINISHED"
-    steps = range(10, 910)
-    curve, *_ = sent(steps, final=0.25, fingerprint="h")
-    history = client.get_metric_history(curve.info.run_id, "nllh")
-    assert sorted((m.step, m.value) for m in history) == sorted([(909, 0.25), *((s, s - 10.0) for s in steps)])
-    assert curve.data.metrics == {"nllh": 0.25}  # the number of the tables, and not the end of the curve
 
 
 @pytest.mark.slow
@@ -192,13 +170,11 @@ def test_a_mean_follows_its_seeds(tmp_path, uri):
 
     def sent(seeds, experiment=EXPERIMENT, **changed):
         """(the only mean, its children by seed, number in MLflow by seed)"""
-        for seed in seeds:
-            write_run(
-                tmp_path, RECORD | {"run": f"run{seed}", "seed": seed} | changed, [("nllh", None, None, values[seed])]
-            )
-        home = push.send(uri, read_contents("trial", experiment, tmp_path, [f"run{seed}" for seed in seeds]))[
-            "experiment_id"
-        ]
+        keys = {f"run{seed}": seed for seed in seeds}
+        for key, seed in keys.items():
+            record = RECORD | {"run": key, "seed": seed} | changed
+            write_run(tmp_path, record, [("nllh", None, None, values[seed])])
+        home = push.send(uri, read_contents("trial", experiment, tmp_path, list(keys)))["experiment_id"]
         [mean], runs = runs_of(client, home, "mean"), runs_of(client, home)
         numbers = {int(run.data.params["seed"]): run.info.run_id for run in runs}
         assert len(numbers) == len(runs)  # none twice
@@ -207,14 +183,7 @@ def test_a_mean_follows_its_seeds(tmp_path, uri):
         return mean, sorted(seed for seed, parent in parents.items() if parent), numbers
 
     first, children, numbers = sent([0, 1, 2])
-    half = 4.302652729911275 * 0.1 / 3**0.5  # quantile of Student's t with 2 degrees of freedom
-    assert first.data.metrics == pytest.approx(
-        {"nllh_mean": 0.5, "nllh_low": 0.5 - half, "nllh_high": 0.5 + half, "n_seeds": 3}
-    )
-    assert (first.info.run_name, first.data.tags["seeds"]) == ("Maximum entropy · Data · mean of 3 seeds", "0, 1, 2")
-    assert first.data.tags["printed"] == "undecided"
-    assert {run.data.tags["units"] for run in [first, *runs_of(client, first.info.experiment_id)]} == {"nllh: s"}
-    assert "nllh: 500 ± 248 ms, 3 seeds; printed 0.5 (Table 4): undecided" in first.data.tags["mlflow.note.content"]
+    assert first.data.metrics["nllh_mean"] == pytest.approx(0.5)
     assert children == [0, 1, 2]
     again, *same = sent([0, 1, 2])
     assert (again.info.run_id, *same) == (first.info.run_id, children, numbers)
@@ -251,22 +220,16 @@ def test_names_hold_what_is_varied(tmp_path, uri):
 
 @pytest.mark.slow
 def test_an_experiment_leads_to_its_table_and_figure(tmp_path, uri):
-    keys = write_runs(tmp_path)
+    contents = functools.partial(read_contents, "trial", EXPERIMENT, tmp_path, write_irregular_runs(tmp_path))
     client = mlflow.MlflowClient(uri)
 
     def sent():
-        home = client.get_experiment(
-            push.send(uri, read_contents("trial", EXPERIMENT, tmp_path, keys))["experiment_id"]
-        )
+        home = client.get_experiment(push.send(uri, contents())["experiment_id"])
         [overview] = runs_of(client, home.experiment_id, "overview")
         return home, overview
 
     home, first = sent()
-    assert {k: home.tags[k] for k in ("source", "place", "scale")} == {
-        "source": "maxent",
-        "place": "Table 4",
-        "scale": "smoke",
-    }
+    assert {"source": "maxent", "place": "Table 4", "scale": "smoke"}.items() <= home.tags.items()
     text = home.tags["mlflow.note.content"]
     assert f"(#/experiments/{home.experiment_id}/runs/{first.info.run_id})" in text
     assert "[Page with the verdicts](/agglearn/maxent.html#trial)" in text
@@ -281,34 +244,14 @@ def test_an_experiment_leads_to_its_table_and_figure(tmp_path, uri):
     assert later.info.run_id in home.tags["mlflow.note.content"]
 
 
-def write_runs(folder) -> list[str]:
-    """Keys of four runs, two of each cell: with a curve, equal and infinite values; failed; without a measure."""
-    infinite = float("inf")
-    curve = [("nllh", None, 1, 0.5), ("nllh", None, 2, 0.25), ("nllh", None, 2, 0.25), ("nllh", None, None, 0.75)]
-    measured = (
-        [*curve, ("loss", None, None, infinite), ("time", None, None, None)],
-        [("nllh", "0", None, 1.0), ("rmse", None, None, -1.0)],
-        [],
-        [("nllh", None, None, 0.5)],
-    )
-    other = {"params": '{"lambda": 0.1, "nested": {"norm": null}}'}
-    ends = ({}, {"status": "failed", "reason": "it broke", "data": None}, other, other)
-    for number, (rows, end) in enumerate(zip(measured, ends, strict=True)):
-        write_run(folder, RECORD | {"run": f"run{number}", "seed": number} | end, rows)
-        if end.get("status") == "failed":
-            (folder / f"runs/run{number}/traceback.txt").write_text("it broke")
-    (folder / "tables").mkdir()
-    (folder / "tables/trial.html").write_text("<table></table>")
-    return [f"run{number}" for number in range(4)]
-
-
+PARAMS = '{"l2": 1.0}', '{"l2": 0.25, "nested": {"norm": null}}'
 T0, T1 = 1700000000500, 1700000002750  # begin and end of every run, in milliseconds
 
 
 def write_irregular_runs(folder) -> list[str]:
     """Keys of four runs, three of one cell: a curve with a point twice and an infinite value; a failure; a number. One of another."""
     curve = [("nllh", None, 7, 0.5), ("nllh", None, 9, 0.25), ("nllh", None, 9, 0.25), ("nllh", None, None, 0.4)]
-    wide, narrow = {"params": '{"l2": 1.0}'}, {"params": '{"l2": 0.25, "nested": {"norm": null}}'}
+    wide, narrow = ({"params": text} for text in PARAMS)
     runs = (
         ("a0", wide, [*curve, ("loss", None, None, float("inf")), ("rmse", '{"part": "1"}', None, 3.0)]),
         ("a1", wide | {"status": "failed", "reason": "it broke", "data": None, "commit": "older"}, [("rmse", None, None, -1.0)]),
@@ -333,10 +276,8 @@ def content(client, home: str) -> dict[str, dict]:
 
 def fields(client, run, keys: dict[str, str]) -> dict:
     """All fields of a run."""
-    number, tags = (
-        run.info.run_id,
-        run.data.tags | {"mlflow.parentRunId": keys.get(run.data.tags.get("mlflow.parentRunId"))},
-    )
+    number, parent = run.info.run_id, keys.get(run.data.tags.get("mlflow.parentRunId"))
+    tags = run.data.tags | {"mlflow.parentRunId": parent}
     points = {name: client.get_metric_history(number, name) for name in run.data.metrics}
     used = [(i.dataset, {tag.key: tag.value for tag in i.tags}) for i in run.inputs.dataset_inputs]
     return {
@@ -361,14 +302,8 @@ def by_hand(
     key, name, kind, metrics, params=(), note="", status="ok", files=(), inputs=(USED,), commit="c", **tags
 ) -> dict:
     """A run as it should be. `metrics`: name → (time after the end, step, value), the last of which MLflow shows."""
-    own = {
-        KEY: key,
-        "kind": kind,
-        "mlflow.runName": name,
-        "mlflow.note.content": note,
-        "status": status,
-        "mlflow.source.git.commit": commit,
-    }
+    own = {KEY: key, "kind": kind, "status": status, "mlflow.source.git.commit": commit}
+    own |= {"mlflow.runName": name, "mlflow.note.content": note}
     cell = {"dataset": "d", "method": "m"} if params else {}
     return {
         "name": name, "status": "FAILED" if status == "failed" else "FINISHED", "times": (T1 if kind == "mean" else T0, T1), "tags": SHARED | own | tags,
@@ -381,28 +316,20 @@ def by_hand(
 def expected() -> dict[str, dict]:
     """The runs of `write_irregular_runs`."""
     a, b = "Maximum entropy · Data · λ = 1", "Maximum entropy · Data · λ = 0.25"
-    wide, narrow = (
-        cell_key(RECORD | {"params": text}) for text in ('{"l2": 1.0}', '{"l2": 0.25, "nested": {"norm": null}}')
-    )
+    wide, narrow = (cell_key(RECORD | {"params": text}) for text in PARAMS)
     half = 12.706204736 * 0.15  # quantile of Student's t with 1 degree of freedom; 0.15 is half of 0.7 − 0.4
     bounds = {"nllh_mean": 0.55, "nllh_low": round(0.55 - half, 9), "nllh_high": round(0.55 + half, 9)}
     wide_note = f"{TABLE}\n\n1 seed failed: it broke\n\nnllh: 550 ± 1,906 ms, 2 seeds; printed 0.5 (Table 4): undecided\n\nloss: ok, 1 seed"
     narrow_note = f"{TABLE}\n\nnllh: 500 ms, 1 seed; printed 0.5 (Table 4): undecided\n\nrmse: ok, 0 seeds"
     huge = 1.7976931348623157e308  # what MLflow has for infinity
-    both, of_seed, curve = (
-        ["measurements.parquet", "run.json"],
-        {"mlflow.parentRunId": wide},
-        [(0, 7, 0.5), (0, 9, 0.25), (1, 9, 0.4)],
-    )
-    overview = by_hand(
-        receipts.overview_key("trial"), "Table and figure", "overview", {}, files=["trial.html"], inputs=()
-    )
-    overview |= {
-        "times": (T1 + 1, T1 + 1),
-        "tags": {
-            name: overview["tags"][name] for name in (KEY, "kind", "mlflow.runName", "mlflow.source.name", "scale")
-        },
+    both, of_seed = ["measurements.parquet", "run.json"], {"mlflow.parentRunId": wide}
+    curve = [(0, 7, 0.5), (0, 9, 0.25), (1, 9, 0.4)]
+    key = receipts.overview_key("trial")
+    overview = by_hand(key, "Table and figure", "overview", {}, files=["trial.html"], inputs=()) | {
+        "times": (T1 + 1, T1 + 1)
     }
+    own_tags = (KEY, "kind", "mlflow.runName", "mlflow.source.name", "scale")
+    overview["tags"] = {name: overview["tags"][name] for name in own_tags}
     runs = (
         by_hand("a0", f"{a} · seed 0", "seed", {"nllh": curve, "loss": [(1, 0, huge)]}, WIDE | {"seed": "0"}, files=both, **of_seed),
         by_hand("a1", f"{a} · seed 1", "seed", {"rmse": [(1, 0, -1.0)]}, WIDE | {"seed": "1"}, "it broke", "failed",
@@ -429,9 +356,7 @@ def test_every_field_of_every_run_is_that_computed_by_hand(tmp_path, uri):
     newer = [client.create_run(home, start_time=T1 + 1).info.run_id for _ in range(1001)]
     means = {run.data.tags["agglearn.run"]: run.info.run_id for run in runs_of(client, home, "mean")}
     assert push.send(uri, contents) == {"sent": 0, "kept": 4, "experiment_id": home, "means": means}
-    double = client.get_run(
-        next(run.info.run_id for run in mlflow.search_runs([home], "tags.kind = 'seed'", output_format="list"))
-    )
+    double = client.get_run(runs_of(client, home)[0].info.run_id)
     again = client.create_run(home, double.info.start_time, double.data.tags).info.run_id
     client.set_terminated(again, double.info.status, double.info.end_time)
     assert push.send(uri, contents)["sent"] == 1

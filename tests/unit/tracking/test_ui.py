@@ -3,7 +3,6 @@
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -13,12 +12,13 @@ from pathlib import Path
 
 import mlflow
 import pytest
-from samples import write_empty_store
+from hosts import free_port
+from samples import ROOT, write_empty_store
 
 from agglearn_workflow.tracking.receipts import SITE
 from agglearn_workflow.tracking.ui import port_of, print_links
 
-ROOT = Path(__file__).resolve().parents[3]
+ENVIRONMENT = os.environ | {"PYTHONPATH": str(ROOT / "src")}
 pytestmark = pytest.mark.skipif(sys.platform != "linux" or not shutil.which("make"), reason="needs Linux and make")
 
 
@@ -69,16 +69,13 @@ def started(folder):
     begun = []
 
     def start() -> tuple[subprocess.Popen, str, int]:
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
+        port = free_port()
         mark = f"AGGLEARN_TEST_MARK={uuid.uuid4()}"
         ready = "--old-file=ready", "READY=ready", f"BIN={Path(sys.executable).parent}"
-        searched = {"PYTHONPATH": str(ROOT / "src")}
         make = subprocess.Popen(
             ["make", "-f", str(ROOT / "Makefile"), *ready, "ui", f"PORT={port}"],
             cwd=folder,
-            env=os.environ | dict([mark.split("=")]) | searched,
+            env=ENVIRONMENT | dict([mark.split("=")]),
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             start_new_session=True,
@@ -134,19 +131,16 @@ def test_a_wrong_port_is_refused(port):
 @pytest.mark.slow
 def test_a_wrong_port_is_one_line(folder):
     command = [sys.executable, "-m", "agglearn_workflow.tracking.ui", "65536"]
-    environment = os.environ | {"PYTHONPATH": str(ROOT / "src")}
-    ended = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
-    assert ended.returncode == 1
-    assert ended.stderr.splitlines() == [WRONG.format("65536")]
+    ended = subprocess.run(command, cwd=folder, env=ENVIRONMENT, capture_output=True, text=True)
+    assert (ended.returncode, ended.stderr.splitlines()) == (1, [WRONG.format("65536")])
 
 
 @pytest.mark.slow
 def test_a_link_for_each_source_in_the_order_of_the_papers(tmp_path, monkeypatch, capsys):
     uri = f"sqlite:///{tmp_path}/mlflow.db"
     write_empty_store(tmp_path / "mlflow.db")
-    client, numbers = mlflow.MlflowClient(uri), {}
-    for name, source in (("a", "mine"), ("b", "vocabulary"), ("c", "maxent"), ("d", "maxent")):
-        numbers[name] = client.create_experiment(name, tags={"source": source})
+    client, sources = mlflow.MlflowClient(uri), {"a": "mine", "b": "vocabulary", "c": "maxent", "d": "maxent"}
+    numbers = {name: client.create_experiment(name, tags={"source": source}) for name, source in sources.items()}
     monkeypatch.chdir(ROOT)
     print_links(uri, 5001)
     address = "http://127.0.0.1:5001/#/experiments/"
