@@ -1,7 +1,7 @@
 """Every kind of key of the shipped YAML files, misspelt in turn, is refused in one line that names the file and the key.
 
 Exempt are names that an author chooses freely: of methods and observations, of claims, of files and build inputs, of columns.
-What refers to such a name elsewhere is refused where it is misspelt, see `test_planted_settings.py`.
+What refers to such a name elsewhere is refused where it is misspelt, see `test_refused_settings.py`.
 """
 
 import copy
