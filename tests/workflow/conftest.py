@@ -10,8 +10,6 @@ from project import ATTRIBUTION, CHAIN, REGIONS, ROOT, SPIKE_DATA, Project, adul
 
 from agglearn_workflow.config.loading import load
 
-pytest.register_assert_rewrite("world_readers", "world_figures", "world_tracking")  # so that a failure shows both sides
-
 # Every kind of data; all experiments in their smoke sizes would take a quarter of an hour. What these leave out,
 # `tests/unit/workflow/test_smoke.py` does without a workflow.
 WAY = ("maxent_table4", "maxent_figure4", "maxent_table4_attribution", "vocabulary_figure3", "proportions_figure35")

@@ -1,6 +1,7 @@
 """A copy of the project in a temporary folder, with small data in the exact format of the real files."""
 
 import contextlib
+import copy
 import functools
 import gzip
 import hashlib
@@ -118,6 +119,12 @@ class Project:
         """Run Snakemake to its end, in a fork of a process that has imported it."""
         given, environment = self.call(arguments)
         return run_snakemake(given, environment, self.folder, self.folder / "printed.txt")
+
+    def succeed(self, *arguments: str) -> "Outcome":
+        """Run Snakemake to its end, which must be a good one."""
+        outcome = self.run(*arguments)
+        assert outcome.status == 0, outcome.text[-3000:]
+        return outcome
 
     def reproduce(self, *arguments: str) -> "Outcome":
         """Run `agglearn reproduce` to its end, in a fork."""
@@ -308,3 +315,13 @@ SPIKE_DATA = {
     "walkers": {"title": "Walkers", "class": "chain.MarkovChain"},
     "regions": {"title": "Regions", "class": "bags.Regions"},
 }
+SPIKES = {"spike_chain": CHAIN, "spike_regions": REGIONS, "spike_adult": ADULT}
+
+
+def spiked(places, *names: str, run: Collection[str] = ()) -> Project:
+    """A project with some of the spikes, which runs `run`, by default all of them, and sends nothing."""
+    made = Project(*places)
+    made.overlay["datasets"] |= copy.deepcopy(SPIKE_DATA)
+    made.overlay["experiments"] |= copy.deepcopy({name: SPIKES[name] for name in names})
+    made.overlay |= {"run": [*(run or names)], "tracking": {"uri": "none"}}
+    return made

@@ -24,17 +24,10 @@ SMALL = {  # the last data set comes with statsmodels
     "reported": [],
 }
 SCRIPTS = ("prepare", "fit", "render", "track", "site", "conclude")  # of the rules
+WHOLE = ("Snakefile", "config", "docs/verdicts.md", "environment.yml", "profiles", "rules")
 CARRIED = (
-    "Snakefile",
-    "config",
-    "docs/verdicts.md",
-    "environment.yml",
-    "profiles",
-    "rules",
-    "workflow/peers",
-    "workflow/report",
-    "workflow/schemas",
-    *(f"workflow/scripts/{script}.py" for script in SCRIPTS),
+    *WHOLE,
+    *(f"workflow/{name}" for name in ("peers", "report", "schemas", *(f"scripts/{s}.py" for s in SCRIPTS))),
 )
 
 
@@ -67,11 +60,8 @@ def check_table(folder: Path, name: str) -> None:
 
 def test_the_wheel_carries_the_project_as_it_is(wheel):
     with zipfile.ZipFile(wheel) as archive:
-        carried = {
-            name.removeprefix("agglearn_workflow/project/"): archive.read(name)
-            for name in archive.namelist()
-            if name.startswith("agglearn_workflow/project/")
-        }
+        names = [name for name in archive.namelist() if name.startswith("agglearn_workflow/project/")]
+        carried = {name.removeprefix("agglearn_workflow/project/"): archive.read(name) for name in names}
     paths = [path for name in CARRIED for path in (ROOT / name, *(ROOT / name).rglob("*"))]
     files = [path for path in paths if path.is_file() and path.suffix != ".pyc"]
     assert carried == {str(path.relative_to(ROOT)): path.read_bytes() for path in files}

@@ -42,8 +42,7 @@ def shown(project) -> dict[str, str]:
 def test_an_archive_shows_what_was_computed(places, tmp_path):
     first = project_in(*places)
     first.overlay["from"] = "both"
-    outcome = first.run()
-    assert outcome.status == 0, outcome.text
+    outcome = first.succeed()
     computed = shown(first)
     assert len(store.read(first.folder / "archive", "kept")) == 6
     shutil.copytree(first.folder / "archive", tmp_path / "archive")
@@ -54,7 +53,7 @@ def test_an_archive_shows_what_was_computed(places, tmp_path):
     assert outcome.status != 0
     assert "archive: 'archive' holds no archive" in outcome.text
     shutil.copytree(tmp_path / "archive", second.folder / "archive")
-    assert second.run().status == 0
+    second.succeed()
     assert shown(second) == computed
     assert not [name for name in ("runs", "observations", "records", "mlflow.db") if (second.results / name).exists()]
     page = (second.results / "site/index.html").read_text()
@@ -63,12 +62,12 @@ def test_an_archive_shows_what_was_computed(places, tmp_path):
 
     # a seed that the archive lacks is stated, and `both` computes that alone
     second.overlay["experiments"]["kept"] = EXPERIMENT | {"seeds": [0, 1, 2, 3]}
-    assert second.run().status == 0
+    second.succeed()
     table = pd.read_csv(second.results / "tables/kept.csv")
     assert set(table["reason"]) == {"1 seed not archived: make archive ARGS=kept computes it"}
     assert "6 of 8 runs are archived" in (second.results / "site/index.html").read_text()
     second.overlay["from"] = "both"
-    assert second.run().status == 0
+    second.succeed()
     assert pd.read_csv(second.results / "tables/kept.csv")["reason"].isna().all()
     assert len(store.read(second.folder / "archive", "kept")) == 8
     logs = "".join(path.read_text() for path in second.results.glob("logs/fit/kept/*.log"))
@@ -77,7 +76,7 @@ def test_an_archive_shows_what_was_computed(places, tmp_path):
     # other code: the value stays, with a mark
     second.overlay["from"] = "archive"
     second.edit("src/agglearn/maxent/skyline.py", "import numpy as np\n", "import numpy as np\n\nEDITED = 1\n")
-    assert second.run().status == 0
+    second.succeed()
     table = pd.read_csv(second.results / "archive/tables/kept.csv")
     assert table["mean"].notna().all()
     assert table["reason"].str.contains("archived with other code or settings than today's").all()

@@ -1,12 +1,11 @@
 """What a run prints, and that an interrupt ends everything."""
 
-import copy
 import os
 import signal
 import time
 
 import pytest
-from project import CHAIN, REGIONS, SPIKE_DATA, Project
+from project import spiked
 
 pytestmark = [pytest.mark.workflow, pytest.mark.slow]
 READ = "agglearn: read them at results/site/index.html"
@@ -15,17 +14,12 @@ READ = "agglearn: read them at results/site/index.html"
 @pytest.fixture(scope="module")
 def small(places):
     """A project for all tests of this file, each of which goes on where the one before it ended."""
-    made = Project(*places)
-    made.overlay["datasets"] |= copy.deepcopy(SPIKE_DATA)
-    made.overlay["experiments"] |= copy.deepcopy({"spike_chain": CHAIN, "spike_regions": REGIONS})
-    made.overlay |= {"run": ["spike_chain", "spike_regions"], "tracking": {"uri": "none"}}
-    return made
+    return spiked(places, "spike_chain", "spike_regions")
 
 
 def test_the_last_lines_say_where_everything_is(small):
     small.overlay["show"] = ["spike_chain"]
-    outcome = small.run()
-    assert outcome.status == 0, outcome.text
+    outcome = small.succeed()
     assert outcome.said[-1] == READ
     lines = outcome.text.splitlines()
     title = lines.index("Markov chain")
@@ -52,7 +46,7 @@ def test_an_interrupt_ends_every_process(small):
     else:
         raise AssertionError("processes are left")
     del small.overlay["experiments"]["spike_regions"]["methods"]["planted"]
-    assert small.run().status == 0
+    small.succeed()
     assert "Nothing to be done" in small.run().text
 
 

@@ -57,7 +57,7 @@ def test_records_of_a_data_set_that_no_experiment_names(own, first, line):
 def test_a_file_that_appears_is_noticed(own):
     manifest = own.results / "records/mine/manifest.json"
     for status in ("unavailable", "ok"):
-        assert own.run("results/records/mine").status == 0
+        own.succeed("results/records/mine")
         assert json.loads(manifest.read_text())["status"] == status
         (own.folder / "data/mine.csv").write_text("\n".join(["age,city,bought", *ROWS]) + "\n")
 
@@ -72,14 +72,11 @@ def test_a_file_of_nothing_that_there_is_has_no_rule(own, path):
 
 def test_the_pages_of_one_target_are_built(own):
     """Another experiment of the source, and one of another source, are not run."""
-    own.overlay["claims"] = {
-        "accurate": {"claim": "few errors", "place": "Section 1", "predicate": "at_most", "source": "spike", "experiment": "spike_regions",
-                     "value": {"measure": "accuracy"}, "bound": 2},
-    }  # fmt: skip
+    claim = {"claim": "few errors", "place": "Section 1", "predicate": "at_most", "source": "spike", "bound": 2}
+    own.overlay["claims"] = {"accurate": claim | {"experiment": "spike_regions", "value": {"measure": "accuracy"}}}
     for target, other in (("spike_regions", "spike"), ("spike", "other")):
         own.overlay["experiments"]["spike_chain"] = CHAIN | {"source": other}
-        outcome = own.run(target)
-        assert outcome.status == 0, outcome.text[-3000:]
+        outcome = own.succeed(target)
         assert outcome.said[-1] == f"agglearn: read them at results/pages/{target}/index.html"
         pages = own.results / "pages" / target
         page = (pages / "spike.html").read_text()
@@ -87,9 +84,8 @@ def test_the_pages_of_one_target_are_built(own):
         assert 'id="claim-accurate"' in page
         assert 'href="spike.html"' in (pages / "index.html").read_text()
         assert not list(own.results.glob("*/*spike_chain*"))
-        assert [claim["name"] for claim in json.loads((own.results / f"claims/{target}.json").read_text())] == [
-            "accurate"
-        ]
+        [claim] = json.loads((own.results / f"claims/{target}.json").read_text())
+        assert claim["name"] == "accurate"
     assert "Nothing to be done" in own.run(target).text
     both = own.run()
     assert both.status == 0, both.text[-3000:]
@@ -116,7 +112,7 @@ def test_what_does_not_load_stops_only_the_targets_that_need_it(own, kind):
         "config/datasets/wrong.yaml": "title: W\nclass: mine_code.Data\n",
     }
     for name, text in (written | files).items():
-        (own.folder / name).write_bytes(text if isinstance(text, bytes) else text.encode())
+        (own.folder / name).write_text(text)
     good = own.run("--dry-run", "spike_regions")
     assert good.status == 0, good.text[-3000:]
     assert any(text.startswith("agglearn: left out: ") and line in text for text in good.said), good.text

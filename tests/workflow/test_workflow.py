@@ -134,8 +134,7 @@ def test_changes_rerun_what_depends_on_them(project, first):
     path = project.folder / "mirror/bank_marketing/bank-additional-full.csv"
     lines = path.read_text().splitlines(keepends=True)
     project.write_data("bank", "bank_marketing", path.name, "".join(lines[:-25]))
-    outcome = project.run()
-    assert outcome.status == 0, outcome.text[-2000:]
+    project.succeed()
     after = project.computed()
     changed = {k for k in after if after[k] != before.get(k)}
     of_bank = runs_of(project, dataset="bank")
@@ -155,7 +154,7 @@ def test_changes_rerun_what_depends_on_them(project, first):
 
 def test_lost_tracking_store_is_filled_again(project, first):
     (project.results / "mlflow.db").unlink()
-    assert project.run("spike_chain").status == 0
+    project.succeed("spike_chain")
     client = tracking_client(project.results)
     [e] = [e for e in client.search_experiments() if e.name == "spike_chain"]
     assert len(single_runs(client, e)) == len(runs_of(project, experiment="spike_chain"))

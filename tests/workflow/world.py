@@ -8,7 +8,6 @@ import math
 import random
 import statistics
 from dataclasses import dataclass
-from decimal import Decimal
 
 from scipy import stats
 
@@ -57,7 +56,6 @@ ENTRY = {
 
 MARGIN = 0.05
 MEASURES = ["nllh", "auc", "log_loss", "curve", "right", "flow", "true_flow"]
-BY_METHOD = ["method", "params.prior", "dataset_params.rows"]
 
 
 def printed(method: str, rows: int, measure: str, value: float, **more) -> dict:
@@ -87,11 +85,8 @@ EXPERIMENT = {
     "budget": 7,
     "table": {"rows": ["method", "params.prior"], "columns": ["dataset_params.rows"], "measure": "nllh"},
     "figure": [
-        {"kind": "dots", "y": "nllh", "series": BY_METHOD},
+        {"kind": "dots", "y": "nllh", "series": ["method", "params.prior", "dataset_params.rows"]},
         {"kind": "curve", "y": "nllh", "series": ["method", "params.prior"], "panel": ["dataset_params.rows"], "x": "seconds"},
-        {"kind": "line", "x": "params.prior", "y": "nllh", "series": ["method"], "panel": ["dataset_params.rows"], "x_none": "none"},
-        {"kind": "scatter", "x": "base", "y": "right", "panel": ["dataset_params.rows", "keys.colour"], "series": ["method", "params.prior"]},
-        {"kind": "scatter", "x": "true_flow", "y": "flow", "series": BY_METHOD},
     ],
     "reported": [
         printed("base", 240, "nllh", -0.01),  # agrees
@@ -228,20 +223,6 @@ class Estimate:
         return None if self.error is None else float(stats.t.ppf(0.975, self.df)) * self.error
 
     @property
-    def text(self) -> str:
-        """The mean with the decimals of two digits of the half width; alone with three digits. For usual sizes."""
-        if self.half is None:
-            return f"{self.mean:.3g}"
-        return self.rounded(max(0, 1 - Decimal(self.half).adjusted()))
-
-    def rounded(self, decimals: int) -> str:
-        """The mean, never −0, and the half width if there is one, with some decimals, or as below the last of them."""
-        half = "" if self.half is None else f"{self.half:.{decimals}f}"
-        if half and not float(half):
-            half = f"<{10**-decimals:.{decimals}f}"
-        return f"{self.mean:z.{decimals}f}".replace("-", "−") + (f" ± {half}" if half else "")
-
-    @property
     def low(self) -> float:
         return self.mean - self.half
 
@@ -290,16 +271,6 @@ class Cell:
     estimate: Estimate | None
     status: str
     reason: str
-
-    @property
-    def text(self) -> str:
-        if self.estimate is None:
-            return {"unavailable": "not available", "stopped": self.reason}.get(self.status, self.status)
-        return self.estimate.text
-
-    @property
-    def note(self) -> str:
-        return "" if self.status == "stopped" else self.reason
 
 
 def cell(world: World, method, prior, size, measure, keys=None) -> Cell:

@@ -8,7 +8,7 @@ from samples import ROOT, Project
 
 from agglearn.errors import ConfigError, DataError
 from agglearn_workflow import render, run_summary
-from agglearn_workflow.archive import prices, store
+from agglearn_workflow.archive import store
 from agglearn_workflow.archive.store import ArchivedRun, table_of, write_batch
 from agglearn_workflow.claims import judging
 from agglearn_workflow.claims.samples import Rows
@@ -197,7 +197,7 @@ def test_a_verdict_states_that_runs_are_of_other_code(plan, tmp_path):
         "source": "maxent",
         "predicate": "at_least",
         "bound": -99,
-        "value": {"method": "logistic", "measure": "auc"},
+        "value": {"measure": "auc"},
     }
     details = []
     for recipe in (runs[0].recipe, "another"):
@@ -225,17 +225,6 @@ def test_the_verdict_of_the_archive_is_that_at_scale_paper(plan, tmp_path):
     same = Plan(plan.config | {"scale": "paper"})
     assert judging.judge_archive(claims, same, tmp_path / "archive") == {}, "its own verdicts are those"
     assert judging.judge_archive({}, plan, tmp_path / "archive") == {}
-
-
-def test_the_archive_is_summarised_by_experiment(plan, tmp_path):
-    first, *others = plan.runs("trial")
-    store.write(tmp_path, "trial", as_archive(others[1:]) | {first.key: archived(first, recipe="old", ended=DAY + 1e6)})
-    facts = prices.summarise(plan, tmp_path)["trial"]
-    n = len(others) + 1
-    assert (facts["planned"], facts["archived"], facts["outdated"]) == (n, n - 1, 1)
-    assert facts["days"] == ["2023-11-14", "2023-11-26"]
-    assert facts["commits"] == ["abcdef"]
-    assert facts["cpu_seconds"] == 2.0 * (n - 1)
 
 
 # -- configuration ----------------------------------------------------------------------------------------------------

@@ -72,40 +72,28 @@ def test_a_compiled_module_of_a_package_is_its_own_origin(package):
     assert digests.origin_of(package.name, "_compiled") == package.name
 
 
-def test_comments_docstrings_and_layout_change_nothing(package):
+FAR = "def far(x):\n    return x + 1\n"
+
+
+@pytest.mark.parametrize(
+    "text", [FAR, '"""Farther."""\n# more\n\n\ndef far(x):\n    """Other."""\n    return (x\n            + 1)\n']
+)
+def test_comments_docstrings_and_layout_change_nothing(package, text):
     before = package.digest()
-    package.write("far", '"""Farther."""\n# more\n\n\ndef far(x):\n    """Other."""\n    return (x\n            + 1)\n')
-    assert package.digest() == before
-    package.write("far", "def far(x):\n    return x + 1\n")
-    assert package.digest() == before
-
-
-def test_a_real_edit_two_steps_away_changes_it(package):
-    before, apart = package.digest(), package.digest("apart.Apart")
-    package.write("far", "def far(x):\n    return x + 2\n")
-    assert package.digest() != before
-    assert package.digest("apart.Apart") == apart
-
-
-@pytest.mark.parametrize("module", ["models", "base", "helpers"])
-def test_an_edit_of_every_module_on_the_way_changes_it(package, module):
-    before = package.digest()
-    path = package.folder / f"{module}.py"
-    package.write(module, path.read_text() + "\nEXTRA = 1\n")
-    assert package.digest() != before
-
-
-def test_what_is_not_imported_is_no_part(package):
-    before = package.digest()
-    package.write("apart", "class Apart:\n    def __init__(self, other):\n        pass\n")
+    package.write("far", text)
     assert package.digest() == before
 
 
-def test_edits_in_a_package_that_is_imported_as_a_module(package):
+@pytest.mark.parametrize("module", ["models", "base", "helpers", "far", "apart"])
+def test_an_edit_changes_the_digests_of_what_imports_it(package, module):
+    """The imports are relative, absolute, in a function, and of a whole module. What is not imported is no part."""
     package.write("user", f"import {package.name}.far as f\nfrom . import helpers\n\nclass User:\n    pass\n")
-    before = package.digest("user.User")
-    package.write("far", "def far(x):\n    return x + 3\n")
-    assert package.digest("user.User") != before
+    names = ("Model", "apart.Apart", "user.User")
+    before = [package.digest(name) for name in names]
+    text = (package.folder / f"{module}.py").read_text()
+    package.write(module, text.replace("x + 1", "x + 2") if module == "far" else text + "\nEXTRA = 1\n")
+    same = [package.digest(name) == digest for name, digest in zip(names, before, strict=True)]
+    assert same == [module == "apart", module != "apart", module in ("models", "base", "apart")]
 
 
 def test_names_through_packages(package):
@@ -124,29 +112,28 @@ def test_a_module_that_imports_what_is_not_there(package):
         registry.find(f"{package.name}.broken.Broken")
 
 
+BELOW = {
+    "grand": "from . import Model\n\nclass Below(Model):\n    pass\n",
+    "dotted": "from . import base\n\nclass Below(base.Base):\n    pass\n",
+    "aliased": "from .base import Base as B\n\nclass Below(B):\n    pass\n",
+}
+
+
 def test_descent(package):
     name = package.name
-    assert registry.is_subclass(f"{name}.Model", f"{name}.base.Base")
-    assert registry.is_subclass(f"{name}.base.Base", f"{name}.base.Base")
-    assert not registry.is_subclass(f"{name}.apart.Apart", f"{name}.base.Base")
-    assert not registry.is_subclass(f"{name}.nowhere", f"{name}.base.Base")
-    package.write("grand", "from . import Model\n\nclass Grand(Model):\n    pass\n")
-    assert registry.is_subclass(f"{name}.grand.Grand", f"{name}.base.Base")
-    package.write("dotted", "from . import base\n\nclass Dotted(base.Base):\n    pass\n")
-    assert registry.is_subclass(f"{name}.dotted.Dotted", f"{name}.base.Base")
-    package.write("aliased", "from .base import Base as B\n\nclass Aliased(B):\n    pass\n")
-    assert registry.is_subclass(f"{name}.aliased.Aliased", f"{name}.base.Base")
-    assert registry.is_subclass(f"{name}.Renamed", f"{name}.base.Base")
+    for module, text in BELOW.items():
+        package.write(module, text)
+    for below in ("Model", "Renamed", "base.Base", *(f"{module}.Below" for module in BELOW)):
+        assert registry.is_subclass(f"{name}.{below}", f"{name}.base.Base"), below
+    for other in ("apart.Apart", "nowhere"):
+        assert not registry.is_subclass(f"{name}.{other}", f"{name}.base.Base"), other
 
 
 def test_constants(package):
-    name = package.name
-    assert registry.constant(f"{name}.Model", "KIND") == "m"
-    assert registry.constant(f"{name}.Model", "TABLE") == {"a": ("", 1)}
-    assert registry.constant(f"{name}.Model", "NONE") is None
     package.write("typed", "class Typed:\n    KIND: str = ''\n    OTHER: int\n")
-    assert registry.constant(f"{name}.typed.Typed", "KIND") == ""
-    assert registry.constant(f"{name}.typed.Typed", "OTHER") is None
+    expected = {"KIND": "m", "TABLE": {"a": ("", 1)}, "NONE": None}
+    assert {key: registry.constant(f"{package.name}.Model", key) for key in expected} == expected
+    assert [registry.constant(f"{package.name}.typed.Typed", key) for key in ("KIND", "OTHER")] == ["", None]
 
 
 def test_our_own_classes():

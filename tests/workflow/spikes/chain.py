@@ -1,4 +1,4 @@
-"""A simulated Markov chain seen through noisy counts per state and time. Curves (`step`) pass through the whole workflow."""
+"""A simulated Markov chain of two states, seen through noisy shares of groups. Curves (`step`) pass through the whole workflow."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -14,71 +14,61 @@ from agglearn.tasks.keys import NoKeys
 
 
 class MarkovChain(Simulated):
-    """`population` walkers on `n_states` states, `n_groups` groups with starts of their own."""
+    """`n_groups` groups of `population` walkers, of whom each leaves with one hidden rate."""
 
-    def __init__(self, n_states=3, population=20_000, n_groups=12):
+    def __init__(self, population=20_000, n_groups=12):
         super().__init__()
-        self.n_states, self.population, self.n_groups = n_states, population, n_groups
+        self.population, self.n_groups = population, n_groups
 
     def draw(self, seed: int):
-        rng = derive_generator("chain", self.n_states, seed)
-        transition = rng.dirichlet(np.ones(self.n_states), size=self.n_states)
-        starts = rng.dirichlet(np.ones(self.n_states), size=self.n_groups)
-        before = np.array([rng.multinomial(self.population, s) for s in starts])
-        after = np.array([sum(rng.multinomial(n, transition[i]) for i, n in enumerate(row)) for row in before])
-        return before, after, transition
+        rng = derive_generator("chain", seed)
+        rate = rng.uniform(0.6, 0.9, 1)
+        return rng.binomial(self.population, rate, self.n_groups) / self.population, rate
 
 
 @dataclass(frozen=True)
 class NodeCounts(Observation):
-    """Walkers per state before and after one step, (n_groups, n_states) each."""
+    """Shares of walkers who left, (n_groups,)."""
 
-    before: np.ndarray
-    after: np.ndarray
+    left: np.ndarray
 
 
 @dataclass(frozen=True)
 class Transition(Truth):
-    matrix: np.ndarray
+    rate: np.ndarray
 
     def units(self):
-        return [self.matrix]
+        return [self.rate]
 
 
 class ChainRecovery(Task):
-    """How far the learned transition matrix is from the true one, iteration by iteration."""
+    """How far the learned rate is from the true one, iteration by iteration."""
 
     MEASURES: ClassVar = {"transition_error": ("", "lower")}
     OBSERVATIONS: ClassVar = ((MarkovChain, NodeCounts, NoKeys, NoKeys),)
     truth: ClassVar = Transition
 
     def observe(self, source, kind, params, seed):
-        before, after, matrix = source.data
-        return kind(before, after), Transition(matrix)
+        left, rate = source.data
+        return kind(left), Transition(rate)
 
     def measure(self, estimator, truth, measures):
-        for step, matrix in estimator.trace_:
-            yield Measurement("transition_error", float(np.abs(matrix - truth.matrix).mean()), step=step)
-        yield Measurement("transition_error", float(np.abs(estimator.transition_ - truth.matrix).mean()))
+        for step, rate in (*estimator.trace_, (None, estimator.rate_)):
+            yield Measurement("transition_error", float(np.abs(rate - truth.rate).mean()), step=step)
 
 
 class ExponentiatedGradient(Estimator):
-    """Least squares of after ≈ before·P over stochastic matrices P."""
+    """Least squares of the shares, by steps of the gradient."""
 
     observes = NodeCounts
 
-    def __init__(self, step=2.0, max_iter=200, random_state=None):
+    def __init__(self, step=2.0, random_state=None):
         self.step = step
-        self.max_iter = max_iter
         self.random_state = random_state
 
     def _fit(self, observation):
-        x = observation.before / observation.before.sum(1, keepdims=True)
-        y = observation.after / observation.after.sum(1, keepdims=True)
-        p, self.trace_ = np.full((x.shape[1],) * 2, 1 / x.shape[1]), []
-        for k in range(self.max_iter):
+        self.rate_, self.trace_ = np.full(1, 0.5), []
+        for k in range(200):
             if k % 20 == 0:
-                self.trace_.append((k, p.copy()))
-            p = p * np.exp(-self.step * x.T @ (x @ p - y))
-            p /= p.sum(1, keepdims=True)
-        self.transition_ = p
+                self.trace_.append((k, self.rate_))
+            self.rate_ = self.rate_ - self.step * (self.rate_ - observation.left.mean()) / 100
