@@ -253,54 +253,30 @@ def bank_like(rows: int, seed: int) -> str:
     return frame.to_csv(index=False, sep=";", quoting=2)
 
 
-def attribution_like(rows: int, seed: int) -> str:
-    """Records in the format of criteo_attribution_dataset.tsv."""
-    rng = np.random.default_rng(seed)
-    click = (rng.random(rows) < 0.36).astype(int)
-    frame = pd.DataFrame({"timestamp": np.arange(rows), "uid": rng.integers(0, 10**8, rows)})
-    frame["campaign"] = rng.choice([10341182, 30801593, 17686799], rows)
-    frame["conversion"], frame["conversion_timestamp"], frame["conversion_id"] = 0, -1, -1
-    frame["attribution"], frame["click"] = 0, click
-    frame["click_pos"], frame["click_nb"] = -1, -1
-    frame["cost"], frame["cpo"] = rng.random(rows) * 1e-4, rng.random(rows)
-    frame["time_since_last_click"] = np.where(rng.random(rows) < 0.5, -1, rng.integers(1, 10**6, rows))
-    for k in range(1, 10):
-        size = 3000 if k == 7 else 4
-        frame[f"cat{k}"] = 10_000_000 + np.where(click & (rng.random(rows) < 0.5), 0, rng.integers(0, size, rows))
-    return frame.to_csv(index=False, sep="\t")
+SPIKE = {"source": "spike", "seeds": [0, 1], "batch_by": ["dataset"]}
 
-
-ATTRIBUTION = "criteo_attribution_dataset.tsv.gz"
-
-CHAIN = {
-    "source": "spike",
+CHAIN = SPIKE | {
     "title": "Markov chain",
     "task": "chain.ChainRecovery",
     "datasets": {"walkers": {"population": 5000}},
     "observe": {"counts": {"type": "chain.NodeCounts"}},
-    "seeds": [0, 1],
     "methods": {"gradient": {"class": "chain.ExponentiatedGradient", "observe": "counts", "params": {"step": {"grid": [1.0, 4.0]}}}},
     "measures": ["transition_error"],
-    "batch_by": ["dataset"],
     "table": {"rows": ["dataset"], "columns": ["params.step"], "measure": "transition_error"},
     "figure": {"kind": "curve", "y": "transition_error", "series": ["params.step"]},
 }  # fmt: skip
 
-REGIONS = {
-    "source": "spike",
+REGIONS = SPIKE | {
     "title": "Bags per region",
     "task": "bags.PersonLabels",
     "datasets": {"regions": {}},
     "observe": {"bags": {"type": "bags.BagCounts"}},
-    "seeds": [0, 1],
     "methods": {"threshold": {"class": "bags.MeanThreshold", "observe": "bags"}},
     "measures": ["accuracy"],
-    "batch_by": ["dataset"],
     "table": {"rows": ["keys.region"], "columns": ["method"], "measure": "accuracy"},
 }
 
-ADULT = {
-    "source": "spike",
+ADULT = SPIKE | {
     "title": "Records of Adult",
     "task": "agglearn.tasks.Classification",
     "datasets": {"adult": {}},
@@ -308,13 +284,13 @@ ADULT = {
     "seeds": [0],
     "methods": {"naive_bayes": {"class": "agglearn.maxent.NaiveBayesClassifier", "observe": "tables"}},
     "measures": ["nllh"],
-    "table": {"rows": ["dataset"], "columns": ["method"], "measure": "nllh"},
-}  # fmt: skip
+}
 
 SPIKE_DATA = {
     "walkers": {"title": "Walkers", "class": "chain.MarkovChain"},
     "regions": {"title": "Regions", "class": "bags.Regions"},
 }
+
 SPIKES = {"spike_chain": CHAIN, "spike_regions": REGIONS, "spike_adult": ADULT}
 
 

@@ -48,19 +48,3 @@ def test_an_interrupt_ends_every_process(small):
     del small.overlay["experiments"]["spike_regions"]["methods"]["planted"]
     small.succeed()
     assert "Nothing to be done" in small.run().text
-
-
-def test_what_cannot_be_observed_is_one_line(small):
-    small.edit(
-        "tests/workflow/spikes/bags.py",
-        "        size, rng =",
-        "        raise ImportError('broken')\n        size, rng =",
-    )
-    (small.results / "tables/spike_chain.csv").unlink()
-    outcome = small.run()
-    assert outcome.status == 1
-    error = "agglearn: error: spike_regions regions was not observed: ImportError: broken"
-    assert "Traceback" not in outcome.text
-    assert outcome.said.count(error) == 1  # when it happens; at the end stands what it leaves without result
-    assert any(line.startswith("agglearn: failed: spike_regions, regions") for line in outcome.said)
-    assert (small.results / "tables/spike_chain.csv").exists()

@@ -14,7 +14,7 @@ def small(places):
     """A project that has run one experiment on simulated data, with a planted method."""
     made = spiked(places, "spike_regions")
     made.overlay["experiments"]["spike_regions"] |= {"batch_by": ["method"]}
-    planted = {"class": "bags.Planted", "observe": "bags", "params": {"how": "spawn"}}
+    planted = {"class": "bags.Planted", "observe": "bags", "params": {"how": "spawn"}}  # a method may spawn processes
     made.overlay["experiments"]["spike_regions"]["methods"]["planted"] = planted
     made.succeed()
     return made
@@ -37,10 +37,6 @@ def rules_run(outcome) -> set[str]:
 
 def statuses(project) -> set[str]:
     return set(project.table("spike_regions").query("method == 'threshold'").status)
-
-
-def test_methods_may_spawn_processes(small):
-    assert {r["status"] for r in small.records() if r["params"] == '{"how": "spawn"}'} == {"ok"}
 
 
 def test_without_records_what_was_computed_otherwise_is_marked(small):
@@ -66,14 +62,6 @@ def test_forced_fits_are_computed_again_where_they_may_not_be_reused(small, argu
     outcome = small.succeed(*FITTED, *arguments)
     assert "fit" in rules_run(outcome)
     assert changed(small, before) == methods
-
-
-def test_a_lost_file_of_a_run_is_made_again(small):
-    before = small.computed()
-    run = max((r["run"] for r in small.records() if r["method"] == "threshold"), key=before.get)  # of today's plan
-    (small.results / f"runs/{run}/measurements.parquet").write_bytes(b"")
-    small.succeed(*FITTED, "--forcerun", FITTED[1])
-    assert {k for k, v in small.computed().items() if before[k] != v} == {run}
 
 
 def test_what_runs_no_job_works_beside_a_run(small):

@@ -7,7 +7,6 @@ What refers to such a name elsewhere is refused where it is misspelt, see `test_
 import copy
 import functools
 import re
-import shutil
 
 import pytest
 from samples import ROOT
@@ -154,21 +153,3 @@ def test_the_configuration_and_the_references():
             accepted(content, lambda c, f=file: validate(c, models.FILES[f], f"config/{f}.yaml"), free, f"{file}.yaml")
             == []
         )
-
-
-@pytest.mark.slow
-def test_the_quick_look(tmp_path):
-    """A small copy of the project: what the quick look lays over the files, and nothing else."""
-    over = read_yaml(CONFIG / "quick.yaml")
-    shutil.copytree(ROOT / "workflow/schemas", tmp_path / "workflow/schemas")
-    shutil.copytree(CONFIG, tmp_path / "config", ignore=lambda folder, found: [])
-    for path in (tmp_path / "config/experiments").glob("*.yaml"):
-        if path.stem not in {*over["run"], "proportions_adult"}:  # which another one extends
-            path.unlink()
-    used = {d for n in over["run"] for d in read_yaml(CONFIG / f"experiments/{n}.yaml")["datasets"]}
-    for path in (tmp_path / "config/datasets").glob("*.yaml"):
-        if path.stem not in {*used, "fair", "adult", "anes96", "adkdd21"}:
-            path.unlink()
-    (tmp_path / "config/claims.yaml").write_text("{}")
-    load(tmp_path, copy.deepcopy(over))
-    assert accepted(over, lambda changed: load(tmp_path, changed)) == []

@@ -12,7 +12,7 @@ from agglearn.tasks import Classification, Measurement
 
 
 class Ledger(Classification):
-    """Classification of records that lie on legs between places: measures of each leg and of each colour besides."""
+    """Classification of records that lie on legs between places: measures of each colour besides."""
 
     MEASURES: ClassVar = {
         "nllh": ("", "higher"),
@@ -20,10 +20,8 @@ class Ledger(Classification):
         "log_loss": ("nat", "lower"),
         "curve": ("", "higher"),
         "right": ("", "higher"),
-        "flow": ("", ""),
-        "true_flow": ("", ""),
     }
-    KEYS: ClassVar = ("colour", "from", "to")
+    KEYS: ClassVar = ("colour",)
 
     def measure(self, estimator, truth, measures):
         yield from super().measure(estimator, truth, measures)
@@ -33,11 +31,6 @@ class Ledger(Classification):
         for colour in sorted(set(frame["colour"])):
             here = (frame["colour"] == colour).to_numpy()
             yield Measurement("right", float(np.mean((p > 0.5)[here] == y[here])), {"colour": colour})
-        for leg in sorted(set(frame["leg"])):
-            here = (frame["leg"] == leg).to_numpy()
-            keys = dict(zip(("from", "to"), ([int(x) for x in end.split(",")] for end in leg.split(">")), strict=True))
-            yield Measurement("flow", float(p[here].mean()), keys)
-            yield Measurement("true_flow", float(y[here].mean()), keys)
 
 
 class Rates(RecordClassifier):
