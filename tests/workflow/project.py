@@ -256,14 +256,14 @@ def bank_like(rows: int, seed: int) -> str:
 SPIKE = {"source": "spike", "seeds": [0, 1], "batch_by": ["dataset"]}
 
 CHAIN = SPIKE | {
-    "title": "Markov chain",
-    "task": "chain.ChainRecovery",
-    "datasets": {"walkers": {"population": 5000}},
-    "observe": {"counts": {"type": "chain.NodeCounts"}},
-    "methods": {"gradient": {"class": "chain.ExponentiatedGradient", "observe": "counts", "params": {"step": {"grid": [1.0, 4.0]}}}},
-    "measures": ["transition_error"],
-    "table": {"rows": ["dataset"], "columns": ["params.step"], "measure": "transition_error"},
-    "figure": {"kind": "curve", "y": "transition_error", "series": ["params.step"]},
+    "title": "Learning in stages",
+    "task": "agglearn.tasks.Classification",
+    "datasets": {"walkers": {"n": 400}},
+    "observe": {"records": {"type": "agglearn.observations.Records"}},
+    "methods": {"stages": {"class": "ledger.Rates", "observe": "records", "params": {"column": "x1", "prior": {"grid": [1.0, 4.0]}}}},
+    "measures": ["nllh", "curve"],
+    "table": {"rows": ["dataset"], "columns": ["params.prior"], "measure": "nllh"},
+    "figure": {"kind": "curve", "y": "nllh", "series": ["params.prior"]},
 }  # fmt: skip
 
 REGIONS = SPIKE | {
@@ -287,7 +287,7 @@ ADULT = SPIKE | {
 }
 
 SPIKE_DATA = {
-    "walkers": {"title": "Walkers", "class": "chain.MarkovChain"},
+    "walkers": {"title": "Walkers", "class": "agglearn.datasets.LogLinear"},
     "regions": {"title": "Regions", "class": "bags.Regions"},
 }
 

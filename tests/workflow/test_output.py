@@ -22,7 +22,7 @@ def test_the_last_lines_say_where_everything_is(small):
     outcome = small.succeed()
     assert outcome.said[-1] == READ
     lines = outcome.text.splitlines()
-    title = lines.index("Markov chain")
+    title = lines.index("Learning in stages")
     assert lines[title + 1].split()[-1] == "4"
     assert "Nothing to be done" in small.run().text
 

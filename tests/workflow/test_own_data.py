@@ -5,7 +5,7 @@ import json
 import pandas as pd
 import pytest
 import yaml
-from project import CHAIN, REGIONS, SPIKE_DATA, Project
+from project import CHAIN, REGIONS, spiked
 
 pytestmark = [pytest.mark.workflow, pytest.mark.slow]
 
@@ -23,10 +23,9 @@ ROWS = ["20,a,yes", "30,b,no", "40,a,no", "50,c,yes", "60,b,no", "70,a,yes"]
 @pytest.fixture
 def own(places):
     """A project whose experiments name other data, and a file of one's own."""
-    made = Project(*places)
-    made.overlay["datasets"] = SPIKE_DATA | {"mine": MINE}
-    made.overlay["experiments"] = {"spike_regions": REGIONS}
-    made.overlay["tracking"] = {"uri": "none"}
+    made = spiked(places, "spike_regions")
+    made.overlay["run"] = "all"
+    made.overlay["datasets"]["mine"] = MINE
     (made.folder / "data").mkdir()
     return made
 

@@ -9,7 +9,13 @@ from project import spiked
 pytestmark = [pytest.mark.workflow, pytest.mark.slow]
 
 CLAIM = {"claim": "few errors", "place": "Section 1", "predicate": "at_most"}
-MARK = "<!-- spike_chain: {measure: transition_error, params.step: 4.0} -->"
+MARK = "<!-- spike_chain: {measure: nllh, params.prior: 4.0} -->"
+
+
+def stated(project) -> float:
+    """The number that the docs of the project state."""
+    rows = project.table("spike_chain").query("measure == 'nllh'")
+    return rows[rows["params"].str.contains('"prior": 4.0')]["mean"].item()
 
 
 @pytest.fixture(scope="module")
@@ -17,15 +23,15 @@ def two(places):
     """A project that has run two sources at scale default, with claims on both and a number in its docs."""
     made = spiked(places, "spike_chain", "spike_regions")
     made.overlay["experiments"]["spike_regions"]["source"] = "whiskers"
-    error = {"measure": "transition_error", "params.step": 4.0}
+    error = {"measure": "nllh", "params.prior": 4.0}
     made.overlay["claims"] = {
         "accurate": CLAIM | {"source": "whiskers", "experiment": "spike_regions", "value": {"measure": "accuracy"}, "bound": 2},
         "errors": CLAIM | {"source": "spike", "experiment": "spike_chain", "value": error, "bound": 100, "min_pairs": 2},
     }  # fmt: skip
     made.overlay["scale"] = "default"
     made.succeed()
-    number = made.table("spike_chain").query("params == '{\"step\": 4.0}' and measure == 'transition_error'")["mean"]
-    (made.folder / "docs/trial.md").write_text(f"# Trial\n\nThe error is {MARK}{number.item():.6f} here.\n")
+    number = stated(made)
+    (made.folder / "docs/trial.md").write_text(f"# Trial\n\nThe error is {MARK}{number:.6f} here.\n")
     made.succeed("spike", "whiskers")
     return made
 
@@ -51,7 +57,7 @@ def test_a_source_has_the_verdicts_on_its_claims(two):
 
 def test_an_edited_claim_changes_its_verdict_and_the_pages(two):
     assert verdicts(two)["errors"] != "fails"
-    two.overlay["claims"]["errors"] |= {"bound": 0.0, "deterministic": "a planted reason, for the sake of a test"}
+    two.overlay["claims"]["errors"] |= {"bound": -9.0, "deterministic": "a planted reason, for the sake of a test"}
     del two.overlay["claims"]["errors"]["min_pairs"]
     drawn = {f"results/tables/spike_chain.{ending}" for ending in ("csv", "html", "json", "md", "tex")}
     drawn |= {"results/figures/spike_chain.svg"}  # a figure begins with what the claims say
@@ -66,10 +72,6 @@ def test_an_edited_claim_changes_its_verdict_and_the_pages(two):
 def test_an_ablation_may_contradict_a_number_in_the_docs(two):
     """A change of the configuration alone that changes a number that the project's pages state ends with 0."""
 
-    def error() -> float:
-        rows = two.table("spike_chain").query("params == '{\"step\": 4.0}' and measure == 'transition_error'")
-        return rows["mean"].item()
-
-    before = error()
+    before = stated(two)
     two.succeed("--config", "set=spike_chain.seeds=[0]")
-    assert abs(error() - before) > 1e-5  # the page states six digits, and one seed has no interval
+    assert abs(stated(two) - before) > 1e-5  # the page states six digits, and one seed has no interval

@@ -1,4 +1,4 @@
-"""Methods whose numbers can be computed by hand: rates of groups of records, in stages, and methods that end without a result."""
+"""Curves (`step`) and values per colour (`keys`). Methods whose numbers can be computed by hand: rates of groups of records, in stages, and methods that end without a result."""
 
 from pathlib import Path
 from typing import ClassVar
@@ -51,7 +51,7 @@ class Rates(RecordClassifier):
     def _fit(self, observation):
         frame, y = observation.frame, observation.y
         self.encoder_, self.classes_ = observation.encoder, np.array([0, 1])
-        self.trained_, self.tested_ = frame["id"].tolist(), []
+        self.trained_, self.tested_ = list(frame.get("id", [])), []
         self.rates_ = self._rates(frame, y, self.prior)
         self.stages_ = [self._rates(frame[:n], y[:n], 4.0) for n in (len(y) * k // 4 for k in (1, 2, 3, 4))]
 
@@ -64,7 +64,7 @@ class Rates(RecordClassifier):
         return frame[self.column].to_numpy(dtype=str) if self.column else np.full(len(frame), "all")
 
     def predict_proba(self, X):
-        self.tested_ = X["id"].tolist()
+        self.tested_ = list(X.get("id", []))
         return self._predicted(X, self.rates_)
 
     def staged_predict_proba(self, X):
