@@ -130,33 +130,6 @@ def test_tables_and_figures_are_those_of_the_measurements(state, tmp_path):
     assert shown in re.sub(r'<td><a href="full/world.html#r(\d+)">(.*?)</a>', r'<td data-row="\1">\2', page)
 
 
-def test_the_table_for_readers_has_every_mean(state):
-    lines = (state.results / "tables/world.md").read_text().splitlines()
-    head, _, *rows = ([cell.strip() for cell in line[1:-1].split("|")] for line in lines if line.startswith("|"))
-    assert head == ["NLLH", "prior", "rows 120", "rows 240"]
-    assert len(rows) == len(w.METHODS) - 1  # all but the method that is not available
-    names = {w.METHOD_NAMES.get(method, method): method for method, _ in w.METHODS}
-    for name, prior, *cells in rows:
-        for size, text in zip(w.SIZES, cells, strict=True):
-            cell = w.cell(state.world, names[name], float(prior) if prior else None, size, "nllh")
-            if cell.estimate is None:
-                assert text.startswith(("> 3 steps", "failed"))
-                continue
-            number = re.match(r"\**([−\d.]+) ± ", text)[1].replace("−", "-")
-            assert float(number) == pytest.approx(cell.estimate.mean, abs=0.51 * 10 ** -len(number.partition(".")[2]))
-
-
-def test_what_other_code_has_computed_is_no_number(states, tmp_path):
-    paths = sorted(states["first"].results.glob("measurements/world/*.parquet"))
-    render(states["second"].plan(), "world", paths, tmp_path)
-    table = pd.read_csv(tmp_path / "tables/world.csv").set_index("method")
-    assert set(table.loc["rates", "status"]) == {"stale"}
-    assert table.loc["rates", "mean"].isna().all()
-    before = pd.read_csv(states["first"].results / "tables/world.csv").set_index("method")
-    others = [name for name, _ in w.METHODS[2:]]
-    pd.testing.assert_frame_equal(table.loc[others], before.loc[others])
-
-
 # -- claims -------------------------------------------------------------------------------------------------------------
 
 
@@ -193,27 +166,6 @@ def test_claims_on_the_page_of_the_source(state):
         assert re.search(r'<span class="verdict [\w-]+">(.*?)</span>', part)[1] == claim["verdict"]
         for text in (claim["detail"], claim["place"], claim["note"], claim.get("weak"), claim["deterministic"]):
             assert (text or "") in html.unescape(part)
-
-
-def test_index(state):
-    page, claims = (state.results / "site/index.html").read_text(), claims_of(state).values()
-    verdicts = [c["verdict"] for c in claims]
-    words = {
-        "holds": ("holds", "hold"), "fails": ("fails", "fail"), "undecided": ("is undecided", "are undecided"),
-        FEW: ("needs a larger scale", "need a larger scale"), "not judged": ("could not be judged",) * 2,
-        "failed": ("failed to be judged",) * 2,
-    }  # fmt: skip
-    counts = {verdict: verdicts.count(verdict) for verdict in words if verdict in verdicts}
-    expected = ", ".join(f"{n} {words[verdict][n > 1]}" for verdict, n in counts.items())
-    assert f"Of their claims {expected}." in re.sub("<[^>]*>", "", page)
-    weak = sum(bool(c["weak"]) for c in claims)
-    assert weak
-    assert f", {len(verdicts)} claims ({weak} weak)</a>" in page
-    rows = measurements(state)
-    elapsed = rows[(rows["measure"] == "elapsed") & (rows["status"] == "ok")]["value"].sum()
-    cells = [re.sub("<[^>]*>", "", cell).strip() for cell in re.findall("<t[dh][^>]*>(.*?)</t[dh]>", page, re.DOTALL)]
-    assert cells[-4:] == ["world", str(len(state.runs)), f"{elapsed:.0f}", "7"]
-    assert len(state.runs) == 36
 
 
 # -- last lines and exit status -----------------------------------------------------------------------------------------

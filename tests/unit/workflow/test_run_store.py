@@ -66,19 +66,14 @@ class Reading(Task):
 class Drawing(Estimator):
     observes = Nothing
 
-    def __init__(self, random_state=None):
+    def __init__(self, rate=1, random_state=None):
+        self.rate = rate
         self.random_state = random_state
 
     def _fit(self, observation):
         counter.append(1)
         self.numpy_, self.python_, self.runs_ = np.random.random(), random.random(), len(counter)
         self.state_ = self.random_state % 2**52
-
-
-class Tuned(Drawing):
-    def __init__(self, rate=1, random_state=None):
-        super().__init__(random_state)
-        self.rate = rate
 
 
 class Unsavable(Drawing):
@@ -192,7 +187,7 @@ def test_each_run_has_its_own_random_numbers_and_nothing_that_others_leave_behin
 @pytest.mark.slow
 def test_no_two_runs_share_a_random_state(code):
     """Seeds, methods, parameters, data sets and observations have one each, whatever else is in the batch."""
-    first = planned([0, 1], "Tuned", ["state"])
+    first = planned([0, 1], "Drawing", ["state"])
     others = (
         {"params": '{"rate": 2}'},
         {"method": "other"},

@@ -13,10 +13,6 @@ from agglearn_workflow.site.pages import PAGES
 from agglearn_workflow.tables.numbers import method_name
 from agglearn_workflow.tables.tuning import tunings
 
-# Claims whose rivals do not say yet how their settings were chosen. Each of them must still fail the test below.
-OPEN: set[str] = set()
-
-
 WALR = {"class": "agglearn.labelsums.WALRClassifier"}
 
 
@@ -120,11 +116,7 @@ def claims() -> dict[str, list[str]]:
 
 
 def test_rivals_of_our_methods_are_tuned_as_these_are():
-    assert {name: lacking for name, lacking in claims().items() if lacking and name not in OPEN} == {}
-
-
-def test_no_claim_is_excused_without_need():
-    assert {name for name in OPEN if not claims()[name]} == set()
+    assert {name: lacking for name, lacking in claims().items() if lacking} == {}
 
 
 @pytest.mark.parametrize(
