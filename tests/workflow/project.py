@@ -30,7 +30,6 @@ from agglearn import kernel_cache
 from agglearn_workflow import digests
 
 ROOT = Path(__file__).resolve().parents[2]
-SHIPPED = tuple(p.stem for p in (ROOT / "config/experiments").glob("[!_]*.yaml"))
 COPIED = (
     "Snakefile",
     "environment.yml",
@@ -241,14 +240,12 @@ def bank_like(rows: int, seed: int) -> str:
     """Records in the format of bank-additional-full.csv."""
     rng = np.random.default_rng(seed)
     frame = pd.DataFrame({"age": rng.integers(18, 90, rows)})
-    for name, values in BANK.items():
-        frame[name] = rng.choice(values, rows)
-    frame["duration"] = rng.integers(0, 2000, rows)
-    frame["campaign"], frame["pdays"], frame["previous"] = rng.integers(1, 9, rows), 999, 0
+    frame = frame.assign(**{name: rng.choice(values, rows) for name, values in BANK.items()})
+    frame = frame.assign(duration=rng.integers(0, 2000, rows), campaign=rng.integers(1, 9, rows), pdays=999, previous=0)
     frame["poutcome"] = rng.choice(["nonexistent", "failure"], rows)
-    for name, low, high in (("emp.var.rate", -3, 2), ("cons.price.idx", 92, 95), ("cons.conf.idx", -50, -30)):
+    ranges = {"emp.var.rate": (-3, 2), "cons.price.idx": (92, 95), "cons.conf.idx": (-50, -30), "euribor3m": (0, 5)}
+    for name, (low, high) in (ranges | {"nr.employed": (4900, 5300)}).items():
         frame[name] = rng.uniform(low, high, rows).round(1)
-    frame["euribor3m"], frame["nr.employed"] = rng.uniform(0, 5, rows).round(2), rng.integers(4900, 5300, rows)
     frame["y"] = np.where(rng.random(rows) < 1 / (1 + np.exp(2 - frame["duration"] / 500)), "yes", "no")
     return frame.to_csv(index=False, sep=";", quoting=2)
 

@@ -23,12 +23,9 @@ SMALL = {  # the last data set comes with statsmodels
     "methods": dict.fromkeys(sorted(METHODS - {"maxent", "logistic"})),
     "reported": [],
 }
-SCRIPTS = ("prepare", "fit", "render", "track", "site", "conclude")  # of the rules
-WHOLE = ("Snakefile", "config", "docs/verdicts.md", "environment.yml", "profiles", "rules")
-CARRIED = (
-    *WHOLE,
-    *(f"workflow/{name}" for name in ("peers", "report", "schemas", *(f"scripts/{s}.py" for s in SCRIPTS))),
-)
+SCRIPTS = [f"scripts/{rule}.py" for rule in ("prepare", "fit", "render", "track", "site", "conclude")]
+CARRIED = ["Snakefile", "config", "docs/verdicts.md", "environment.yml", "profiles", "rules"]
+CARRIED += [f"workflow/{name}" for name in ("peers", "report", "schemas", *SCRIPTS)]
 
 
 def environ(package: Path) -> dict[str, str]:
@@ -38,9 +35,8 @@ def environ(package: Path) -> dict[str, str]:
 
 
 def call(folder: Path, environment: dict[str, str], *arguments: str) -> str:
-    finished = subprocess.run(
-        [sys.executable, "-m", *arguments], cwd=folder, env=environment, capture_output=True, text=True
-    )
+    command = [sys.executable, "-m", *arguments]
+    finished = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
     assert finished.returncode == 0, finished.stdout + finished.stderr
     return finished.stdout + finished.stderr
 

@@ -175,32 +175,20 @@ def auc(y, p) -> float:
 
 @dataclass(frozen=True)
 class Estimate:
-    """A mean with the 95 % interval of Nadeau and Bengio; `low` and `high` are None where values have no spread."""
+    """A mean with the 95 % interval of Nadeau and Bengio; `error`, `low` and `high` are None where values have no spread."""
 
     n: int
     mean: float
-    error: float | None
-    df: float
+    error: float | None = None
+    low: float | None = None
+    high: float | None = None
 
     @classmethod
     def of(cls, values: list[float]) -> "Estimate":
-        n, s = len(values), statistics.stdev(values) if len(values) > 1 else 0.0
-        return cls(n, mean(values), s * math.sqrt(1 / n + OVERLAP) if s > 1e-12 else None, n - 1)
-
-    @property
-    def half(self) -> float | None:
-        return None if self.error is None else float(stats.t.ppf(0.975, self.df)) * self.error
-
-    @property
-    def low(self) -> float:
-        return self.mean - self.half
-
-    @property
-    def high(self) -> float:
-        return self.mean + self.half
-
-
-METHOD_NAMES = {"rates": "Rates & 5 %"}
+        n, m, s = len(values), mean(values), statistics.stdev(values) if len(values) > 1 else 0.0
+        error = s * math.sqrt(1 / n + OVERLAP)
+        half = float(stats.t.ppf(0.975, n - 1)) * error
+        return cls(n, m, error, m - half, m + half) if s > 1e-12 else cls(n, m)
 
 
 @dataclass(frozen=True)

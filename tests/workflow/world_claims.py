@@ -85,7 +85,7 @@ def judged(world: World, name: str, claim: dict) -> Judged:
     estimate = Estimate.of([a[seed] - b[seed] * paired for seed in a])
     number = "{:+.4g}".format if paired else "{:.4g}".format
     detail = f"{'difference' if paired else 'mean'} {number(estimate.mean)}"
-    if estimate.half is not None:
+    if estimate.error:
         detail += f" [{number(estimate.low)}, {number(estimate.high)}]"
     detail += "".join(f", {k} {claim[k]:g}" for k in ("tolerance", "margin") if k in claim)
     detail += f", {estimate.n} pairs" if paired else f" against {claim['bound']:g}, {estimate.n} replicates"
@@ -96,10 +96,12 @@ def judged(world: World, name: str, claim: dict) -> Judged:
     )
     if estimate.n < claim.get("min_pairs", 3):
         return Judged(FEW, f"{detail}; a verdict needs 3{note}", None, estimate)
-    if estimate.half is None:
+    if not estimate.error:
         return Judged(FEW, f"{detail}, all the same, so that they have no interval", None, estimate)
     low, high = region(claim)
-    true = stats.t.cdf([(estimate.mean - low) / estimate.error, (high - estimate.mean) / estimate.error], estimate.df)
+    true = stats.t.cdf(
+        [(estimate.mean - low) / estimate.error, (high - estimate.mean) / estimate.error], estimate.n - 1
+    )
     verdict = "holds" if max(1 - true) <= 0.025 else "fails" if min(true) <= 0.025 else "undecided"
     no_skill = {"nllh": 0.0, "auc": 0.5}.get(claim["value"]["measure"], -math.inf)
     weak = claim["predicate"] == "greater" and mean(list(b.values())) < no_skill

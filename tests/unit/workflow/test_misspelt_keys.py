@@ -9,13 +9,13 @@ import functools
 import re
 
 import pytest
-from samples import ROOT
+from samples import ROOT, shipped_config
 
 from agglearn.errors import ConfigError
 from agglearn_workflow.config import checks, models
 from agglearn_workflow.config.entries import expand_entry
 from agglearn_workflow.config.forms import validate
-from agglearn_workflow.config.loading import load, read_yaml, resolve_extends
+from agglearn_workflow.config.loading import read_yaml, resolve_extends
 
 CONFIG = ROOT / "config"
 TESTS = {path.stem for folder in ("ablations", "experiments") for path in (CONFIG / folder).glob("*.yaml")}
@@ -88,16 +88,6 @@ def shortened(value):
     return out
 
 
-@pytest.fixture(scope="module")
-def shipped() -> dict:
-    return load(ROOT)
-
-
-@pytest.fixture(scope="module")
-def files() -> dict:
-    return {name: read_yaml(CONFIG / f"experiments/{name}.yaml") for name in names("experiments")}
-
-
 def free_in_experiments(path) -> bool:
     return (len(path) == 2 and path[0] in ("methods", "observe", "words")) or (
         len(path) > 2 and path[-2] in ("hashed", "ranges", "highlight")
@@ -105,10 +95,12 @@ def free_in_experiments(path) -> bool:
 
 
 @pytest.mark.slow
-def test_experiments(files, shipped):
+def test_experiments():
+    files = {name: read_yaml(CONFIG / f"experiments/{name}.yaml") for name in names("experiments")}
+
     def check(content, name):
         e = resolve_extends(name, {**files, name: content}, "config/experiments")
-        checks.check_experiment(e, name, shipped["datasets"])
+        checks.check_experiment(e, name, shipped_config()["datasets"])
 
     met = set()
     for name, content in files.items():
@@ -118,13 +110,13 @@ def test_experiments(files, shipped):
 
 
 @pytest.mark.slow
-def test_datasets(shipped):
+def test_datasets():
     entries, met = {n: read_yaml(CONFIG / f"datasets/{n}.yaml") for n in names("datasets")}, set()
 
     def check(content, name, needed):
         raw = {n: shortened(content if n == name else entries[n]) for n in needed}
         whole = {n: expand_entry(entry, f"config/datasets/{n}.yaml") for n, entry in raw.items()}
-        checks.check_dataset(resolve_extends(name, whole, "config/datasets"), name, shipped["datasets"])
+        checks.check_dataset(resolve_extends(name, whole, "config/datasets"), name, shipped_config()["datasets"])
 
     for name, entry in entries.items():
         needed = {name}
@@ -138,7 +130,8 @@ def test_datasets(shipped):
 
 
 @pytest.mark.slow
-def test_claims(shipped):
+def test_claims():
+    shipped = shipped_config()
     claims, met = read_yaml(CONFIG / "claims.yaml"), set()
     named = {n: checks.names_in(e) for n, e in shipped["experiments"].items()}
     for name, claim in claims.items():

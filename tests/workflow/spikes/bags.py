@@ -1,5 +1,8 @@
 """Bags of persons per region with label counts. Values per region (`keys`) pass through the whole workflow."""
 
+import multiprocessing
+import os
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -7,6 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from agglearn.datasets import Simulated
+from agglearn.errors import NotAvailable, Stopped
 from agglearn.estimator import Estimator
 from agglearn.observations import Observation
 from agglearn.seeds import derive_generator
@@ -89,11 +93,6 @@ class Planted(MeanThreshold):
         self.random_state = random_state
 
     def _fit(self, observation):
-        import os
-        import time
-
-        from agglearn.errors import NotAvailable, Stopped
-
         if self.how == "raise":
             raise ZeroDivisionError("matrix is singular")
         if self.how == "kill":
@@ -107,8 +106,6 @@ class Planted(MeanThreshold):
         for _ in range(30 if self.how == "slow" else 0):
             time.sleep(0 if Path("hurry").exists() else 0.05)
         if self.how == "spawn":
-            import multiprocessing
-
             with multiprocessing.get_context("spawn").Pool(2) as pool:
                 assert pool.map(abs, [-1, -2]) == [1, 2]
         super()._fit(observation)
