@@ -117,7 +117,7 @@ class Project:
     def run(self, *arguments: str) -> "Outcome":
         """Run Snakemake to its end, in a fork of a process that has imported it."""
         given, environment = self.call(arguments)
-        return run_snakemake(given, environment, self.folder, self.folder / "printed.txt")
+        return run_module("snakemake", given, environment, self.folder, self.folder / "printed.txt")
 
     def succeed(self, *arguments: str) -> "Outcome":
         """Run Snakemake to its end, which must be a good one."""
@@ -186,13 +186,9 @@ def share_kernels(package: Path, base: Path) -> None:
             link.symlink_to(kernels)
 
 
-def run_snakemake(arguments: list[str], environ: dict[str, str], cwd: Path, printed: Path) -> "Outcome":
-    """Run Snakemake to its end, in a fork of a process that has imported it. What it prints goes to the file `printed`. Its jobs
-    run in forks, too, where they find libraries imported."""
-    return run_module("snakemake", arguments, environ, cwd, printed)
-
-
 def run_module(name: str, arguments: list[str], environ: dict[str, str], cwd: Path, printed: Path) -> "Outcome":
+    """Run Snakemake or the command line to its end, in a fork of a process that has imported Snakemake. What it prints goes to the
+    file `printed`. Jobs run in forks, too, where they find libraries imported."""
     began = time.monotonic()
     code = f"import runpy; runpy.run_module({name!r}, run_name='__main__', alter_sys=True)"
     status = workflow_server().run(code, cwd, printed, arguments, environ)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 import yaml
-from project import run_snakemake, share_kernels
+from project import run_module, share_kernels
 from readme_blocks import ROOT
 from samples import OFFLINE
 
@@ -95,6 +95,6 @@ def test_a_table_from_a_workflow_deployed_as_a_module(tmp_path):
     own = {"extends": "maxent_table4", **SMALL}
     (tmp_path / "config/experiments/own_table4.yaml").write_text(yaml.safe_dump(own))
     given = ["--cores", "2", "--quiet", "all", "--", "own_table4"]
-    outcome = run_snakemake(given, environ(ROOT / "src/agglearn"), tmp_path, tmp_path / "printed.txt")
+    outcome = run_module("snakemake", given, environ(ROOT / "src/agglearn"), tmp_path, tmp_path / "printed.txt")
     assert outcome.status == 0, outcome.text
     check_table(tmp_path, "own_table4")

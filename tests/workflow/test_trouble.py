@@ -190,12 +190,3 @@ def test_data_that_are_wrong_or_fail_leave_the_rest_and_the_site(small):
     assert products.manifest(small.results / "records/adult")["status"] == "ok"
     small.overlay["datasets"]["adult"]["citation"] = "Somebody else"
     assert "Nothing to be done" in small.run("--dry-run", "results/records/adult").text
-
-
-def test_bad_configuration_stops_before_anything(small):
-    small.overlay["experiments"]["spike_regions"]["mesures"] = ["accuracy"]
-    outcome = small.run()
-    assert outcome.status != 0
-    assert outcome.said == [s for s in outcome.said if "spike_regions.yaml: top level: unknown key 'mesures'" in s]
-    assert "did you mean 'measures'" in outcome.said[0]
-    assert not (small.results / "runs").exists()

@@ -66,9 +66,7 @@ class Reading(Task):
 class Drawing(Estimator):
     observes = Nothing
 
-    def __init__(self, rate=1, random_state=None):
-        self.rate = rate
-        self.random_state = random_state
+    rate: float = 1
 
     def _fit(self, observation):
         counter.append(1)

@@ -21,9 +21,8 @@ from agglearn.tasks.keys import NoKeys
 class Regions(Simulated):
     """Persons with one covariate, whose mean differs between regions; the label depends on it."""
 
-    def __init__(self, n_regions=8, bag_size=200):
-        super().__init__()
-        self.n_regions, self.bag_size = n_regions, bag_size
+    n_regions: int = 8
+    bag_size: int = 200
 
     def draw(self, seed: int):
         size, rng = self.bag_size, derive_generator("regions", seed)
@@ -72,9 +71,6 @@ class MeanThreshold(Estimator):
 
     observes = BagCounts
 
-    def __init__(self, random_state=None):
-        self.random_state = random_state
-
     def _fit(self, observation):
         self.threshold_ = float(np.quantile(observation.x, 1 - observation.counts.sum() / observation.x.size))
 
@@ -88,9 +84,7 @@ class Planted(MeanThreshold):
     One is slow, one spawns processes, and nothing is wrong with `none`.
     """
 
-    def __init__(self, how="raise", random_state=None):
-        self.how = how
-        self.random_state = random_state
+    how: str = "raise"
 
     def _fit(self, observation):
         if self.how == "raise":

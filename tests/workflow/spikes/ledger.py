@@ -43,10 +43,8 @@ class Rates(RecordClassifier):
     observes = Records
     pull = 0.5
 
-    def __init__(self, column: str = "leg", prior: float = 1.0, random_state: int | None = None):
-        self.column = column
-        self.prior = prior
-        self.random_state = random_state
+    column: str = "leg"
+    prior: float = 1.0
 
     def _fit(self, observation):
         frame, y = observation.frame, observation.y
@@ -79,9 +77,7 @@ class Rates(RecordClassifier):
 class Exacting(Rates):
     """Fails with fewer than `least` training records, while no file `mended` is in the project."""
 
-    def __init__(self, column: str = "leg", least: int = 1, random_state: int | None = None):
-        super().__init__(column, random_state=random_state)
-        self.least = least
+    least: int = 1
 
     def _fit(self, observation):
         if len(observation.y) < self.least and not Path("mended").exists():
