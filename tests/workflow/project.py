@@ -1,6 +1,5 @@
 """A copy of the project in a temporary folder, with small data in the exact format of the real files."""
 
-import contextlib
 import copy
 import functools
 import gzip
@@ -9,7 +8,6 @@ import json
 import os
 import pkgutil
 import shutil
-import sqlite3
 import subprocess
 import sys
 import time
@@ -153,12 +151,7 @@ def tracking_client(results: Path) -> mlflow.MlflowClient:
 
     MLflow keeps a connection for each path, and the projects of a session lie at one path, one after the other.
     """
-    copy = results.parent / f"tracked-{uuid.uuid4().hex}.db"
-    with (
-        contextlib.closing(sqlite3.connect(results / "mlflow.db")) as old,
-        contextlib.closing(sqlite3.connect(copy)) as new,
-    ):
-        old.backup(new)
+    copy = shutil.copy(results / "mlflow.db", results.parent / f"tracked-{uuid.uuid4().hex}.db")
     return mlflow.MlflowClient(f"sqlite:///{copy}")
 
 

@@ -92,7 +92,6 @@ def test_the_pages_of_one_target_are_built(own):
     assert 'id="spike_chain"' in (own.results / "site/other.html").read_text()
 
 
-MINE_METHOD = {"class": "mine_code.Mine", "observe": "bags"}
 BROKEN = {  # name → files that are written, settings of the configuration, and what the line on the experiment states
     "no module": ({}, {}, "methods.mine.class: there is no class 'mine_code.Mine': no folder under code: (config/config.yaml) has a"),
     "no Python": ({"tests/workflow/spikes/mine_code.py": "class Mine(:\n"}, {}, "methods.mine.class: 'mine_code.Mine' cannot be imported: SyntaxError: invalid syntax (mine_code.py, line 1)"),
@@ -104,7 +103,7 @@ BROKEN = {  # name → files that are written, settings of the configuration, an
 @pytest.mark.parametrize("kind", BROKEN)
 def test_what_does_not_load_stops_only_the_targets_that_need_it(own, kind):
     files, settings, line = BROKEN[kind]
-    mine = REGIONS | {"source": "whiskers", "methods": {"mine": MINE_METHOD}}
+    mine = REGIONS | {"source": "whiskers", "methods": {"mine": {"class": "mine_code.Mine", "observe": "bags"}}}
     mine["datasets"] = {settings.get("dataset", "regions"): {}}
     written = {
         "config/experiments/mine.yaml": yaml.safe_dump(mine),

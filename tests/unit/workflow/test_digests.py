@@ -1,14 +1,21 @@
 """Digests of code: what must change them, what must not; and classes by their names."""
 
 import itertools
+import os
 import subprocess
 
 import pytest
 
-from agglearn import kernel_cache, registry
+from agglearn import kernel_cache, registry, storage
 from agglearn_workflow import digests
 
 numbers = itertools.count()
+
+
+def forget() -> None:
+    """What a new process knows: nothing."""
+    for cached in digests.CACHED:
+        cached.cache_clear()
 
 
 class Package:
@@ -30,15 +37,10 @@ class Package:
 
     def write(self, module: str, text: str):
         (self.folder / f"{module}.py").write_text(text)
-        self.forget()
-
-    def forget(self):
-        """A new process would read the files anew."""
-        for cached in digests.CACHED:
-            cached.cache_clear()
+        forget()
 
     def digest(self, name="Model") -> str:
-        self.forget()
+        forget()
         return digests.code_digest(f"{self.name}.{name}")
 
 
@@ -50,7 +52,7 @@ def package(tmp_path, monkeypatch):
     package = Package(tmp_path)
     yield package
     digests.ROOTS[:] = before
-    package.forget()
+    forget()
 
 
 def test_imports_are_followed(package):
@@ -62,7 +64,7 @@ def test_packages_beside_the_installed_library_are_not_followed(package, tmp_pat
     """In the folder of all packages lie numpy and others. Some import a compiled module from themselves, which has no text."""
     package.write("models", f"from {package.name} import _compiled\nclass Model: pass\n")
     monkeypatch.setattr(digests, "HOME", tmp_path)
-    package.forget()
+    forget()
     assert digests.find_file(package.name) is None
     assert not digests.is_followed(f"{package.name}.Model")
 
@@ -174,7 +176,7 @@ def test_versions_of_imported_packages_count(package, monkeypatch):
         return installed[name]
 
     monkeypatch.setattr(digests.metadata, "version", version)
-    package.forget()
+    forget()
     assert digests.versions(f"{package.name}.Model") == installed
     different = {before, package.digest()}
     for name in installed:
@@ -214,3 +216,61 @@ def test_a_commit_is_marked_where_files_changed_outside_the_archive(tmp_path, mo
     assert digests.commit.__wrapped__() == clean
     (tmp_path / "src/code.py").write_text("b")
     assert digests.commit.__wrapped__() == f"{clean}-dirty"
+
+
+# -- what one process reads is kept for the next: quick, and never wrong ----------------------------------------------
+
+
+@pytest.fixture
+def kept(tmp_path, monkeypatch):
+    """The file for one module, `thing`, which is followed beside the others; it lies in a folder of its own."""
+    monkeypatch.setattr(kernel_cache, "default_base", lambda: tmp_path / "cache")
+    monkeypatch.setattr(digests, "ROOTS", [*digests.ROOTS, tmp_path])
+    (tmp_path / "thing.py").write_text("import numpy as np\n\ndef twice(x):\n    return 2 * x\n")
+    forget()
+    yield tmp_path / "cache/modules/thing.json"
+    forget()
+
+
+def digest() -> str:
+    forget()
+    return digests.code_digest("thing.twice")
+
+
+def test_the_next_process_parses_nothing(kept, monkeypatch):
+    before = digest(), digests.versions("thing.twice"), digests.modules_behind("thing.twice")
+    assert "numpy" in before[1]
+    assert kept.is_file()
+    monkeypatch.setattr(digests.ast, "parse", None)
+    assert (digest(), digests.versions("thing.twice"), digests.modules_behind("thing.twice")) == before
+
+
+def test_another_text_is_read_though_time_and_size_are_the_same(kept, tmp_path):
+    before, path = digest(), tmp_path / "thing.py"
+    state = path.stat()
+    path.write_text(path.read_text().replace("2", "3"))
+    os.utime(path, ns=(state.st_atime_ns, state.st_mtime_ns))
+    assert digest() != before
+
+
+def test_another_reader_reads_anew(kept, monkeypatch, tmp_path):
+    before = digest()
+    [(key, [_, imports])] = storage.read_json(kept).items()
+    storage.write_json(kept, {key: ["another digest", imports]})
+    assert digest() != before  # it was read from the file
+    monkeypatch.setattr(digests.sys, "version", "another grammar")
+    assert digest() == before
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}", "3", "\x00"])
+def test_a_broken_file_costs_time_only(kept, text):
+    before = digest()
+    kept.write_text(text)
+    assert digest() == before
+    assert storage.read_json(kept)
+
+
+def test_a_place_that_cannot_be_written_costs_time_only(kept, tmp_path):
+    (tmp_path / "cache").write_text("a file where the folder would be")
+    before = digest()
+    assert digest() == before

@@ -109,12 +109,8 @@ def test_batches(project):
 def test_code_and_varied_parameters_of_a_batch(project):
     project.edit("experiments/trial", lambda e: e.update(batch_by=["dataset", "method"]))
     plan = plan_of(project)
-    assert plan.code("trial", "loglinear-maxent") == [
-        "agglearn.datasets.LogLinear",
-        "agglearn.maxent.MaxEntClassifier",
-        "agglearn.observations.ContingencyTables",
-        "agglearn.tasks.Classification",
-    ]
+    names = ("datasets.LogLinear", "maxent.MaxEntClassifier", "observations.ContingencyTables", "tasks.Classification")
+    assert plan.code("trial", "loglinear-maxent") == [f"agglearn.{name}" for name in names]
     assert sorted(v["n"] for v in plan.varied("trial", "loglinear")) == [100, 200]
     assert plan.varied("trial", "fair") == [{}]
 

@@ -243,10 +243,12 @@ def test_a_run_without_its_measurements_is_computed_again(code, spoil):
 
 
 @pytest.mark.slow
-def test_without_reuse_all_runs_are_computed_anew(code):
+def test_without_reuse_all_runs_are_computed_anew(code, capsys):
     runs = planned(range(3))
     before, first = fitted(code, runs), written(code)
-    after = fitted(code, runs, reuse=False)
+    capsys.readouterr()
+    after = fitted(code, runs, reuse=False, archived=archive_of(code, runs))
+    assert "archive" not in capsys.readouterr().out
     assert after["numpy"].tolist() == before["numpy"].tolist()
     second = written(code)
     assert [key for key in first if second[key] == first[key]] == []
@@ -343,15 +345,6 @@ def test_a_run_whose_model_is_kept_is_computed_and_says_so(code, capsys):
     printed = capsys.readouterr().out
     assert f"run {runs[0].key} is in the archive, and is computed because its model is kept" in printed
     assert "1 of 2 runs to compute, 1 taken from the archive" in printed
-
-
-def test_a_batch_without_reuse_takes_nothing_from_the_archive(code, capsys):
-    runs = planned(range(2))
-    fitted(code, runs)
-    capsys.readouterr()
-    fitted(code / "other", runs, archived=archive_of(code, runs), reuse=False)
-    assert "archive" not in capsys.readouterr().out
-    assert record(code / "other", runs[0])["began"] > record(code, runs[0])["ended"]
 
 
 def test_failed_runs_are_no_part_of_an_archive(code):
