@@ -21,13 +21,12 @@ import pandas as pd
 import yaml
 from forks import workflow_server
 from numba.core.caching import UserProvidedCacheLocator
-from samples import OFFLINE
+from samples import OFFLINE, ROOT
 
 import agglearn
 from agglearn import kernel_cache
 from agglearn_workflow import digests
 
-ROOT = Path(__file__).resolve().parents[2]
 COPIED = (
     "Snakefile",
     "environment.yml",

@@ -8,7 +8,6 @@ import pytest
 from project import spiked
 
 pytestmark = [pytest.mark.workflow, pytest.mark.slow]
-READ = "agglearn: read them at results/site/index.html"
 
 
 @pytest.fixture(scope="module")
@@ -20,7 +19,7 @@ def small(places):
 def test_the_last_lines_say_where_everything_is(small):
     small.overlay["show"] = ["spike_chain"]
     outcome = small.succeed()
-    assert outcome.said[-1] == READ
+    assert outcome.said[-1] == "agglearn: read them at results/site/index.html"
     lines = outcome.text.splitlines()
     title = lines.index("Learning in stages")
     assert lines[title + 1].split()[-1] == "4"
