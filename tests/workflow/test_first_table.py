@@ -2,7 +2,6 @@
 
 import re
 
-import pandas as pd
 import pytest
 from project import ROOT, Project
 
@@ -18,7 +17,7 @@ def test_table_4_on_adult(places):
     made.overlay["experiments"] = {"maxent_table4": table4}
     made.overlay["run"] = ["maxent_table4"]
     outcome = made.run("maxent_table4")
-    table: pd.DataFrame = made.table("maxent_table4").query("dataset == 'adult'")
+    table = made.table("maxent_table4").query("dataset == 'adult'")
     if set(table.status) == {"unavailable"}:
         pytest.skip(f"Adult cannot be had here: {table.reason.iloc[0]}")
     assert outcome.status == 0
