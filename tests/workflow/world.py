@@ -140,10 +140,10 @@ class World:
             found["right", colour_keys(colour), None] = mean([(p[i] > 0.5) == y[i] for i in here])
         return found
 
-    def seeds(self, method, prior, size, measure, keys=None, step=None) -> list[float]:
+    def seeds(self, method, prior, size, measure, keys=None) -> list[float]:
         """One value per seed that has one; of `<measure>_minus_base` the differences."""
         name, minus, _ = measure.partition("_minus_")
-        key, found = (name, keys, step), []
+        key, found = (name, keys, None), []
         for seed in SEEDS:
             mine, base = self.values[method, prior, size, seed], self.values["base", None, size, seed]
             if key in mine:
