@@ -6,15 +6,13 @@ from pathlib import Path
 
 import pytest
 from census_sample import country_for_experiments
-from project import ATTRIBUTION, CHAIN, REGIONS, ROOT, SPIKE_DATA, Project, adult_like, attribution_like, bank_like
+from project import CHAIN, REGIONS, ROOT, SPIKE_DATA, Project, adult_like, bank_like
 
 from agglearn_workflow.config.loading import load
 
-pytest.register_assert_rewrite("world_readers", "world_figures", "world_tracking")  # so that a failure shows both sides
-
 # Every kind of data; all experiments in their smoke sizes would take a quarter of an hour. What these leave out,
 # `tests/unit/workflow/test_smoke.py` does without a workflow.
-WAY = ("maxent_table4", "maxent_figure4", "maxent_table4_attribution", "vocabulary_figure3", "proportions_figure35")
+WAY = ("maxent_table4", "maxent_figure4", "vocabulary_figure3", "proportions_figure35")
 
 
 @pytest.fixture(scope="session")
@@ -32,7 +30,6 @@ def project(places):
     made.write_data("adult", "adult", "adult.data", adult_like(500, 1, test=False))
     made.write_data("adult", "adult", "adult.test", adult_like(250, 2, test=True))
     made.write_data("bank", "bank_marketing", "bank-additional-full.csv", bank_like(600, 3))
-    made.write_data("criteo_attribution", "criteo_attribution", ATTRIBUTION, attribution_like(4000, 4))
     census = load(made.folder)["datasets"]["acs_2024"]["files"]
     made.overlay["datasets"]["acs_2024"] = country_for_experiments(made.folder / "mirror", census)
     made.overlay["datasets"] |= copy.deepcopy(SPIKE_DATA)

@@ -1,6 +1,6 @@
 """A copy of the project in a temporary folder, with small data in the exact format of the real files."""
 
-import contextlib
+import copy
 import functools
 import gzip
 import hashlib
@@ -8,7 +8,6 @@ import json
 import os
 import pkgutil
 import shutil
-import sqlite3
 import subprocess
 import sys
 import time
@@ -22,14 +21,12 @@ import pandas as pd
 import yaml
 from forks import workflow_server
 from numba.core.caching import UserProvidedCacheLocator
-from samples import OFFLINE
+from samples import OFFLINE, ROOT
 
 import agglearn
 from agglearn import kernel_cache
 from agglearn_workflow import digests
 
-ROOT = Path(__file__).resolve().parents[2]
-SHIPPED = tuple(p.stem for p in (ROOT / "config/experiments").glob("[!_]*.yaml"))
 COPIED = (
     "Snakefile",
     "environment.yml",
@@ -117,7 +114,13 @@ class Project:
     def run(self, *arguments: str) -> "Outcome":
         """Run Snakemake to its end, in a fork of a process that has imported it."""
         given, environment = self.call(arguments)
-        return run_snakemake(given, environment, self.folder, self.folder / "printed.txt")
+        return run_module("snakemake", given, environment, self.folder, self.folder / "printed.txt")
+
+    def succeed(self, *arguments: str) -> "Outcome":
+        """Run Snakemake to its end, which must be a good one."""
+        outcome = self.run(*arguments)
+        assert outcome.status == 0, outcome.text[-3000:]
+        return outcome
 
     def reproduce(self, *arguments: str) -> "Outcome":
         """Run `agglearn reproduce` to its end, in a fork."""
@@ -147,12 +150,7 @@ def tracking_client(results: Path) -> mlflow.MlflowClient:
 
     MLflow keeps a connection for each path, and the projects of a session lie at one path, one after the other.
     """
-    copy = results.parent / f"tracked-{uuid.uuid4().hex}.db"
-    with (
-        contextlib.closing(sqlite3.connect(results / "mlflow.db")) as old,
-        contextlib.closing(sqlite3.connect(copy)) as new,
-    ):
-        old.backup(new)
+    copy = shutil.copy(results / "mlflow.db", results.parent / f"tracked-{uuid.uuid4().hex}.db")
     return mlflow.MlflowClient(f"sqlite:///{copy}")
 
 
@@ -180,13 +178,9 @@ def share_kernels(package: Path, base: Path) -> None:
             link.symlink_to(kernels)
 
 
-def run_snakemake(arguments: list[str], environ: dict[str, str], cwd: Path, printed: Path) -> "Outcome":
-    """Run Snakemake to its end, in a fork of a process that has imported it. What it prints goes to the file `printed`. Its jobs
-    run in forks, too, where they find libraries imported."""
-    return run_module("snakemake", arguments, environ, cwd, printed)
-
-
 def run_module(name: str, arguments: list[str], environ: dict[str, str], cwd: Path, printed: Path) -> "Outcome":
+    """Run Snakemake or the command line to its end, in a fork of a process that has imported Snakemake. What it prints goes to the
+    file `printed`. Jobs run in forks, too, where they find libraries imported."""
     began = time.monotonic()
     code = f"import runpy; runpy.run_module({name!r}, run_name='__main__', alter_sys=True)"
     status = workflow_server().run(code, cwd, printed, arguments, environ)
@@ -234,66 +228,40 @@ def bank_like(rows: int, seed: int) -> str:
     """Records in the format of bank-additional-full.csv."""
     rng = np.random.default_rng(seed)
     frame = pd.DataFrame({"age": rng.integers(18, 90, rows)})
-    for name, values in BANK.items():
-        frame[name] = rng.choice(values, rows)
-    frame["duration"] = rng.integers(0, 2000, rows)
-    frame["campaign"], frame["pdays"], frame["previous"] = rng.integers(1, 9, rows), 999, 0
+    frame = frame.assign(**{name: rng.choice(values, rows) for name, values in BANK.items()})
+    frame = frame.assign(duration=rng.integers(0, 2000, rows), campaign=rng.integers(1, 9, rows), pdays=999, previous=0)
     frame["poutcome"] = rng.choice(["nonexistent", "failure"], rows)
-    for name, low, high in (("emp.var.rate", -3, 2), ("cons.price.idx", 92, 95), ("cons.conf.idx", -50, -30)):
+    ranges = {"emp.var.rate": (-3, 2), "cons.price.idx": (92, 95), "cons.conf.idx": (-50, -30), "euribor3m": (0, 5)}
+    for name, (low, high) in (ranges | {"nr.employed": (4900, 5300)}).items():
         frame[name] = rng.uniform(low, high, rows).round(1)
-    frame["euribor3m"], frame["nr.employed"] = rng.uniform(0, 5, rows).round(2), rng.integers(4900, 5300, rows)
     frame["y"] = np.where(rng.random(rows) < 1 / (1 + np.exp(2 - frame["duration"] / 500)), "yes", "no")
     return frame.to_csv(index=False, sep=";", quoting=2)
 
 
-def attribution_like(rows: int, seed: int) -> str:
-    """Records in the format of criteo_attribution_dataset.tsv."""
-    rng = np.random.default_rng(seed)
-    click = (rng.random(rows) < 0.36).astype(int)
-    frame = pd.DataFrame({"timestamp": np.arange(rows), "uid": rng.integers(0, 10**8, rows)})
-    frame["campaign"] = rng.choice([10341182, 30801593, 17686799], rows)
-    frame["conversion"], frame["conversion_timestamp"], frame["conversion_id"] = 0, -1, -1
-    frame["attribution"], frame["click"] = 0, click
-    frame["click_pos"], frame["click_nb"] = -1, -1
-    frame["cost"], frame["cpo"] = rng.random(rows) * 1e-4, rng.random(rows)
-    frame["time_since_last_click"] = np.where(rng.random(rows) < 0.5, -1, rng.integers(1, 10**6, rows))
-    for k in range(1, 10):
-        size = 3000 if k == 7 else 4
-        frame[f"cat{k}"] = 10_000_000 + np.where(click & (rng.random(rows) < 0.5), 0, rng.integers(0, size, rows))
-    return frame.to_csv(index=False, sep="\t")
+SPIKE = {"source": "spike", "seeds": [0, 1], "batch_by": ["dataset"]}
 
-
-ATTRIBUTION = "criteo_attribution_dataset.tsv.gz"
-
-CHAIN = {
-    "source": "spike",
-    "title": "Markov chain",
-    "task": "chain.ChainRecovery",
-    "datasets": {"walkers": {"population": 5000}},
-    "observe": {"counts": {"type": "chain.NodeCounts"}},
-    "seeds": [0, 1],
-    "methods": {"gradient": {"class": "chain.ExponentiatedGradient", "observe": "counts", "params": {"step": {"grid": [1.0, 4.0]}}}},
-    "measures": ["transition_error"],
-    "batch_by": ["dataset"],
-    "table": {"rows": ["dataset"], "columns": ["params.step"], "measure": "transition_error"},
-    "figure": {"kind": "curve", "y": "transition_error", "series": ["params.step"]},
+CHAIN = SPIKE | {
+    "title": "Learning in stages",
+    "task": "agglearn.tasks.Classification",
+    "datasets": {"walkers": {"n": 400}},
+    "observe": {"records": {"type": "agglearn.observations.Records"}},
+    "methods": {"stages": {"class": "ledger.Rates", "observe": "records", "params": {"column": "x1", "prior": {"grid": [1.0, 4.0]}}}},
+    "measures": ["nllh", "curve"],
+    "table": {"rows": ["dataset"], "columns": ["params.prior"], "measure": "nllh"},
+    "figure": {"kind": "curve", "y": "nllh", "series": ["params.prior"]},
 }  # fmt: skip
 
-REGIONS = {
-    "source": "spike",
+REGIONS = SPIKE | {
     "title": "Bags per region",
     "task": "bags.PersonLabels",
     "datasets": {"regions": {}},
     "observe": {"bags": {"type": "bags.BagCounts"}},
-    "seeds": [0, 1],
     "methods": {"threshold": {"class": "bags.MeanThreshold", "observe": "bags"}},
     "measures": ["accuracy"],
-    "batch_by": ["dataset"],
     "table": {"rows": ["keys.region"], "columns": ["method"], "measure": "accuracy"},
 }
 
-ADULT = {
-    "source": "spike",
+ADULT = SPIKE | {
     "title": "Records of Adult",
     "task": "agglearn.tasks.Classification",
     "datasets": {"adult": {}},
@@ -301,10 +269,20 @@ ADULT = {
     "seeds": [0],
     "methods": {"naive_bayes": {"class": "agglearn.maxent.NaiveBayesClassifier", "observe": "tables"}},
     "measures": ["nllh"],
-    "table": {"rows": ["dataset"], "columns": ["method"], "measure": "nllh"},
-}  # fmt: skip
+}
 
 SPIKE_DATA = {
-    "walkers": {"title": "Walkers", "class": "chain.MarkovChain"},
+    "walkers": {"title": "Walkers", "class": "agglearn.datasets.LogLinear"},
     "regions": {"title": "Regions", "class": "bags.Regions"},
 }
+
+SPIKES = {"spike_chain": CHAIN, "spike_regions": REGIONS, "spike_adult": ADULT}
+
+
+def spiked(places, *names: str, run: Collection[str] = ()) -> Project:
+    """A project with some of the spikes, which runs `run`, by default all of them, and sends nothing."""
+    made = Project(*places)
+    made.overlay["datasets"] |= copy.deepcopy(SPIKE_DATA)
+    made.overlay["experiments"] |= copy.deepcopy({name: SPIKES[name] for name in names})
+    made.overlay |= {"run": [*(run or names)], "tracking": {"uri": "none"}}
+    return made

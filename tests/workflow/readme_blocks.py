@@ -5,7 +5,8 @@ import subprocess
 from pathlib import Path
 from typing import NamedTuple
 
-ROOT = Path(__file__).resolve().parents[2]
+from samples import ROOT
+
 README = (ROOT / "README.md").read_text()
 LONG = ("make", "snakemake", "pip")  # commands that are tried without being carried out
 

@@ -11,31 +11,19 @@ from pathlib import Path
 import pandas as pd
 import pytest
 import yaml
-from project import run_snakemake, share_kernels
+from project import run_module, share_kernels
 from readme_blocks import ROOT
 from samples import OFFLINE
 
 pytestmark = [pytest.mark.workflow, pytest.mark.slow]
 METHODS = {"best_pair", "logistic", "maxent", "naive_bayes", "naive_bayes_logistic", "naive_bayes_pcd", "printed"}
 SETTINGS = {"scale": "smoke", "tracking": {"uri": "none"}}
-SMALL = {  # the last data set comes with statsmodels
-    "datasets": {"bank": None, "adult": None, "fair": {}},
-    "methods": dict.fromkeys(sorted(METHODS - {"maxent", "logistic"})),
-    "reported": [],
-}
-SCRIPTS = ("prepare", "fit", "render", "track", "site", "conclude")  # of the rules
-CARRIED = (
-    "Snakefile",
-    "config",
-    "docs/verdicts.md",
-    "environment.yml",
-    "profiles",
-    "rules",
-    "workflow/peers",
-    "workflow/report",
-    "workflow/schemas",
-    *(f"workflow/scripts/{script}.py" for script in SCRIPTS),
-)
+DROPPED = dict.fromkeys(sorted(METHODS - {"maxent", "logistic"}))
+# The last data set comes with statsmodels.
+SMALL = {"datasets": {"bank": None, "adult": None, "fair": {}}, "methods": DROPPED, "reported": []}
+SCRIPTS = [f"scripts/{rule}.py" for rule in ("prepare", "fit", "render", "track", "site", "conclude")]
+CARRIED = ["Snakefile", "config", "docs/verdicts.md", "environment.yml", "profiles", "rules"]
+CARRIED += [f"workflow/{name}" for name in ("peers", "report", "schemas", *SCRIPTS)]
 
 
 def environ(package: Path) -> dict[str, str]:
@@ -45,9 +33,8 @@ def environ(package: Path) -> dict[str, str]:
 
 
 def call(folder: Path, environment: dict[str, str], *arguments: str) -> str:
-    finished = subprocess.run(
-        [sys.executable, "-m", *arguments], cwd=folder, env=environment, capture_output=True, text=True
-    )
+    command = [sys.executable, "-m", *arguments]
+    finished = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
     assert finished.returncode == 0, finished.stdout + finished.stderr
     return finished.stdout + finished.stderr
 
@@ -67,11 +54,8 @@ def check_table(folder: Path, name: str) -> None:
 
 def test_the_wheel_carries_the_project_as_it_is(wheel):
     with zipfile.ZipFile(wheel) as archive:
-        carried = {
-            name.removeprefix("agglearn_workflow/project/"): archive.read(name)
-            for name in archive.namelist()
-            if name.startswith("agglearn_workflow/project/")
-        }
+        names = [name for name in archive.namelist() if name.startswith("agglearn_workflow/project/")]
+        carried = {name.removeprefix("agglearn_workflow/project/"): archive.read(name) for name in names}
     paths = [path for name in CARRIED for path in (ROOT / name, *(ROOT / name).rglob("*"))]
     files = [path for path in paths if path.is_file() and path.suffix != ".pyc"]
     assert carried == {str(path.relative_to(ROOT)): path.read_bytes() for path in files}
@@ -109,6 +93,6 @@ def test_a_table_from_a_workflow_deployed_as_a_module(tmp_path):
     own = {"extends": "maxent_table4", **SMALL}
     (tmp_path / "config/experiments/own_table4.yaml").write_text(yaml.safe_dump(own))
     given = ["--cores", "2", "--quiet", "all", "--", "own_table4"]
-    outcome = run_snakemake(given, environ(ROOT / "src/agglearn"), tmp_path, tmp_path / "printed.txt")
+    outcome = run_module("snakemake", given, environ(ROOT / "src/agglearn"), tmp_path, tmp_path / "printed.txt")
     assert outcome.status == 0, outcome.text
     check_table(tmp_path, "own_table4")

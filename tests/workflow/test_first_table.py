@@ -2,7 +2,6 @@
 
 import re
 
-import pandas as pd
 import pytest
 from project import ROOT, Project
 
@@ -14,12 +13,11 @@ pytestmark = [pytest.mark.workflow, pytest.mark.slow]
 def test_table_4_on_adult(places):
     made = Project(*places, shipped=["maxent_table4"])
     made.overlay = read_mapping(ROOT / "config/quick.yaml") | {"mirrors": [str(ROOT.parent / "shared/data")]}
-    made.overlay["experiments"] = {
-        "maxent_table4": made.overlay["experiments"]["maxent_table4"] | {"datasets": {"bank": None}}
-    }
+    table4 = made.overlay["experiments"]["maxent_table4"] | {"datasets": {"bank": None}}
+    made.overlay["experiments"] = {"maxent_table4": table4}
     made.overlay["run"] = ["maxent_table4"]
     outcome = made.run("maxent_table4")
-    table: pd.DataFrame = made.table("maxent_table4").query("dataset == 'adult'")
+    table = made.table("maxent_table4").query("dataset == 'adult'")
     if set(table.status) == {"unavailable"}:
         pytest.skip(f"Adult cannot be had here: {table.reason.iloc[0]}")
     assert outcome.status == 0

@@ -4,34 +4,24 @@ import shutil
 
 import pandas as pd
 import pytest
-from project import ROOT, Project
+from project import Project, spiked
 
 from agglearn_workflow.archive import store
 
 pytestmark = [pytest.mark.workflow, pytest.mark.slow]
 
-EXPERIMENT = {
-    "source": "maxent",
-    "title": "An experiment of this test",
-    "task": "agglearn.tasks.Classification",
-    "datasets": {"loglinear": {"n": {"grid": [100, 200]}}},
-    "observe": {"records": {"type": "agglearn.observations.Records", "binning": "width"}},
-    "seeds": [0, 1, 2],
-    "methods": {"logistic": {"class": "agglearn.maxent.LogisticSkyline", "observe": "records"}},
-    "measures": ["nllh", "auc"],
-}  # fmt: skip
 CLAIM = {
-    "source": "maxent", "experiment": "kept", "claim": "It learns.", "place": "here", "predicate": "at_least", "bound": -9,
-    "value": {"method": "logistic", "measure": "nllh", "dataset_params.n": 200},
+    "source": "spike", "experiment": "spike_chain", "claim": "It learns.", "place": "here", "predicate": "at_least", "bound": -9,
+    "value": {"method": "stages", "measure": "nllh", "params.prior": 4.0},
 }  # fmt: skip
-SHOWN = [*(f"tables/kept.{kind}" for kind in ("csv", "md", "tex", "html")), "figures/kept.svg", "claims.json"]
+TABLES = [f"tables/spike_chain.{kind}" for kind in ("csv", "md", "tex", "html")]
+SHOWN = [*TABLES, "figures/spike_chain.svg", "claims.json"]
 
 
-def project_in(folder, cache) -> Project:
-    project = Project(folder, cache)
-    shutil.copy(ROOT / "config/datasets/loglinear.yaml", folder / "config/datasets")
-    project.overlay |= {"experiments": {"kept": EXPERIMENT}, "claims": {"learns": CLAIM}, "run": ["kept"]}
-    project.overlay["tracking"] = {"uri": "none"}
+def with_claim(places) -> Project:
+    project = spiked(places, "spike_chain")
+    project.overlay["experiments"]["spike_chain"]["seeds"] = [0, 1, 2]
+    project.overlay["claims"] = {"learns": CLAIM}
     return project
 
 
@@ -40,45 +30,37 @@ def shown(project) -> dict[str, str]:
 
 
 def test_an_archive_shows_what_was_computed(places, tmp_path):
-    first = project_in(*places)
+    first = with_claim(places)
     first.overlay["from"] = "both"
-    outcome = first.run()
-    assert outcome.status == 0, outcome.text
+    first.succeed()
     computed = shown(first)
-    assert len(store.read(first.folder / "archive", "kept")) == 6
+    assert len(store.read(first.folder / "archive", "spike_chain")) == 6
     shutil.copytree(first.folder / "archive", tmp_path / "archive")
 
-    second = project_in(*places)  # in the place of the first
+    second = with_claim(places)  # in the place of the first
     second.overlay["from"] = "archive"
     outcome = second.run()
     assert outcome.status != 0
     assert "archive: 'archive' holds no archive" in outcome.text
     shutil.copytree(tmp_path / "archive", second.folder / "archive")
-    assert second.run().status == 0
+    second.succeed()
     assert shown(second) == computed
     assert not [name for name in ("runs", "observations", "records", "mlflow.db") if (second.results / name).exists()]
     page = (second.results / "site/index.html").read_text()
     assert "nothing was computed for these pages, and data were not checked. 6 of 6 runs are archived" in page
-    assert "Archived: 6 of 6 runs" in (second.results / "site/maxent.html").read_text()
+    assert "Archived: 6 of 6 runs" in (second.results / "site/spike.html").read_text()
 
-    # a seed that the archive lacks is stated, and `both` computes that alone
-    second.overlay["experiments"]["kept"] = EXPERIMENT | {"seeds": [0, 1, 2, 3]}
-    assert second.run().status == 0
-    table = pd.read_csv(second.results / "tables/kept.csv")
-    assert set(table["reason"]) == {"1 seed not archived: make archive ARGS=kept computes it"}
-    assert "6 of 8 runs are archived" in (second.results / "site/index.html").read_text()
+    # `both` takes what the archive has
     second.overlay["from"] = "both"
-    assert second.run().status == 0
-    assert pd.read_csv(second.results / "tables/kept.csv")["reason"].isna().all()
-    assert len(store.read(second.folder / "archive", "kept")) == 8
-    logs = "".join(path.read_text() for path in second.results.glob("logs/fit/kept/*.log"))
-    assert "2 of 8 runs to compute, 6 taken from the archive" in logs
+    second.succeed()
+    logs = "".join(path.read_text() for path in second.results.glob("logs/fit/spike_chain/*.log"))
+    assert "0 of 6 runs to compute, 6 taken from the archive" in logs
 
     # other code: the value stays, with a mark
     second.overlay["from"] = "archive"
-    second.edit("src/agglearn/maxent/skyline.py", "import numpy as np\n", "import numpy as np\n\nEDITED = 1\n")
-    assert second.run().status == 0
-    table = pd.read_csv(second.results / "archive/tables/kept.csv")
+    second.edit("tests/workflow/spikes/ledger.py", "import numpy as np\n", "import numpy as np\n\nEDITED = 1\n")
+    second.succeed()
+    table = pd.read_csv(second.results / "archive/tables/spike_chain.csv")
     assert table["mean"].notna().all()
     assert table["reason"].str.contains("archived with other code or settings than today's").all()
-    assert "8 of them were computed with other code" in (second.results / "archive/site/index.html").read_text()
+    assert "6 of them were computed with other code" in (second.results / "archive/site/index.html").read_text()

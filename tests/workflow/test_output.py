@@ -1,34 +1,27 @@
 """What a run prints, and that an interrupt ends everything."""
 
-import copy
 import os
 import signal
 import time
 
 import pytest
-from project import CHAIN, REGIONS, SPIKE_DATA, Project
+from project import spiked
 
 pytestmark = [pytest.mark.workflow, pytest.mark.slow]
-READ = "agglearn: read them at results/site/index.html"
 
 
 @pytest.fixture(scope="module")
 def small(places):
     """A project for all tests of this file, each of which goes on where the one before it ended."""
-    made = Project(*places)
-    made.overlay["datasets"] |= copy.deepcopy(SPIKE_DATA)
-    made.overlay["experiments"] |= copy.deepcopy({"spike_chain": CHAIN, "spike_regions": REGIONS})
-    made.overlay |= {"run": ["spike_chain", "spike_regions"], "tracking": {"uri": "none"}}
-    return made
+    return spiked(places, "spike_chain", "spike_regions")
 
 
 def test_the_last_lines_say_where_everything_is(small):
     small.overlay["show"] = ["spike_chain"]
-    outcome = small.run()
-    assert outcome.status == 0, outcome.text
-    assert outcome.said[-1] == READ
+    outcome = small.succeed()
+    assert outcome.said[-1] == "agglearn: read them at results/site/index.html"
     lines = outcome.text.splitlines()
-    title = lines.index("Markov chain")
+    title = lines.index("Learning in stages")
     assert lines[title + 1].split()[-1] == "4"
     assert "Nothing to be done" in small.run().text
 
@@ -52,21 +45,5 @@ def test_an_interrupt_ends_every_process(small):
     else:
         raise AssertionError("processes are left")
     del small.overlay["experiments"]["spike_regions"]["methods"]["planted"]
-    assert small.run().status == 0
+    small.succeed()
     assert "Nothing to be done" in small.run().text
-
-
-def test_what_cannot_be_observed_is_one_line(small):
-    small.edit(
-        "tests/workflow/spikes/bags.py",
-        "        size, rng =",
-        "        raise ImportError('broken')\n        size, rng =",
-    )
-    (small.results / "tables/spike_chain.csv").unlink()
-    outcome = small.run()
-    assert outcome.status == 1
-    error = "agglearn: error: spike_regions regions was not observed: ImportError: broken"
-    assert "Traceback" not in outcome.text
-    assert outcome.said.count(error) == 1  # when it happens; at the end stands what it leaves without result
-    assert any(line.startswith("agglearn: failed: spike_regions, regions") for line in outcome.said)
-    assert (small.results / "tables/spike_chain.csv").exists()

@@ -5,7 +5,7 @@ import json
 import pandas as pd
 import pytest
 import yaml
-from project import CHAIN, REGIONS, SPIKE_DATA, Project
+from project import CHAIN, REGIONS, spiked
 
 pytestmark = [pytest.mark.workflow, pytest.mark.slow]
 
@@ -23,10 +23,9 @@ ROWS = ["20,a,yes", "30,b,no", "40,a,no", "50,c,yes", "60,b,no", "70,a,yes"]
 @pytest.fixture
 def own(places):
     """A project whose experiments name other data, and a file of one's own."""
-    made = Project(*places)
-    made.overlay["datasets"] = SPIKE_DATA | {"mine": MINE}
-    made.overlay["experiments"] = {"spike_regions": REGIONS}
-    made.overlay["tracking"] = {"uri": "none"}
+    made = spiked(places, "spike_regions")
+    made.overlay["run"] = "all"
+    made.overlay["datasets"]["mine"] = MINE
     (made.folder / "data").mkdir()
     return made
 
@@ -57,7 +56,7 @@ def test_records_of_a_data_set_that_no_experiment_names(own, first, line):
 def test_a_file_that_appears_is_noticed(own):
     manifest = own.results / "records/mine/manifest.json"
     for status in ("unavailable", "ok"):
-        assert own.run("results/records/mine").status == 0
+        own.succeed("results/records/mine")
         assert json.loads(manifest.read_text())["status"] == status
         (own.folder / "data/mine.csv").write_text("\n".join(["age,city,bought", *ROWS]) + "\n")
 
@@ -72,14 +71,11 @@ def test_a_file_of_nothing_that_there_is_has_no_rule(own, path):
 
 def test_the_pages_of_one_target_are_built(own):
     """Another experiment of the source, and one of another source, are not run."""
-    own.overlay["claims"] = {
-        "accurate": {"claim": "few errors", "place": "Section 1", "predicate": "at_most", "source": "spike", "experiment": "spike_regions",
-                     "value": {"measure": "accuracy"}, "bound": 2},
-    }  # fmt: skip
+    claim = {"claim": "few errors", "place": "Section 1", "predicate": "at_most", "source": "spike", "bound": 2}
+    own.overlay["claims"] = {"accurate": claim | {"experiment": "spike_regions", "value": {"measure": "accuracy"}}}
     for target, other in (("spike_regions", "spike"), ("spike", "other")):
         own.overlay["experiments"]["spike_chain"] = CHAIN | {"source": other}
-        outcome = own.run(target)
-        assert outcome.status == 0, outcome.text[-3000:]
+        outcome = own.succeed(target)
         assert outcome.said[-1] == f"agglearn: read them at results/pages/{target}/index.html"
         pages = own.results / "pages" / target
         page = (pages / "spike.html").read_text()
@@ -87,9 +83,8 @@ def test_the_pages_of_one_target_are_built(own):
         assert 'id="claim-accurate"' in page
         assert 'href="spike.html"' in (pages / "index.html").read_text()
         assert not list(own.results.glob("*/*spike_chain*"))
-        assert [claim["name"] for claim in json.loads((own.results / f"claims/{target}.json").read_text())] == [
-            "accurate"
-        ]
+        [claim] = json.loads((own.results / f"claims/{target}.json").read_text())
+        assert claim["name"] == "accurate"
     assert "Nothing to be done" in own.run(target).text
     both = own.run()
     assert both.status == 0, both.text[-3000:]
@@ -97,7 +92,6 @@ def test_the_pages_of_one_target_are_built(own):
     assert 'id="spike_chain"' in (own.results / "site/other.html").read_text()
 
 
-MINE_METHOD = {"class": "mine_code.Mine", "observe": "bags"}
 BROKEN = {  # name → files that are written, settings of the configuration, and what the line on the experiment states
     "no module": ({}, {}, "methods.mine.class: there is no class 'mine_code.Mine': no folder under code: (config/config.yaml) has a"),
     "no Python": ({"tests/workflow/spikes/mine_code.py": "class Mine(:\n"}, {}, "methods.mine.class: 'mine_code.Mine' cannot be imported: SyntaxError: invalid syntax (mine_code.py, line 1)"),
@@ -109,14 +103,14 @@ BROKEN = {  # name → files that are written, settings of the configuration, an
 @pytest.mark.parametrize("kind", BROKEN)
 def test_what_does_not_load_stops_only_the_targets_that_need_it(own, kind):
     files, settings, line = BROKEN[kind]
-    mine = REGIONS | {"source": "whiskers", "methods": {"mine": MINE_METHOD}}
+    mine = REGIONS | {"source": "whiskers", "methods": {"mine": {"class": "mine_code.Mine", "observe": "bags"}}}
     mine["datasets"] = {settings.get("dataset", "regions"): {}}
     written = {
         "config/experiments/mine.yaml": yaml.safe_dump(mine),
         "config/datasets/wrong.yaml": "title: W\nclass: mine_code.Data\n",
     }
     for name, text in (written | files).items():
-        (own.folder / name).write_bytes(text if isinstance(text, bytes) else text.encode())
+        (own.folder / name).write_text(text)
     good = own.run("--dry-run", "spike_regions")
     assert good.status == 0, good.text[-3000:]
     assert any(text.startswith("agglearn: left out: ") and line in text for text in good.said), good.text

@@ -124,29 +124,12 @@ def status(arguments: list[str]) -> int:
 
 
 def test_there_are_commands_of_every_kind():
-    places = set(COMMANDS.values())
-    assert {
-        "README.md",
-        "CONTRIBUTING.md",
-        "Makefile",
-        "config/config.yaml",
-        "config/README.md",
-        "docs/archive.md",
-        "docs/extending.md",
-    } <= places
-    assert {
-        "src/agglearn/cli/__init__.py",
-        "src/agglearn_workflow/tracking/ui.py",
-    } <= places
-    for command in (
-        "make reproduce ARGS=maxent_table4",  # under every table
-        'make reproduce ARGS="maxent_table4 --config scale=smoke"',
-        "make archive ARGS=maxent_table4",
-        "agglearn data get adult",
-        "make ui PORT=5001",
-        "snakemake --cores 4 maxent_table4",
-    ):
-        assert command in COMMANDS
+    pages = ("README.md", "CONTRIBUTING.md", "config/README.md", "docs/archive.md", "docs/extending.md")
+    others = ("Makefile", "config/config.yaml", "src/agglearn/cli/__init__.py", "src/agglearn_workflow/tracking/ui.py")
+    assert {*pages, *others} <= set(COMMANDS.values())
+    under_tables = ("make reproduce ARGS=maxent_table4", 'make reproduce ARGS="maxent_table4 --config scale=smoke"')
+    agglearn = ("make archive ARGS=maxent_table4", "agglearn data get adult", "make ui PORT=5001")
+    assert {*under_tables, *agglearn, "snakemake --cores 4 maxent_table4"} <= set(COMMANDS)
     assert {word for command in COMMANDS for word in command.split()[1:2] if command.startswith("make")} >= TARGETS
 
 
@@ -158,10 +141,10 @@ def test_a_printed_command_of_make_and_snakemake(place, command, capsys):
     for program, *arguments in calls:
         if program == "snakemake" and arguments != ["--check", "Snakefile", "workflow/Snakefile", "rules"]:
             check_snakemake(place, arguments)
-        if program == "agglearn":
-            check_reproduce(place, arguments) if arguments[0] == "reproduce" else check_agglearn(
-                arguments, in_a_sentence=False
-            )
+        if program == "agglearn" and arguments[0] == "reproduce":
+            check_reproduce(place, arguments)
+        elif program == "agglearn":
+            check_agglearn(arguments, in_a_sentence=False)
 
 
 @pytest.mark.parametrize("command", [c for c in COMMANDS if c.startswith("agglearn")])

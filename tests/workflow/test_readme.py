@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from project import run_snakemake
+from project import run_module
 from readme_blocks import LONG, ROOT, blocks, check_minute, commands, minute
 
 from agglearn_workflow.commands.doctor import ask_index
@@ -44,7 +44,7 @@ def test_long_commands_can_be_planned(command, tmp_path):
         call = ["make", "-n", *arguments]
     elif program == "snakemake":
         given = [*arguments, "--config", f"results={tmp_path}/results", "--quiet"]
-        planned = run_snakemake(given, environ(), ROOT, tmp_path / "printed.txt")
+        planned = run_module("snakemake", given, environ(), ROOT, tmp_path / "printed.txt")
         assert planned.status == 0, planned.text
         return
     else:

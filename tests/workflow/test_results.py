@@ -1,11 +1,10 @@
 """Results are those of the code and configuration that they name: what runs again, when Snakemake's records are lost or it is forced."""
 
-import copy
 import fcntl
 import shutil
 
 import pytest
-from project import REGIONS, SPIKE_DATA, Project
+from project import spiked
 
 pytestmark = [pytest.mark.workflow, pytest.mark.slow]
 
@@ -13,16 +12,11 @@ pytestmark = [pytest.mark.workflow, pytest.mark.slow]
 @pytest.fixture(scope="module")
 def small(places):
     """A project that has run one experiment on simulated data, with a planted method."""
-    made = Project(*places)
-    made.overlay["datasets"] |= copy.deepcopy(SPIKE_DATA)
-    made.overlay["experiments"] = {"spike_regions": copy.deepcopy(REGIONS)}
+    made = spiked(places, "spike_regions")
     made.overlay["experiments"]["spike_regions"] |= {"batch_by": ["method"]}
-    made.overlay["experiments"]["spike_regions"]["methods"]["planted"] = {
-        "class": "bags.Planted", "observe": "bags", "params": {"how": "spawn"},
-    }  # fmt: skip
-    made.overlay |= {"run": ["spike_regions"], "tracking": {"uri": "none"}}
-    outcome = made.run()
-    assert outcome.status == 0, outcome.text[-3000:]
+    planted = {"class": "bags.Planted", "observe": "bags", "params": {"how": "spawn"}}  # a method may spawn processes
+    made.overlay["experiments"]["spike_regions"]["methods"]["planted"] = planted
+    made.succeed()
     return made
 
 
@@ -45,21 +39,16 @@ def statuses(project) -> set[str]:
     return set(project.table("spike_regions").query("method == 'threshold'").status)
 
 
-def test_methods_may_spawn_processes(small):
-    assert {r["status"] for r in small.records() if r["params"] == '{"how": "spawn"}'} == {"ok"}
-
-
 def test_without_records_what_was_computed_otherwise_is_marked(small):
     """Snakemake then goes by the times of files."""
     before = small.computed()
     shutil.rmtree(small.folder / ".snakemake")
     assert "Nothing to be done" in small.run().text
     small.edit("tests/workflow/spikes/bags.py", "1 - observation.counts", "1.0 - observation.counts")
-    assert small.run(*FITTED, "results/tables/spike_regions.csv", "--forcerun", "render").status == 0
+    small.succeed(*FITTED, "results/tables/spike_regions.csv", "--forcerun", "render")
     assert changed(small, before) == set()
     assert statuses(small) == {"stale"}
-    outcome = small.run("--forcerun", "fit")
-    assert outcome.status == 0, outcome.text[-3000:]
+    small.succeed("--forcerun", "fit")
     assert changed(small, before) == {"planted", "threshold"}
     assert statuses(small) == {"ok"}
 
@@ -70,19 +59,9 @@ def test_without_records_what_was_computed_otherwise_is_marked(small):
 ])  # fmt: skip
 def test_forced_fits_are_computed_again_where_they_may_not_be_reused(small, arguments, methods):
     before = small.computed()
-    outcome = small.run(*FITTED, *arguments)
-    assert outcome.status == 0, outcome.text[-3000:]
+    outcome = small.succeed(*FITTED, *arguments)
     assert "fit" in rules_run(outcome)
     assert changed(small, before) == methods
-
-
-def test_a_lost_file_of_a_run_is_made_again(small):
-    before = small.computed()
-    run = max((r["run"] for r in small.records() if r["method"] == "threshold"), key=before.get)  # of today's plan
-    (small.results / f"runs/{run}/measurements.parquet").write_bytes(b"")
-    outcome = small.run(*FITTED, "--forcerun", FITTED[1])
-    assert outcome.status == 0, outcome.text[-3000:]
-    assert {k for k, v in small.computed().items() if before[k] != v} == {run}
 
 
 def test_what_runs_no_job_works_beside_a_run(small):

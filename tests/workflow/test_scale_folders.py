@@ -1,20 +1,17 @@
 """A smaller scale leaves what a larger one has rendered alone."""
 
-import copy
 import json
 
 import pytest
-from project import CHAIN, SPIKE_DATA, Project
+from project import spiked
 
 pytestmark = pytest.mark.workflow
 
 
 @pytest.fixture
 def small(places):
-    made = Project(*places)
-    made.overlay["datasets"] |= copy.deepcopy(SPIKE_DATA)
-    made.overlay["experiments"] |= {"spike_chain": copy.deepcopy(CHAIN) | {"seeds": {"smoke": [0], "default": [0, 1]}}}
-    made.overlay["run"] = ["spike_chain"]
+    made = spiked(places, "spike_chain")
+    made.overlay["experiments"]["spike_chain"]["seeds"] = {"smoke": [0], "default": [0, 1]}
     return made
 
 
@@ -26,17 +23,16 @@ def contents(folder):
 
 @pytest.mark.slow
 def test_smoke_then_default_then_smoke(small):
-    assert small.run().status == 0
+    small.succeed()
     assert set(small.table("spike_chain").n) == {1}  # in an empty folder smoke takes the usual place
     small.overlay["scale"] = "default"
-    assert small.run().status == 0
+    small.succeed()
     assert set(small.table("spike_chain").n) == {2}
     assert json.loads((small.results / "scale.json").read_text()) == {"scale": "default"}
     before, finished = contents(small.results), small.computed()
 
     small.overlay["scale"] = "smoke"
-    outcome = small.run()
-    assert outcome.status == 0
+    outcome = small.succeed()
     assert (small.results / "smoke/tables/spike_chain.csv").exists()
     assert contents(small.results) == before
     assert (small.results / "smoke/site/index.html").exists()

@@ -1,14 +1,11 @@
 """What is missing, fails, is killed or is wrong: the rest stands, and one line says what to do."""
 
-import copy
 import os
-import shutil
 import signal
 import time
 
 import pytest
-import yaml
-from project import ADULT, REGIONS, SPIKE_DATA, Project, adult_like
+from project import adult_like, spiked
 
 from agglearn_workflow.runs import products
 
@@ -18,11 +15,7 @@ pytestmark = [pytest.mark.workflow, pytest.mark.slow]
 @pytest.fixture
 def small(places):
     """A project that runs the spike on regions only."""
-    made = Project(*places)
-    made.overlay["datasets"] |= copy.deepcopy(SPIKE_DATA)
-    made.overlay["experiments"] |= copy.deepcopy({"spike_adult": ADULT, "spike_regions": REGIONS})
-    made.overlay |= {"run": ["spike_regions"], "tracking": {"uri": "none"}}
-    return made
+    return spiked(places, "spike_adult", "spike_regions", run=["spike_regions"])
 
 
 def plant(project, **methods):
@@ -38,12 +31,14 @@ def test_failed_and_missing_cells_are_stated(small):
     outcome = small.run()
     assert outcome.status == 1, outcome.text[-3000:]
     said = {r["params"]: (r["status"], r["reason"]) for r in small.records() if r["method"] == "planted"}
-    assert said['{"how": "raise"}'] == ("failed", "ZeroDivisionError: matrix is singular")
-    assert said['{"how": "kill"}'] == ("failed", "the process was ended by SIGKILL (out of memory?)")
-    assert said['{"how": "hang"}'] == ("failed", "stopped after the limit of 3 s")
-    assert said['{"how": "lack"}'] == ("unavailable", "pyspark is not installed")
-    assert said['{"how": "stop"}'] == ("stopped", "> 8 s")
-    assert said['{"how": "none"}'] == ("ok", None)
+    assert said == {
+        '{"how": "raise"}': ("failed", "ZeroDivisionError: matrix is singular"),
+        '{"how": "kill"}': ("failed", "the process was ended by SIGKILL (out of memory?)"),
+        '{"how": "hang"}': ("failed", "stopped after the limit of 3 s"),
+        '{"how": "lack"}': ("unavailable", "pyspark is not installed"),
+        '{"how": "stop"}': ("stopped", "> 8 s"),
+        '{"how": "none"}': ("ok", None),
+    }
     traces = [p for p in small.results.glob("runs/*/traceback.txt") if "matrix is singular" in p.read_text()]
     assert len(traces) == 1
     table = small.table("spike_regions")
@@ -58,68 +53,47 @@ def test_failed_and_missing_cells_are_stated(small):
     again = small.run()
     assert again.status == 1  # while the failure stands
     assert small.computed() == before
-    assert small.run("spike_adult").status == 0
+    small.succeed("spike_adult")
     plant(small, planted={"how": {"grid": ["lack", "stop"]}})  # what is missing or stopped is no failure
-    outcome = small.run()
-    assert outcome.status == 0, outcome.text[-3000:]
+    outcome = small.succeed()
     after = small.computed()
-    assert {r["status"] for r in small.records() if after[r["run"]] != before[r["run"]]} == {
-        "unavailable"
-    }  # tried again
+    tried_again = {r["status"] for r in small.records() if after[r["run"]] != before[r["run"]]}
+    assert tried_again == {"unavailable"}
     assert "> 8 s" in (small.results / "tables/spike_regions.md").read_text()
     assert "agglearn: stopped: spike_regions, planted: > 8 s (1 cell)" in outcome.said
     assert any(s.startswith("agglearn: not available: adult") and "agglearn data get adult" in s for s in outcome.said)
     assert "No run of this table has a result." in (small.results / "tables/spike_adult.md").read_text()
 
 
-def test_a_figure_and_a_claim_that_fail_leave_the_site(small):
+def test_a_figure_that_fails_leaves_the_site(small):
     draws = "def dots(chart: Chart) -> Figure | None:\n"
     fails = f'{draws}    raise ValueError("no ink")\n'
     small.edit("src/agglearn_workflow/figures/points.py", draws, fails)
-    selector = {"method": "threshold", "measure": "accuracy"}
-    claim = {"source": "spike", "experiment": "spike_regions", "claim": "c", "place": "p", "value": selector}
-    small.overlay["claims"] = {"planted": claim | {"predicate": "slope_between", "x": "method", "bound": [0, 1]}}
     outcome = small.run()
     assert outcome.status == 1, outcome.text[-3000:]
     assert "agglearn: failed: spike_regions, figure: ValueError: no ink" in outcome.said
-    assert any(s.startswith("agglearn: failed: claim planted: ValueError") for s in outcome.said)
-    page = (small.results / "site/index.html").read_text()
-    assert "spike_regions, figure: ValueError: no ink" in page
-    assert "claim planted" in page
+    assert "spike_regions, figure: ValueError: no ink" in (small.results / "site/index.html").read_text()
     assert "This figure failed: ValueError: no ink" in (small.results / "site/figures/spike_regions.svg").read_text()
     assert small.table("spike_regions")["mean"].notna().all()
     small.edit("src/agglearn_workflow/figures/points.py", fails, draws)
-    del small.overlay["claims"]
-    assert small.run().status == 0
+    small.succeed()
 
 
-def test_a_mirror_that_is_away_costs_nothing(small):
-    small.overlay["run"] = ["spike_adult"]
-    small.write_data("adult", "adult", "adult.data", adult_like(300, 1, test=False))
-    small.write_data("adult", "adult", "adult.test", adult_like(100, 2, test=True))
-    assert small.run("spike_adult").status == 0
-    ok, runs = small.computed(), small.records()
-    assert {r["status"] for r in runs} == {"ok"}
-    shutil.move(small.folder / "mirror", small.folder / "away")
-    shutil.rmtree(small.results / "records")
-    outcome = small.run("spike_adult", "--forcerun", "prepare")
-    assert outcome.status == 0, outcome.text[-3000:]
-    assert small.computed() == ok
-    assert (small.table("spike_adult").status == "ok").all()
-    assert not any("not available: adult" in line for line in outcome.said)
-    small.overlay["datasets"]["adult"]["label"] = {"positive": ["<=50K", "<=50K."]}
-    outcome = small.run("spike_adult")
-    assert outcome.status == 0
-    assert any("not available: adult" in line for line in outcome.said)
-    assert {r["status"] for r in small.records()} == {"unavailable"}  # other data under the same name do not pass
-
-
-def test_failing_can_be_made_fatal(small):
+@pytest.mark.parametrize(
+    ("key", "run", "words"),
+    [
+        ("on_failure", "spike_regions", "ZeroDivisionError: matrix is singular"),
+        ("on_missing", "spike_adult", "adult.data cannot be had"),
+    ],
+)
+def test_failures_and_missing_data_can_be_made_fatal(small, key, run, words):
+    """No job starts that needs missing data."""
     plant(small, planted={"how": "raise"})
-    small.overlay["on_failure"] = "fail"
+    small.overlay |= {key: "fail", "run": [run]}
     outcome = small.run()
-    assert outcome.status != 0
-    assert any("ZeroDivisionError: matrix is singular" in line for line in outcome.said)
+    assert outcome.status == 1
+    assert any(words in line for line in outcome.said)
+    assert key == "on_failure" or not (small.results / "measurements").exists()
 
 
 def test_killed_and_started_again(small):
@@ -168,11 +142,8 @@ def test_second_start_leaves_and_disturbs_nothing(small):
 
 def test_jobs_wait_for_memory(small):
     """The machine's memory is the default limit; jobs that are expected to take more than all of it run one at a time."""
-    small.edit(
-        "src/agglearn/machine.py",
-        "return min(physical_bytes(), cgroup_limit() or physical_bytes())",
-        "return 500 * 10**6",
-    )
+    least = "return min(physical_bytes(), cgroup_limit() or physical_bytes())"
+    small.edit("src/agglearn/machine.py", least, "return 500 * 10**6")
     small.overlay["experiments"]["spike_regions"]["batch_by"] = ["dataset", "seed"]
     outcome = small.reproduce("spike_regions", "--", "--quiet", "host")
     assert outcome.status == 0, outcome.text[-2000:]
@@ -186,47 +157,12 @@ def test_jobs_wait_for_memory(small):
 
 def test_tracking_server_away(small):
     small.overlay["tracking"] = {"uri": "http://127.0.0.1:9"}
-    outcome = small.run("spike_regions")
-    assert outcome.status == 0
+    outcome = small.succeed("spike_regions")
     assert any("not tracked" in line for line in outcome.said)
     small.overlay["tracking"] = {"uri": "sqlite:///results/mlflow.db"}
-    outcome = small.run("spike_regions")
-    assert outcome.status == 0
+    outcome = small.succeed("spike_regions")
     assert (small.results / "mlflow.db").exists()
     assert not any("not tracked" in line for line in outcome.said)
-
-
-BAD_DATA = {
-    "no_label_column": (lambda t: t, {"label": {"column": "wage", "positive": [">50K"]}}, "no label column 'wage'"),
-    "label_with_three_values": (
-        lambda t: t.replace(">50K", "rich", 3), {"label": {"column": "income", "positive": ">50K"}}, "must have two values, it has 3",
-    ),
-    "text_in_a_numeric_column": (
-        lambda t: t.replace("39, ", "old, ", 1) if t.startswith("39, ") else "old" + t[t.index(","):],
-        {"features": {"numeric": ["age"]}},
-        "column 'age' is numeric but row 1 holds 'old'",
-    ),
-    "empty_file": (lambda t: "", {}, "is empty"),
-}  # fmt: skip
-
-
-def test_bad_data(small):
-    """One call for all: each is a data set of its own."""
-    adult = yaml.safe_load((small.folder / "config/datasets/adult.yaml").read_text())
-    for name, (spoil, changed, _) in BAD_DATA.items():
-        small.overlay["datasets"][name] = {k: v for k, v in adult.items() if k != "files"} | changed
-        small.write_data(name, name, "adult.data", spoil(adult_like(200, 1, test=False)))
-        small.write_data(name, name, "adult.test", adult_like(100, 2, test=False))
-    small.overlay["experiments"]["spike_adult"]["datasets"] = {name: {} for name in BAD_DATA}
-    small.overlay["run"] = ["spike_adult"]
-    outcome = small.run(*(f"results/records/{name}" for name in BAD_DATA))
-    assert outcome.status == 0
-    errors = [line for line in outcome.said if "error: " in line]
-    assert len(errors) == len(BAD_DATA)
-    for name, (_, _, text) in BAD_DATA.items():
-        [line] = [line for line in errors if f" {name}: " in line]
-        assert text in line
-        assert products.manifest(small.results / f"records/{name}")["status"] == "failed"
 
 
 def test_data_that_are_wrong_or_fail_leave_the_rest_and_the_site(small):
@@ -244,30 +180,13 @@ def test_data_that_are_wrong_or_fail_leave_the_rest_and_the_site(small):
     small.write_data("adult", "adult", "adult.data", "")
     outcome = small.run()
     assert outcome.status == 1
+    assert any("error: adult: " in line and "is empty" in line for line in outcome.said)
     assert small.computed().items() >= finished.items()
     assert set(small.table("spike_adult").query("dataset == 'adult'").status) == {"failed"}
     assert small.table("spike_regions")["mean"].notna().all()
     assert (small.results / "site/index.html").exists()
     small.write_data("adult", "adult", "adult.data", right)
-    small.overlay["datasets"]["adult"]["citation"] = "Somebody"
-    assert small.run("results/records/adult").status == 0
+    small.succeed("results/records/adult")
     assert products.manifest(small.results / "records/adult")["status"] == "ok"
     small.overlay["datasets"]["adult"]["citation"] = "Somebody else"
-    assert small.run("--dry-run", "results/records/adult").text.count("Nothing to be done") == 1
-
-
-def test_missing_data_that_are_fatal_are_stated_and_start_no_job_that_needs_them(small):
-    small.overlay |= {"on_missing": "fail", "run": ["spike_adult"]}
-    outcome = small.run()
-    assert outcome.status == 1
-    assert any("adult.data cannot be had" in line for line in outcome.said)
-    assert not (small.results / "measurements").exists()
-
-
-def test_bad_configuration_stops_before_anything(small):
-    small.overlay["experiments"]["spike_regions"]["mesures"] = ["accuracy"]
-    outcome = small.run()
-    assert outcome.status != 0
-    assert outcome.said == [s for s in outcome.said if "spike_regions.yaml: top level: unknown key 'mesures'" in s]
-    assert "did you mean 'measures'" in outcome.said[0]
-    assert not (small.results / "runs").exists()
+    assert "Nothing to be done" in small.run("--dry-run", "results/records/adult").text

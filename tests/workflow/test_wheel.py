@@ -68,10 +68,8 @@ def newest(wheel, empty, tmp_path_factory) -> dict[str, str]:
     return installed("highest", wheel, empty, tmp_path_factory.mktemp("newest"))
 
 
-IMPORTS = "\n".join(
-    f"import agglearn.{p}"
-    for p in ("maxent", "vocabulary", "collective", "proportions", "distribution", "labelsums", "observations")
-)
+PACKAGES = ("maxent", "vocabulary", "collective", "proportions", "distribution", "labelsums", "observations")
+IMPORTS = "\n".join(f"import agglearn.{name}" for name in PACKAGES)
 
 
 def learn(folder: Path, environ: dict[str, str]) -> None:
@@ -100,9 +98,8 @@ def test_version_doctor_and_what_needs_an_extra(newest, tmp_path):
     assert "pip install 'agglearn[privacy]'" not in report
     code = f"{IMPORTS}\nimport agglearn.maxent.engines.jax_chains"
     failed = subprocess.run(["python", "-c", code], env=newest, cwd=tmp_path, capture_output=True, text=True)
-    assert failed.stderr.splitlines()[-1].endswith(
-        "jax is not installed; install it with `pip install 'agglearn[networks]'`"
-    )
+    advice = "jax is not installed; install it with `pip install 'agglearn[networks]'`"
+    assert failed.stderr.splitlines()[-1].endswith(advice)
 
 
 @pytest.mark.slow

@@ -3,12 +3,10 @@
 Nothing here uses the package. Given are the raw records, and which of them each seed trained and tested.
 """
 
-import json
 import math
 import random
 import statistics
 from dataclasses import dataclass
-from decimal import Decimal
 
 from scipy import stats
 
@@ -19,12 +17,6 @@ LEGS = {"0,0>1,0": 0.15, "0,1>0,0": 0.85, "1,0>1,1": 0.35, "1,1>0,1": 0.7}  # le
 def colour_keys(colour: str | None) -> str | None:
     """Keys of a measure of a colour, as they are stored."""
     return colour and f'{{"colour": "{colour}"}}'
-
-
-def leg_keys(leg: str) -> str:
-    """Keys of a measure of a leg."""
-    start, end = (f"[{point.replace(',', ', ')}]" for point in leg.split(">"))
-    return f'{{"from": {start}, "to": {end}}}'
 
 
 LEAST = 181  # records that the method `exacting` needs
@@ -55,14 +47,7 @@ ENTRY = {
     "split": 0.25,
 }
 
-MARGIN = 0.05
-MEASURES = ["nllh", "auc", "log_loss", "curve", "right", "flow", "true_flow"]
-BY_METHOD = ["method", "params.prior", "dataset_params.rows"]
-
-
-def printed(method: str, rows: int, measure: str, value: float, **more) -> dict:
-    return {"dataset": "people", "method": method, "measure": measure, "value": value, "place": f"Table {rows}",
-            "dataset_params": {"rows": rows}} | more  # fmt: skip
+MEASURES = ["nllh", "auc", "log_loss", "curve", "right"]
 
 
 EXPERIMENT = {
@@ -87,24 +72,9 @@ EXPERIMENT = {
     "budget": 7,
     "table": {"rows": ["method", "params.prior"], "columns": ["dataset_params.rows"], "measure": "nllh"},
     "figure": [
-        {"kind": "dots", "y": "nllh", "series": BY_METHOD},
+        {"kind": "dots", "y": "nllh", "series": ["method", "params.prior", "dataset_params.rows"]},
         {"kind": "curve", "y": "nllh", "series": ["method", "params.prior"], "panel": ["dataset_params.rows"], "x": "seconds"},
-        {"kind": "line", "x": "params.prior", "y": "nllh", "series": ["method"], "panel": ["dataset_params.rows"], "x_none": "none"},
-        {"kind": "scatter", "x": "base", "y": "right", "panel": ["dataset_params.rows", "keys.colour"], "series": ["method", "params.prior"]},
-        {"kind": "scatter", "x": "true_flow", "y": "flow", "series": BY_METHOD},
     ],
-    "reported": [
-        printed("base", 240, "nllh", -0.01),  # agrees
-        printed("rates", 120, "nllh", 0.995, params={"prior": 1.0}),  # 1½ half-widths beyond the margin
-        printed("rates", 120, "nllh", -0.7, params={"prior": 8.0}),
-        printed("rates", 240, "nllh", 0.3, params={"prior": 8.0}, printed="0.30"),
-        printed("exacting", 120, "nllh", 0.25),
-        printed("exacting", 240, "nllh", 0.26),
-        printed("limited", 240, "nllh", 0.27),
-        printed("base", 240, "auc", 0.5),
-        printed("base", 240, "right", 0.5, keys={"colour": "red"}),
-    ],
-    "agreement": {"margins": {"nllh": MARGIN}, "reason": "no reader of these tables cares"},
 }  # fmt: skip
 
 
@@ -168,18 +138,12 @@ class World:
         for colour in COLOURS:
             here = [i for i, r in enumerate(tested) if r["colour"] == colour]
             found["right", colour_keys(colour), None] = mean([(p[i] > 0.5) == y[i] for i in here])
-        for leg in LEGS:
-            here = [i for i, r in enumerate(tested) if r["leg"] == leg]
-            found["flow", leg_keys(leg), None], found["true_flow", leg_keys(leg), None] = (
-                mean([p[i] for i in here]),
-                mean([y[i] for i in here]),
-            )
         return found
 
-    def seeds(self, method, prior, size, measure, keys=None, step=None) -> list[float]:
+    def seeds(self, method, prior, size, measure, keys=None) -> list[float]:
         """One value per seed that has one; of `<measure>_minus_base` the differences."""
         name, minus, _ = measure.partition("_minus_")
-        key, found = (name, keys, step), []
+        key, found = (name, keys, None), []
         for seed in SEEDS:
             mine, base = self.values[method, prior, size, seed], self.values["base", None, size, seed]
             if key in mine:
@@ -211,76 +175,20 @@ def auc(y, p) -> float:
 
 @dataclass(frozen=True)
 class Estimate:
-    """A mean with the 95 % interval of Nadeau and Bengio; `low` and `high` are None where values have no spread."""
+    """A mean with the 95 % interval of Nadeau and Bengio; `error`, `low` and `high` are None where values have no spread."""
 
     n: int
     mean: float
-    error: float | None
-    df: float
+    error: float | None = None
+    low: float | None = None
+    high: float | None = None
 
     @classmethod
     def of(cls, values: list[float]) -> "Estimate":
-        n, s = len(values), statistics.stdev(values) if len(values) > 1 else 0.0
-        return cls(n, mean(values), s * math.sqrt(1 / n + OVERLAP) if s > 1e-12 else None, n - 1)
-
-    @property
-    def half(self) -> float | None:
-        return None if self.error is None else float(stats.t.ppf(0.975, self.df)) * self.error
-
-    @property
-    def text(self) -> str:
-        """The mean with the decimals of two digits of the half width; alone with three digits. For usual sizes."""
-        if self.half is None:
-            return f"{self.mean:.3g}"
-        return self.rounded(max(0, 1 - Decimal(self.half).adjusted()))
-
-    def rounded(self, decimals: int) -> str:
-        """The mean, never −0, and the half width if there is one, with some decimals, or as below the last of them."""
-        half = "" if self.half is None else f"{self.half:.{decimals}f}"
-        if half and not float(half):
-            half = f"<{10**-decimals:.{decimals}f}"
-        return f"{self.mean:z.{decimals}f}".replace("-", "−") + (f" ± {half}" if half else "")
-
-    @property
-    def low(self) -> float:
-        return self.mean - self.half
-
-    @property
-    def high(self) -> float:
-        return self.mean + self.half
-
-
-METHOD_NAMES = {"rates": "Rates & 5 %"}
-
-
-def printed_for(method, prior, size, measure, keys=None) -> dict | None:
-    """The printed number that belongs to a cell."""
-    for entry in EXPERIMENT["reported"]:
-        same = entry["method"] == method and entry["dataset_params"]["rows"] == size and entry["measure"] == measure
-        if (
-            same
-            and (json.dumps(entry["keys"]) if "keys" in entry else None) == keys
-            and entry.get("params", {}).get("prior", prior) == prior
-        ):
-            return entry
-    return None
-
-
-def compared(estimate: Estimate | None, entry: dict) -> str:
-    """Verdict on a printed number."""
-    if estimate is None:
-        return "not judged"
-    if entry["measure"] != "nllh":
-        return "not compared"
-    digits = len(entry.get("printed", str(entry["value"])).partition(".")[2])
-    least, most = entry["value"] - MARGIN - 0.5 / 10**digits, entry["value"] + MARGIN + 0.5 / 10**digits
-    if estimate.half is not None and least <= estimate.low and estimate.high <= most:
-        return "agrees"
-    if estimate.half is not None and estimate.low > most:
-        return "above"
-    if estimate.half is not None and estimate.high < least:
-        return "below"
-    return "undecided"
+        n, m, s = len(values), mean(values), statistics.stdev(values) if len(values) > 1 else 0.0
+        error = s * math.sqrt(1 / n + OVERLAP)
+        half = float(stats.t.ppf(0.975, n - 1)) * error
+        return cls(n, m, error, m - half, m + half) if s > 1e-12 else cls(n, m)
 
 
 @dataclass(frozen=True)
@@ -290,16 +198,6 @@ class Cell:
     estimate: Estimate | None
     status: str
     reason: str
-
-    @property
-    def text(self) -> str:
-        if self.estimate is None:
-            return {"unavailable": "not available", "stopped": self.reason}.get(self.status, self.status)
-        return self.estimate.text
-
-    @property
-    def note(self) -> str:
-        return "" if self.status == "stopped" else self.reason
 
 
 def cell(world: World, method, prior, size, measure, keys=None) -> Cell:
@@ -311,18 +209,14 @@ def cell(world: World, method, prior, size, measure, keys=None) -> Cell:
     return Cell(Estimate.of(values), "ok", reason)
 
 
-def expected_summary(world: World) -> dict[tuple, tuple[Cell, dict | None]]:
-    """(cell, printed number) by method, prior, size, measure and keys, as text where it stands so."""
+def expected_summary(world: World) -> dict[tuple, Cell]:
+    """Cell by method, prior, size, measure and keys, as text where it stands so."""
     found = {}
     for method, prior, size in world.cells:
         names = {k[:2] for seed in SEEDS for k in world.values[method, prior, size, seed] if k[2] is None}
         if not names:
-            entry = printed_for(method, prior, size, "nllh")
-            found[method, prior, size, "nllh" if entry else "", ""] = cell(world, method, prior, size, "nllh"), entry
+            found[method, prior, size, "", ""] = cell(world, method, prior, size, "nllh")
         for measure, keys in names:
-            entry = printed_for(method, prior, size, measure, keys)
-            found[method, prior, size, measure, keys or ""] = cell(world, method, prior, size, measure, keys), entry
-            if method != "base":
-                minus = f"{measure}_minus_base"
-                found[method, prior, size, minus, keys or ""] = cell(world, method, prior, size, minus, keys), None
+            for name in (measure, f"{measure}_minus_base")[: 1 if method == "base" else 2]:
+                found[method, prior, size, name, keys or ""] = cell(world, method, prior, size, name, keys)
     return found

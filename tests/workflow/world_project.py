@@ -27,27 +27,24 @@ class State:
 
     def __post_init__(self):
         self.runs = {p.parent.name: json.loads(p.read_text()) for p in self.results.glob("runs/*/run.json")}
-        splits = {(c[2], c[3]): split for c, split in self.models("split").items() if c[:2] == ("rates", 1.0)}
+        splits = {(c[2], c[3]): split for c, split in self.splits().items() if c[:2] == ("rates", 1.0)}
         self.recipes = {run.key: run.recipe for run in self.plan().runs("world")}
         self.world = w.World(splits, pull=0.25 if self.mended else 0.5, mended=self.mended)
 
-    def models(self, what: str) -> dict[tuple, object]:
-        """`split` or `random_state` of every run that kept its model, by method, prior, size and seed."""
+    def splits(self) -> dict[tuple, w.Split]:
+        """Trained and tested records of every run that kept its model, by method, prior, size and seed."""
         found = {}
         for key, record in self.runs.items():
             path = self.results / f"runs/{key}/model/model.json"
             if path.exists():
-                model = json.loads(path.read_text())
-                split = w.Split(tuple(model["state"]["trained_"]), tuple(model["state"]["tested_"]))
-                found[cell_of(record)] = {"split": split, "random_state": model["params"]["random_state"]}[what]
+                state = json.loads(path.read_text())["state"]
+                found[cell_of(record)] = w.Split(tuple(state["trained_"]), tuple(state["tested_"]))
         return found
 
-    def plan(self, **changed) -> Plan:
-        """The plan with other keys of the experiment, and with the code of the state's time."""
-        overlay = copy.deepcopy(self.overlay)
-        experiment = overlay["experiments"]["world"] | changed
-        overlay["experiments"]["world"] = {k: v for k, v in experiment.items() if v is not None}
-        plan = Plan(configuration.load(self.folder, overlay) | {"scale_folder": str(self.results)})
+    def plan(self) -> Plan:
+        """The plan with the code of the state's time."""
+        loaded = configuration.load(self.folder, copy.deepcopy(self.overlay))
+        plan = Plan(loaded | {"scale_folder": str(self.results)})
         for run in plan.runs("world") if hasattr(self, "recipes") else ():
             vars(run)["recipe"] = self.recipes[run.key]
         return plan

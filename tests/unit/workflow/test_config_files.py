@@ -3,15 +3,14 @@
 import re
 import shutil
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 import yaml
+from samples import ROOT
 
 from agglearn_workflow.config import loading as configuration
 from agglearn_workflow.plan import Plan
 
-ROOT = Path(__file__).resolve().parents[3]
 FILES = sorted((ROOT / "config").rglob("*.yaml"))
 SCHEMAS = {"experiments": "experiment", "datasets": "dataset"}
 

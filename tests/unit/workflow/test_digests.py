@@ -1,14 +1,21 @@
 """Digests of code: what must change them, what must not; and classes by their names."""
 
 import itertools
+import os
 import subprocess
 
 import pytest
 
-from agglearn import kernel_cache, registry
+from agglearn import kernel_cache, registry, storage
 from agglearn_workflow import digests
 
 numbers = itertools.count()
+
+
+def forget() -> None:
+    """What a new process knows: nothing."""
+    for cached in digests.CACHED:
+        cached.cache_clear()
 
 
 class Package:
@@ -30,15 +37,10 @@ class Package:
 
     def write(self, module: str, text: str):
         (self.folder / f"{module}.py").write_text(text)
-        self.forget()
-
-    def forget(self):
-        """A new process would read the files anew."""
-        for cached in digests.CACHED:
-            cached.cache_clear()
+        forget()
 
     def digest(self, name="Model") -> str:
-        self.forget()
+        forget()
         return digests.code_digest(f"{self.name}.{name}")
 
 
@@ -50,7 +52,7 @@ def package(tmp_path, monkeypatch):
     package = Package(tmp_path)
     yield package
     digests.ROOTS[:] = before
-    package.forget()
+    forget()
 
 
 def test_imports_are_followed(package):
@@ -62,7 +64,7 @@ def test_packages_beside_the_installed_library_are_not_followed(package, tmp_pat
     """In the folder of all packages lie numpy and others. Some import a compiled module from themselves, which has no text."""
     package.write("models", f"from {package.name} import _compiled\nclass Model: pass\n")
     monkeypatch.setattr(digests, "HOME", tmp_path)
-    package.forget()
+    forget()
     assert digests.find_file(package.name) is None
     assert not digests.is_followed(f"{package.name}.Model")
 
@@ -72,40 +74,28 @@ def test_a_compiled_module_of_a_package_is_its_own_origin(package):
     assert digests.origin_of(package.name, "_compiled") == package.name
 
 
-def test_comments_docstrings_and_layout_change_nothing(package):
+FAR = "def far(x):\n    return x + 1\n"
+
+
+@pytest.mark.parametrize(
+    "text", [FAR, '"""Farther."""\n# more\n\n\ndef far(x):\n    """Other."""\n    return (x\n            + 1)\n']
+)
+def test_comments_docstrings_and_layout_change_nothing(package, text):
     before = package.digest()
-    package.write("far", '"""Farther."""\n# more\n\n\ndef far(x):\n    """Other."""\n    return (x\n            + 1)\n')
-    assert package.digest() == before
-    package.write("far", "def far(x):\n    return x + 1\n")
-    assert package.digest() == before
-
-
-def test_a_real_edit_two_steps_away_changes_it(package):
-    before, apart = package.digest(), package.digest("apart.Apart")
-    package.write("far", "def far(x):\n    return x + 2\n")
-    assert package.digest() != before
-    assert package.digest("apart.Apart") == apart
-
-
-@pytest.mark.parametrize("module", ["models", "base", "helpers"])
-def test_an_edit_of_every_module_on_the_way_changes_it(package, module):
-    before = package.digest()
-    path = package.folder / f"{module}.py"
-    package.write(module, path.read_text() + "\nEXTRA = 1\n")
-    assert package.digest() != before
-
-
-def test_what_is_not_imported_is_no_part(package):
-    before = package.digest()
-    package.write("apart", "class Apart:\n    def __init__(self, other):\n        pass\n")
+    package.write("far", text)
     assert package.digest() == before
 
 
-def test_edits_in_a_package_that_is_imported_as_a_module(package):
+@pytest.mark.parametrize("module", ["models", "base", "helpers", "far", "apart"])
+def test_an_edit_changes_the_digests_of_what_imports_it(package, module):
+    """The imports are relative, absolute, in a function, and of a whole module. What is not imported is no part."""
     package.write("user", f"import {package.name}.far as f\nfrom . import helpers\n\nclass User:\n    pass\n")
-    before = package.digest("user.User")
-    package.write("far", "def far(x):\n    return x + 3\n")
-    assert package.digest("user.User") != before
+    names = ("Model", "apart.Apart", "user.User")
+    before = [package.digest(name) for name in names]
+    text = (package.folder / f"{module}.py").read_text()
+    package.write(module, text.replace("x + 1", "x + 2") if module == "far" else text + "\nEXTRA = 1\n")
+    same = [package.digest(name) == digest for name, digest in zip(names, before, strict=True)]
+    assert same == [module == "apart", module != "apart", module in ("models", "base", "apart")]
 
 
 def test_names_through_packages(package):
@@ -124,29 +114,28 @@ def test_a_module_that_imports_what_is_not_there(package):
         registry.find(f"{package.name}.broken.Broken")
 
 
+BELOW = {
+    "grand": "from . import Model\n\nclass Below(Model):\n    pass\n",
+    "dotted": "from . import base\n\nclass Below(base.Base):\n    pass\n",
+    "aliased": "from .base import Base as B\n\nclass Below(B):\n    pass\n",
+}
+
+
 def test_descent(package):
     name = package.name
-    assert registry.is_subclass(f"{name}.Model", f"{name}.base.Base")
-    assert registry.is_subclass(f"{name}.base.Base", f"{name}.base.Base")
-    assert not registry.is_subclass(f"{name}.apart.Apart", f"{name}.base.Base")
-    assert not registry.is_subclass(f"{name}.nowhere", f"{name}.base.Base")
-    package.write("grand", "from . import Model\n\nclass Grand(Model):\n    pass\n")
-    assert registry.is_subclass(f"{name}.grand.Grand", f"{name}.base.Base")
-    package.write("dotted", "from . import base\n\nclass Dotted(base.Base):\n    pass\n")
-    assert registry.is_subclass(f"{name}.dotted.Dotted", f"{name}.base.Base")
-    package.write("aliased", "from .base import Base as B\n\nclass Aliased(B):\n    pass\n")
-    assert registry.is_subclass(f"{name}.aliased.Aliased", f"{name}.base.Base")
-    assert registry.is_subclass(f"{name}.Renamed", f"{name}.base.Base")
+    for module, text in BELOW.items():
+        package.write(module, text)
+    for below in ("Model", "Renamed", "base.Base", *(f"{module}.Below" for module in BELOW)):
+        assert registry.is_subclass(f"{name}.{below}", f"{name}.base.Base"), below
+    for other in ("apart.Apart", "nowhere"):
+        assert not registry.is_subclass(f"{name}.{other}", f"{name}.base.Base"), other
 
 
 def test_constants(package):
-    name = package.name
-    assert registry.constant(f"{name}.Model", "KIND") == "m"
-    assert registry.constant(f"{name}.Model", "TABLE") == {"a": ("", 1)}
-    assert registry.constant(f"{name}.Model", "NONE") is None
     package.write("typed", "class Typed:\n    KIND: str = ''\n    OTHER: int\n")
-    assert registry.constant(f"{name}.typed.Typed", "KIND") == ""
-    assert registry.constant(f"{name}.typed.Typed", "OTHER") is None
+    expected = {"KIND": "m", "TABLE": {"a": ("", 1)}, "NONE": None}
+    assert {key: registry.constant(f"{package.name}.Model", key) for key in expected} == expected
+    assert [registry.constant(f"{package.name}.typed.Typed", key) for key in ("KIND", "OTHER")] == ["", None]
 
 
 def test_our_own_classes():
@@ -187,7 +176,7 @@ def test_versions_of_imported_packages_count(package, monkeypatch):
         return installed[name]
 
     monkeypatch.setattr(digests.metadata, "version", version)
-    package.forget()
+    forget()
     assert digests.versions(f"{package.name}.Model") == installed
     different = {before, package.digest()}
     for name in installed:
@@ -201,8 +190,8 @@ def test_installing_spark_makes_nothing_anew(package, monkeypatch):
     package.write("far", "def far(x):\n    import pyspark\n    return x\n")
     before = package.digest()
     monkeypatch.setattr(digests.metadata, "version", lambda name: "1")
-    assert "pyspark" not in digests.versions(f"{package.name}.Model")
     assert package.digest() != before  # the other packages have another version now
+    assert "pyspark" not in digests.versions(f"{package.name}.Model")
 
 
 def test_versions_behind_our_own_methods():
@@ -227,3 +216,61 @@ def test_a_commit_is_marked_where_files_changed_outside_the_archive(tmp_path, mo
     assert digests.commit.__wrapped__() == clean
     (tmp_path / "src/code.py").write_text("b")
     assert digests.commit.__wrapped__() == f"{clean}-dirty"
+
+
+# -- what one process reads is kept for the next: quick, and never wrong ----------------------------------------------
+
+
+@pytest.fixture
+def kept(tmp_path, monkeypatch):
+    """The file for one module, `thing`, which is followed beside the others; it lies in a folder of its own."""
+    monkeypatch.setattr(kernel_cache, "default_base", lambda: tmp_path / "cache")
+    monkeypatch.setattr(digests, "ROOTS", [*digests.ROOTS, tmp_path])
+    (tmp_path / "thing.py").write_text("import numpy as np\n\ndef twice(x):\n    return 2 * x\n")
+    forget()
+    yield tmp_path / "cache/modules/thing.json"
+    forget()
+
+
+def digest() -> str:
+    forget()
+    return digests.code_digest("thing.twice")
+
+
+def test_the_next_process_parses_nothing(kept, monkeypatch):
+    before = digest(), digests.versions("thing.twice"), digests.modules_behind("thing.twice")
+    assert "numpy" in before[1]
+    assert kept.is_file()
+    monkeypatch.setattr(digests.ast, "parse", None)
+    assert (digest(), digests.versions("thing.twice"), digests.modules_behind("thing.twice")) == before
+
+
+def test_another_text_is_read_though_time_and_size_are_the_same(kept, tmp_path):
+    before, path = digest(), tmp_path / "thing.py"
+    state = path.stat()
+    path.write_text(path.read_text().replace("2", "3"))
+    os.utime(path, ns=(state.st_atime_ns, state.st_mtime_ns))
+    assert digest() != before
+
+
+def test_another_reader_reads_anew(kept, monkeypatch, tmp_path):
+    before = digest()
+    [(key, [_, imports])] = storage.read_json(kept).items()
+    storage.write_json(kept, {key: ["another digest", imports]})
+    assert digest() != before  # it was read from the file
+    monkeypatch.setattr(digests.sys, "version", "another grammar")
+    assert digest() == before
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}", "3", "\x00"])
+def test_a_broken_file_costs_time_only(kept, text):
+    before = digest()
+    kept.write_text(text)
+    assert digest() == before
+    assert storage.read_json(kept)
+
+
+def test_a_place_that_cannot_be_written_costs_time_only(kept, tmp_path):
+    (tmp_path / "cache").write_text("a file where the folder would be")
+    before = digest()
+    assert digest() == before

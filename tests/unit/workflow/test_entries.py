@@ -15,8 +15,8 @@ STATES = 51  # with the District of Columbia
 def test_a_list_of_values():
     file = {
         "sha256": "unknown",
-        "each": {"state": ["al", "ak"]},
         "routes": [{"url": "h/{state}.zip", "member": "p{state}"}],
+        "each": {"state": ["al", "ak"]},
     }
     assert expand_entry({"files": {"p{state}.csv": file, "q": {"sha256": "x"}}}, "file")["files"] == {
         "pal.csv": {"sha256": "unknown", "routes": [{"url": "h/al.zip", "member": "pal"}]},
@@ -37,10 +37,8 @@ def test_rows_of_values_keep_their_types():
 def test_inputs_of_a_build_below_a_pattern():
     inputs = {"{state}_{week}": {"each": {"week": ["1", "2"]}, "url": "{state}/{week}"}}
     file = {"each": {"state": ["al"]}, "routes": [{"kind": "build", "inputs": inputs}]}
-    assert expand_entry({"files": {"{state}": file}}, "file")["files"]["al"]["routes"][0]["inputs"] == {
-        "al_1": {"url": "al/1"},
-        "al_2": {"url": "al/2"},
-    }
+    [route] = expand_entry({"files": {"{state}": file}}, "file")["files"]["al"]["routes"]
+    assert route["inputs"] == {"al_1": {"url": "al/1"}, "al_2": {"url": "al/2"}}
 
 
 def test_two_files_of_one_name():
@@ -53,41 +51,33 @@ def test_what_is_no_entry_is_left_to_the_schema(entry):
     assert expand_entry(entry, "file") == entry
 
 
-def fetched(name):
-    return SHIPPED[name].get("files", {})
+FETCHED = {name: entry["files"] for name, entry in SHIPPED.items() if entry.get("files")}
 
 
 @pytest.mark.parametrize("name", SHIPPED)
 def test_an_entry_states_licence_and_citation_of_what_it_fetches(name):
     entry = SHIPPED[name]
-    simulated = "simulated" in entry.get("note", "")
-    assert simulated or (entry["licence"] and entry["citation"])
+    assert "simulated" in entry.get("note", "") or (entry["licence"] and entry["citation"])
 
 
-@pytest.mark.parametrize("name", [n for n in SHIPPED if fetched(n)])
-def test_every_file_can_be_had_without_our_mirror(name):
-    for file, origin in fetched(name).items():
+@pytest.mark.parametrize("name", FETCHED)
+def test_every_file_can_be_had_without_our_mirror_from_a_place_that_does_not_move(name):
+    """A URL of a repository names a commit, unless a digest states what must come from it."""
+    for file, origin in FETCHED[name].items():
         kinds = [r["kind"] for r in origin["routes"]]
         assert kinds[0] == "mirror", file
         assert len(kinds) > 1 or "comes from a mirror alone" in SHIPPED[name]["note"], file
-
-
-@pytest.mark.parametrize("name", [n for n in SHIPPED if fetched(n)])
-def test_urls_do_not_move(name):
-    """A URL of a repository names a commit, unless a digest states what must come from it."""
-    for file, origin in fetched(name).items():
-        for route in origin["routes"]:
-            moving = re.search(r"/(master|main)/", route.get("url", ""))
-            assert not moving or origin["sha256"] != "unknown", file
+        moving = [r for r in origin["routes"] if re.search(r"/(master|main)/", r.get("url", ""))]
+        assert not moving or origin["sha256"] != "unknown", file
 
 
 def test_states_and_weeks_are_complete():
-    assert sum(f.startswith("acs_pums_2024/") for f in fetched("acs_2024")) == STATES
-    assert sum(f.startswith("acs_pums_2012_2015/") for f in fetched("acs_2012_2015")) == 2 * STATES
-    [flows] = fetched("us_state_flows").values()
+    assert sum(f.startswith("acs_pums_2024/") for f in FETCHED["acs_2024"]) == STATES
+    assert sum(f.startswith("acs_pums_2012_2015/") for f in FETCHED["acs_2012_2015"]) == 2 * STATES
+    [flows] = FETCHED["us_state_flows"].values()
     assert len(flows["routes"][1]["inputs"]) == 156
-    numbers = {re.search(r"psam_p(\d\d)", str(f["routes"]))[1] for n, f in fetched("acs_2024").items() if "pums" in n}
-    assert numbers == {n[-10:-8] for n in fetched("acs_2024") if "pums" in n}
+    numbers = {re.search(r"psam_p(\d\d)", str(f["routes"]))[1] for n, f in FETCHED["acs_2024"].items() if "pums" in n}
+    assert numbers == {n[-10:-8] for n in FETCHED["acs_2024"] if "pums" in n}
 
 
 def test_bank_has_two_copies_of_which_one_cannot_change():

@@ -25,9 +25,8 @@ def test_bytes_when_read(tmp_path):
 def test_files_and_records_raise_the_floor(tmp_path):
     entry = {"class": "agglearn.datasets.Delimited"}
     assert memory.for_parsing(entry | {"files": {"a.csv": {}}}) == memory.FLOOR  # of an unknown size
-    assert (
-        memory.for_parsing(entry | {"files": {"a.csv": {"bytes": 4 * 10**7}}}) == memory.FLOOR + 40 * memory.PER_SOURCE
-    )
+    sized = entry | {"files": {"a.csv": {"bytes": 4 * 10**7}}}
+    assert memory.for_parsing(sized) == memory.FLOOR + 40 * memory.PER_SOURCE
     assert memory.for_fitting(entry, [{}], tmp_path) == memory.FLOOR  # nothing parsed yet
     (tmp_path / "manifest.json").write_text('{"memory": 500000000}')
     assert memory.for_fitting(entry, [{}], tmp_path) == memory.FLOOR + 500 * memory.PER_RECORDS

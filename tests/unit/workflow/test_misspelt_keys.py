@@ -1,22 +1,21 @@
 """Every kind of key of the shipped YAML files, misspelt in turn, is refused in one line that names the file and the key.
 
 Exempt are names that an author chooses freely: of methods and observations, of claims, of files and build inputs, of columns.
-What refers to such a name elsewhere is refused where it is misspelt, see `test_planted_settings.py`.
+What refers to such a name elsewhere is refused where it is misspelt, see `test_refused_settings.py`.
 """
 
 import copy
 import functools
 import re
-import shutil
 
 import pytest
-from samples import ROOT
+from samples import ROOT, shipped_config
 
 from agglearn.errors import ConfigError
 from agglearn_workflow.config import checks, models
 from agglearn_workflow.config.entries import expand_entry
 from agglearn_workflow.config.forms import validate
-from agglearn_workflow.config.loading import load, read_yaml, resolve_extends
+from agglearn_workflow.config.loading import read_yaml, resolve_extends
 
 CONFIG = ROOT / "config"
 TESTS = {path.stem for folder in ("ablations", "experiments") for path in (CONFIG / folder).glob("*.yaml")}
@@ -89,16 +88,6 @@ def shortened(value):
     return out
 
 
-@pytest.fixture(scope="module")
-def shipped() -> dict:
-    return load(ROOT)
-
-
-@pytest.fixture(scope="module")
-def files() -> dict:
-    return {name: read_yaml(CONFIG / f"experiments/{name}.yaml") for name in names("experiments")}
-
-
 def free_in_experiments(path) -> bool:
     return (len(path) == 2 and path[0] in ("methods", "observe", "words")) or (
         len(path) > 2 and path[-2] in ("hashed", "ranges", "highlight")
@@ -106,10 +95,12 @@ def free_in_experiments(path) -> bool:
 
 
 @pytest.mark.slow
-def test_experiments(files, shipped):
+def test_experiments():
+    files = {name: read_yaml(CONFIG / f"experiments/{name}.yaml") for name in names("experiments")}
+
     def check(content, name):
         e = resolve_extends(name, {**files, name: content}, "config/experiments")
-        checks.check_experiment(e, name, shipped["datasets"])
+        checks.check_experiment(e, name, shipped_config()["datasets"])
 
     met = set()
     for name, content in files.items():
@@ -119,13 +110,13 @@ def test_experiments(files, shipped):
 
 
 @pytest.mark.slow
-def test_datasets(shipped):
+def test_datasets():
     entries, met = {n: read_yaml(CONFIG / f"datasets/{n}.yaml") for n in names("datasets")}, set()
 
     def check(content, name, needed):
         raw = {n: shortened(content if n == name else entries[n]) for n in needed}
         whole = {n: expand_entry(entry, f"config/datasets/{n}.yaml") for n, entry in raw.items()}
-        checks.check_dataset(resolve_extends(name, whole, "config/datasets"), name, shipped["datasets"])
+        checks.check_dataset(resolve_extends(name, whole, "config/datasets"), name, shipped_config()["datasets"])
 
     for name, entry in entries.items():
         needed = {name}
@@ -139,7 +130,8 @@ def test_datasets(shipped):
 
 
 @pytest.mark.slow
-def test_claims(shipped):
+def test_claims():
+    shipped = shipped_config()
     claims, met = read_yaml(CONFIG / "claims.yaml"), set()
     named = {n: checks.names_in(e) for n, e in shipped["experiments"].items()}
     for name, claim in claims.items():
@@ -154,21 +146,3 @@ def test_the_configuration_and_the_references():
             accepted(content, lambda c, f=file: validate(c, models.FILES[f], f"config/{f}.yaml"), free, f"{file}.yaml")
             == []
         )
-
-
-@pytest.mark.slow
-def test_the_quick_look(tmp_path):
-    """A small copy of the project: what the quick look lays over the files, and nothing else."""
-    over = read_yaml(CONFIG / "quick.yaml")
-    shutil.copytree(ROOT / "workflow/schemas", tmp_path / "workflow/schemas")
-    shutil.copytree(CONFIG, tmp_path / "config", ignore=lambda folder, found: [])
-    for path in (tmp_path / "config/experiments").glob("*.yaml"):
-        if path.stem not in {*over["run"], "proportions_adult"}:  # which another one extends
-            path.unlink()
-    used = {d for n in over["run"] for d in read_yaml(CONFIG / f"experiments/{n}.yaml")["datasets"]}
-    for path in (tmp_path / "config/datasets").glob("*.yaml"):
-        if path.stem not in {*used, "fair", "adult", "anes96", "adkdd21"}:
-            path.unlink()
-    (tmp_path / "config/claims.yaml").write_text("{}")
-    load(tmp_path, copy.deepcopy(over))
-    assert accepted(over, lambda changed: load(tmp_path, changed)) == []

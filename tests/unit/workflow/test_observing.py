@@ -85,27 +85,21 @@ def test_a_data_set_that_failed_is_tried_again_with_its_batch(project, fit):
         fit(on_failure="fail")
 
 
-def test_an_error_while_a_data_set_is_observed(project, fit, monkeypatch, capfd):
+def planted(*_):
+    raise ValueError("planted")
+
+
+@pytest.mark.parametrize(
+    ("observe", "reason"),
+    [(planted, "ValueError: planted"), (lambda *_: os._exit(7), "the process ended with status 7")],
+)
+def test_an_error_while_a_data_set_is_observed(project, fit, monkeypatch, capfd, observe, reason):
     """It is on the terminal once, and the status of the runs on that data set. The log has its traceback."""
     without_records(project, NotAvailable("no mirror has it"))
-
-    def planted(*_):
-        raise ValueError("planted")
-
-    monkeypatch.setattr(execution, "observe_slot", planted)
+    monkeypatch.setattr(execution, "observe_slot", observe)
     _, rows, printed = fit()
-    assert states(rows) == MISSING | {"loglinear": {("failed", "ValueError: planted")}}
-    assert printed == "agglearn: error: trial loglinear was not observed: ValueError: planted\n"
-    assert 'raise ValueError("planted")' in capfd.readouterr().err
-    with pytest.raises(AgglearnError, match="planted"):
-        fit(on_failure="fail")
-
-
-def test_a_process_that_dies_while_it_observes(project, fit, monkeypatch):
-    without_records(project, NotAvailable("no mirror has it"))
-    monkeypatch.setattr(execution, "observe_slot", lambda *_: os._exit(7))
-    reason = "the process ended with status 7"
-    _, rows, printed = fit()
-    [(status, stated)] = states(rows)["loglinear"]
-    assert (status, reason in stated) == ("failed", True)
+    assert states(rows) == MISSING | {"loglinear": {("failed", reason)}}
     assert printed == f"agglearn: error: trial loglinear was not observed: {reason}\n"
+    assert ('raise ValueError("planted")' in capfd.readouterr().err) == (observe is planted)
+    with pytest.raises(AgglearnError, match=reason):
+        fit(on_failure="fail")

@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 
 import pytest
+from samples import shipped_config
 
 from agglearn_workflow.plan import IDENTITY, Run, canonical, classes_in
 from agglearn_workflow.runs import batches
@@ -60,3 +61,15 @@ def test_a_fingerprint_is_of_the_recipe_and_of_what_is_observed():
 def test_parameters_are_written_in_one_way():
     assert canonical({"b": 1, "a": [1.0, None, True, "ä"]}) == '{"a": [1.0, null, true, "ä"], "b": 1}'
     assert json.loads(canonical({"a": {"c": 1, "b": 2}})) == {"a": {"b": 2, "c": 1}}
+
+
+def test_a_run_records_its_own_part_of_the_configuration():
+    """Thousands of runs keep it: no other experiment, data set or paper is in it."""
+    config = shipped_config()
+    experiment = config["experiments"]["maxent_table4"]
+    recorded = batches.effective(config, experiment, ["adult"])
+    assert recorded["experiment"] == experiment
+    assert list(recorded["datasets"]) == ["adult"]
+    assert recorded["references"] == {"papers": {"maxent": config["references"]["papers"]["maxent"]}}
+    assert recorded["mirrors"] == config["mirrors"]
+    assert not {"experiments", "claims", "digests"} & set(recorded)

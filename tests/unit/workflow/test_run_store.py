@@ -1,6 +1,7 @@
 """Runs of a batch: what is reused, what is computed again, and that no run sees what another one left behind."""
 
 import dataclasses
+import itertools
 import os
 import textwrap
 
@@ -65,19 +66,12 @@ class Reading(Task):
 class Drawing(Estimator):
     observes = Nothing
 
-    def __init__(self, random_state=None):
-        self.random_state = random_state
+    rate: float = 1
 
     def _fit(self, observation):
         counter.append(1)
         self.numpy_, self.python_, self.runs_ = np.random.random(), random.random(), len(counter)
         self.state_ = self.random_state % 2**52
-
-
-class Tuned(Drawing):
-    def __init__(self, rate=1, random_state=None):
-        super().__init__(random_state)
-        self.rate = rate
 
 
 class Unsavable(Drawing):
@@ -168,28 +162,37 @@ def fitted(folder, runs, **more) -> pd.DataFrame:
     return rows.pivot(index="seed", columns="measure", values="value")
 
 
+def record(folder, run: Run) -> dict:
+    return storage.read_json(folder / "results/runs" / run.key / "run.json")
+
+
+def states_of(rows: pd.DataFrame) -> list[tuple]:
+    return [(r.status, r.reason) for r in rows.drop_duplicates("run").itertuples()]
+
+
 def written(folder) -> dict[str, int]:
     return {p.parent.name: p.stat().st_mtime_ns for p in folder.glob("results/runs/*/run.json")}
 
 
 @pytest.mark.slow
-def test_each_run_has_its_own_random_numbers(code):
+def test_each_run_has_its_own_random_numbers_and_nothing_that_others_leave_behind(code):
     rows = fitted(code, planned(range(8)))
     assert rows["numpy"].nunique() == rows["python"].nunique() == 8
-    alone = fitted(code / "other", planned([3]))
-    assert alone.loc[3, "numpy"] == rows.loc[3, "numpy"]
-    assert alone.loc[3, "python"] == rows.loc[3, "python"]
+    assert set(rows["runs"]) == {1}
+    assert fitted(code / "other", planned([3])).loc[3].equals(rows.loc[3])
 
 
 @pytest.mark.slow
 def test_no_two_runs_share_a_random_state(code):
     """Seeds, methods, parameters, data sets and observations have one each, whatever else is in the batch."""
-    first = planned([0, 1], "Tuned", ["state"])
-    slow = [dataclasses.replace(r, params=canonical({"rate": 2})) for r in first]
-    named = [dataclasses.replace(r, method="other") for r in first]
-    sized = [dataclasses.replace(r, dataset_params=canonical({"n": 1})) for r in first]
-    seen = [dataclasses.replace(r, observation_params=canonical({"k": 1})) for r in first]
-    runs = [*first, *slow, *named, *sized, *seen]
+    first = planned([0, 1], "Drawing", ["state"])
+    others = (
+        {"params": '{"rate": 2}'},
+        {"method": "other"},
+        {"dataset_params": '{"n": 1}'},
+        {"observation_params": '{"k": 1}'},
+    )
+    runs = [dataclasses.replace(run, **other) for other in ({}, *others) for run in first]
     states = compute(code, runs).query("measure == 'state'").set_index("run")["value"]
     assert states.nunique() == len(runs)
     alone = fitted(code / "other", first[:1])
@@ -199,36 +202,27 @@ def test_no_two_runs_share_a_random_state(code):
 def test_a_run_that_failed_is_tried_again_and_good_ones_are_not(code, monkeypatch):
     runs = [*planned([0, 1], "Failing", ["runs"]), *planned([2])]
 
-    def batch() -> list[str]:
-        rows = compute(code, runs).drop_duplicates("run")
-        return [(r.status, r.reason) for r in rows.itertuples()]
-
-    failed = ("failed", "ValueError: not yet")
-    assert batch() == [failed, failed, ("ok", None)]
-    first = written(code)
-    assert batch() == [failed, failed, ("ok", None)]
-    monkeypatch.setenv("MENDED", "1")
-    second = written(code)
-    assert batch() == [("ok", None)] * 3
-    third = written(code)
-    for before, after in ((first, second), (second, third)):
-        assert {k for k in after if after[k] != before[k]} == {r.key for r in runs[:2]}
-    assert batch() == [("ok", None)] * 3
-    assert written(code) == third
+    failed, ok = ("failed", "ValueError: not yet"), ("ok", None)
+    stamps = []
+    for mended, states in ((False, [failed, failed, ok]),) * 2 + ((True, [ok] * 3),) * 2:
+        if mended:
+            monkeypatch.setenv("MENDED", "1")
+        assert states_of(compute(code, runs)) == states
+        stamps.append(written(code))
+    tried_again = [{k for k in after if after[k] != before[k]} for before, after in itertools.pairwise(stamps)]
+    assert tried_again == [{r.key for r in runs[:2]}] * 2 + [set()]
 
 
 def test_a_model_that_cannot_be_saved_costs_no_measurement(code):
     runs = planned([0, 1], "Unsavable", keep_model="first_seed")
     assert fitted(code, runs)["runs"].tolist() == [1, 1]
     folders = [code / "results/runs" / run.key for run in runs]
-    reasons = [storage.read_json(folder / "run.json")["reason"] for folder in folders]
-    assert reasons == ["its model could not be saved: TypeError: a lock cannot be saved", None]
+    assert [record(code, run)["reason"] for run in runs] == [
+        "its model could not be saved: TypeError: a lock cannot be saved",
+        None,
+    ]
     assert "a lock cannot be saved" in (folders[0] / "traceback.txt").read_text()
     assert not [folder for folder in folders if (folder / "model").exists()]
-
-
-def test_what_a_users_method_leaves_behind_does_not_reach_later_runs(code):
-    assert fitted(code, planned(range(4)))["runs"].tolist() == [1] * 4
 
 
 @pytest.mark.slow
@@ -249,10 +243,12 @@ def test_a_run_without_its_measurements_is_computed_again(code, spoil):
 
 
 @pytest.mark.slow
-def test_without_reuse_all_runs_are_computed_anew(code):
+def test_without_reuse_all_runs_are_computed_anew(code, capsys):
     runs = planned(range(3))
     before, first = fitted(code, runs), written(code)
-    after = fitted(code, runs, reuse=False)
+    capsys.readouterr()
+    after = fitted(code, runs, reuse=False, archived=archive_of(code, runs))
+    assert "archive" not in capsys.readouterr().out
     assert after["numpy"].tolist() == before["numpy"].tolist()
     second = written(code)
     assert [key for key in first if second[key] == first[key]] == []
@@ -279,12 +275,16 @@ def test_without_data_finished_runs_stay_and_others_are_not_there(code):
     def batch(source) -> list[tuple]:
         manifest = {"status": source.status, "reason": source.reason, "content": {}}
         fit_batch(planned([0, 1]), source, lambda runs: {"none": manifest}, code)
-        rows = pd.read_parquet(code / "batch.parquet").drop_duplicates("run")
-        return [(r.status, r.reason) for r in rows.itertuples()]
+        return states_of(pd.read_parquet(code / "batch.parquet"))
 
     assert batch(gone) == [("ok", None), ("unavailable", gone.reason)]
     assert first.items() <= written(code).items()
     assert batch(gone._replace(recipe="of another entry")) == [("unavailable", gone.reason)] * 2
+
+
+def forget() -> None:
+    for cached in digests.CACHED:
+        cached.cache_clear()
 
 
 def test_versions_of_packages_are_part_of_a_run(code, monkeypatch):
@@ -293,17 +293,14 @@ def test_versions_of_packages_are_part_of_a_run(code, monkeypatch):
     first = written(code)
     version = digests.metadata.version
     monkeypatch.setattr(digests.metadata, "version", lambda n: "0.0.1" if n == "numpy" else version(n))
-    for cached in digests.CACHED:
-        cached.cache_clear()
+    forget()
     try:
         fitted(code, planned(range(2)))
-        record = storage.read_json(code / "results/runs" / runs[0].key / "run.json")
     finally:
         monkeypatch.undo()
-        for cached in digests.CACHED:
-            cached.cache_clear()
+        forget()
     assert set(written(code).values()).isdisjoint(first.values())
-    assert record["versions"]["numpy"] == "0.0.1"
+    assert record(code, runs[0])["versions"]["numpy"] == "0.0.1"
 
 
 def test_a_method_may_spawn_processes(code, monkeypatch):
@@ -324,8 +321,7 @@ def test_a_run_that_holds_is_taken_from_the_archive(code, capsys):
     after = fitted(other, runs, archived={key: kept[key] for key in list(kept)[:2]})
     assert "1 of 3 runs to compute, 2 taken from the archive, the rest reused" in capsys.readouterr().out
     assert after["numpy"].tolist() == before["numpy"].tolist()
-    facts = [storage.read_json(f / "results/runs" / runs[0].key / "run.json") for f in (code, other)]
-    assert facts[0] == facts[1]
+    assert record(code, runs[0]) == record(other, runs[0])
     first = written(other)
     assert fitted(other, runs)["numpy"].tolist() == before["numpy"].tolist()
     assert written(other) == first
@@ -334,11 +330,9 @@ def test_a_run_that_holds_is_taken_from_the_archive(code, capsys):
 def test_an_archived_run_of_other_code_or_another_observation_is_computed(code, capsys):
     runs = planned(range(2))
     fitted(code, runs)
-    kept = archive_of(code, runs)
-    changed = {
-        key: dataclasses.replace(run, facts=run.facts | {"fingerprint": "of another observation"})
-        for key, run in kept.items()
-    }
+    changed = archive_of(code, runs)
+    for run in changed.values():
+        run.facts["fingerprint"] = "of another observation"
     fitted(code / "other", runs, archived=changed)
     assert "2 of 2 runs to compute, 0 taken" in capsys.readouterr().out
     assert store.of_results(code / "results", planned(range(2), measures=("numpy",))) == {}
@@ -353,18 +347,6 @@ def test_a_run_whose_model_is_kept_is_computed_and_says_so(code, capsys):
     assert "1 of 2 runs to compute, 1 taken from the archive" in printed
 
 
-def test_a_batch_without_reuse_takes_nothing_from_the_archive(code, capsys):
-    runs = planned(range(2))
-    fitted(code, runs)
-    capsys.readouterr()
-    fitted(code / "other", runs, archived=archive_of(code, runs), reuse=False)
-    assert "archive" not in capsys.readouterr().out
-    first, second = (
-        storage.read_json(folder / "results/runs" / runs[0].key / "run.json") for folder in (code, code / "other")
-    )
-    assert second["began"] > first["ended"]
-
-
 def test_failed_runs_are_no_part_of_an_archive(code):
     runs = planned([0], "Failing", ["runs"])
     compute(code, runs)
@@ -375,9 +357,8 @@ def test_a_run_states_its_cost(code):
     """A method that spins for a known CPU time and holds a known amount of memory."""
     runs = planned([0], "Costly")
     fitted(code, runs)
-    facts = storage.read_json(code / "results/runs" / runs[0].key / "run.json")
+    facts = record(code, runs[0])
     assert 0.2 <= facts["cpu_seconds"] <= facts["ended"] - facts["began"] + 0.1
     cheap = planned([0])
     fitted(code, cheap)
-    least = storage.read_json(code / "results/runs" / cheap[0].key / "run.json")["peak_memory"]
-    assert facts["peak_memory"] - least > 90e6
+    assert facts["peak_memory"] - record(code, cheap[0])["peak_memory"] > 90e6

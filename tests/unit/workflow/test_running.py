@@ -51,26 +51,26 @@ SAID = {
     "raises": "the process ended with status 1",
     "exits": "the process ended with status 7",
     "killed": "the process was ended by SIGKILL",
+    "leaves": "the process ended with status 0",  # in peace, but it has not done the rest
     "hangs": f"stopped after the limit of {LIMIT:g} s",
 }
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("how", SAID)
-@pytest.mark.parametrize("place", [0, 2, 4])
-def test_one_that_fails(tmp_path, how, place):
-    behaviours = ["ok"] * 5
-    behaviours[place] = how
+@pytest.mark.parametrize(
+    "behaviours",
+    [
+        *(["ok"] * place + [how] + ["ok"] * (4 - place) for how in SAID for place in (0, 2, 4)),
+        ["raises", "killed", "hangs", "ok", "exits"],
+        [],
+    ],
+    ids=" ".join,
+)
+def test_the_others_run_whatever_fails(tmp_path, behaviours):
     begun, failed = run(tmp_path, behaviours)
-    assert begun == [0, 1, 2, 3, 4]
-    assert list(failed) == [place]
-    assert failed[place].startswith(SAID[how])
-
-
-def test_all_kinds_in_a_row(tmp_path):
-    begun, failed = run(tmp_path, ["raises", "killed", "hangs", "ok", "exits"])
-    assert begun == [0, 1, 2, 3, 4]
-    assert [failed[i].split(" (")[0] for i in (0, 1, 2, 4)] == [SAID[h] for h in ("raises", "killed", "hangs", "exits")]
+    assert begun == list(range(len(behaviours)))
+    said = {place: why.split(" (")[0] for place, why in failed.items()}
+    assert said == {place: SAID[how] for place, how in enumerate(behaviours) if how != "ok"}
 
 
 def test_the_limit_is_for_each_not_for_all(tmp_path):
@@ -79,18 +79,9 @@ def test_the_limit_is_for_each_not_for_all(tmp_path):
     assert failed == {}
 
 
-def test_a_process_that_ends_in_peace_has_not_done_the_rest(tmp_path):
-    begun, failed = run(tmp_path, ["ok", "leaves", "ok"])
-    assert (begun, failed) == ([0, 1, 2], {1: "the process ended with status 0"})
-
-
 def test_what_a_work_starts_does_not_hold_up_its_end(tmp_path):
     """A process that the last work leaves behind has the pipe of its parent open."""
     assert run(tmp_path, ["starts"]) == ([0], {})
-
-
-def test_nothing_to_do(tmp_path):
-    assert run(tmp_path, []) == ([], {})
 
 
 def test_work_is_done_in_children(tmp_path):
@@ -114,15 +105,6 @@ def ended(number: int) -> bool:
     return False
 
 
-def numbers(path: Path, count: int) -> list[int]:
-    """The numbers of processes that a file is about to have."""
-    for _ in range(600):
-        if path.exists() and len(found := path.read_text().split()) == count:
-            return [int(number) for number in found]
-        time.sleep(0.05)
-    raise TimeoutError(path)
-
-
 JOB = """
 import os, subprocess, sys, time
 from agglearn_workflow.runs.isolation import run_isolated
@@ -136,23 +118,27 @@ list(run_isolated(work, sys.argv[2:], float(sys.argv[1])))
 """
 
 
-def started(path: Path, limit: float) -> subprocess.Popen:
-    """A job whose work starts a process, and writes its own number and that of this process."""
+def started(path: Path, limit: float) -> tuple[subprocess.Popen, list[int]]:
+    """A job whose work starts a process, and the numbers of the work and of this process, which the work writes."""
     environ = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
-    return subprocess.Popen([sys.executable, "-c", JOB, str(limit), str(path)], env=environ)
+    job = subprocess.Popen([sys.executable, "-c", JOB, str(limit), str(path)], env=environ)
+    for _ in range(600):
+        if path.exists() and len(found := path.read_text().split()) == 2:
+            return job, [int(number) for number in found]
+        time.sleep(0.05)
+    raise TimeoutError(path)
 
 
 @on_linux
 def test_what_a_late_work_has_started_ends_with_it(tmp_path):
-    job = started(tmp_path / "numbers", 2)
+    job, below = started(tmp_path / "numbers", 2)
     assert job.wait(60) == 0
-    assert all(ended(number) for number in numbers(tmp_path / "numbers", 2))
+    assert all(map(ended, below))
 
 
 @on_linux
 def test_a_work_ends_with_a_job_that_is_killed(tmp_path):
-    job = started(tmp_path / "numbers", 600)
-    work, below = numbers(tmp_path / "numbers", 2)
+    job, (work, below) = started(tmp_path / "numbers", 600)
     try:
         job.kill()
         job.wait()
@@ -163,11 +149,10 @@ def test_a_work_ends_with_a_job_that_is_killed(tmp_path):
 
 @on_linux
 def test_a_tree_of_processes_is_ended_whole(tmp_path):
-    job = started(tmp_path / "numbers", 600)
-    below = numbers(tmp_path / "numbers", 2)
+    job, below = started(tmp_path / "numbers", 600)
     end_tree(job.pid)
     assert job.wait(10) == -signal.SIGKILL
-    assert all(ended(number) for number in below)
+    assert all(map(ended, below))
     end_tree(job.pid)  # nothing is left, and nothing is wrong
 
 

@@ -17,9 +17,8 @@ def test_an_empty_folder_takes_any_scale(tmp_path):
 def test_smaller_scales_work_below_a_larger_one(tmp_path):
     results = str(tmp_path)
     note_scale(results, "default")
-    assert [scale_folder(results, scale) for scale in SCALES] == [
-        f"{results}/smoke", f"{results}/quick", results, results,
-    ]  # fmt: skip
+    folders = [scale_folder(results, scale) for scale in SCALES]
+    assert folders == [f"{results}/smoke", f"{results}/quick", results, results]
 
 
 def test_logs_lie_beside_the_products_of_their_scale():

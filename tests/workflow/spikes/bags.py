@@ -1,5 +1,8 @@
 """Bags of persons per region with label counts. Values per region (`keys`) pass through the whole workflow."""
 
+import multiprocessing
+import os
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -7,6 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from agglearn.datasets import Simulated
+from agglearn.errors import NotAvailable, Stopped
 from agglearn.estimator import Estimator
 from agglearn.observations import Observation
 from agglearn.seeds import derive_generator
@@ -17,9 +21,8 @@ from agglearn.tasks.keys import NoKeys
 class Regions(Simulated):
     """Persons with one covariate, whose mean differs between regions; the label depends on it."""
 
-    def __init__(self, n_regions=8, bag_size=200):
-        super().__init__()
-        self.n_regions, self.bag_size = n_regions, bag_size
+    n_regions: int = 8
+    bag_size: int = 200
 
     def draw(self, seed: int):
         size, rng = self.bag_size, derive_generator("regions", seed)
@@ -68,9 +71,6 @@ class MeanThreshold(Estimator):
 
     observes = BagCounts
 
-    def __init__(self, random_state=None):
-        self.random_state = random_state
-
     def _fit(self, observation):
         self.threshold_ = float(np.quantile(observation.x, 1 - observation.counts.sum() / observation.x.size))
 
@@ -84,16 +84,9 @@ class Planted(MeanThreshold):
     One is slow, one spawns processes, and nothing is wrong with `none`.
     """
 
-    def __init__(self, how="raise", random_state=None):
-        self.how = how
-        self.random_state = random_state
+    how: str = "raise"
 
     def _fit(self, observation):
-        import os
-        import time
-
-        from agglearn.errors import NotAvailable, Stopped
-
         if self.how == "raise":
             raise ZeroDivisionError("matrix is singular")
         if self.how == "kill":
@@ -107,8 +100,6 @@ class Planted(MeanThreshold):
         for _ in range(30 if self.how == "slow" else 0):
             time.sleep(0 if Path("hurry").exists() else 0.05)
         if self.how == "spawn":
-            import multiprocessing
-
             with multiprocessing.get_context("spawn").Pool(2) as pool:
                 assert pool.map(abs, [-1, -2]) == [1, 2]
         super()._fit(observation)

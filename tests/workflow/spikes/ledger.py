@@ -1,4 +1,4 @@
-"""Methods whose numbers can be computed by hand: rates of groups of records, in stages, and methods that end without a result."""
+"""Curves (`step`) and values per colour (`keys`). Methods whose numbers can be computed by hand: rates of groups of records, in stages, and methods that end without a result."""
 
 from pathlib import Path
 from typing import ClassVar
@@ -12,7 +12,7 @@ from agglearn.tasks import Classification, Measurement
 
 
 class Ledger(Classification):
-    """Classification of records that lie on legs between places: measures of each leg and of each colour besides."""
+    """Classification of records that lie on legs between places: measures of each colour besides."""
 
     MEASURES: ClassVar = {
         "nllh": ("", "higher"),
@@ -20,10 +20,8 @@ class Ledger(Classification):
         "log_loss": ("nat", "lower"),
         "curve": ("", "higher"),
         "right": ("", "higher"),
-        "flow": ("", ""),
-        "true_flow": ("", ""),
     }
-    KEYS: ClassVar = ("colour", "from", "to")
+    KEYS: ClassVar = ("colour",)
 
     def measure(self, estimator, truth, measures):
         yield from super().measure(estimator, truth, measures)
@@ -33,11 +31,6 @@ class Ledger(Classification):
         for colour in sorted(set(frame["colour"])):
             here = (frame["colour"] == colour).to_numpy()
             yield Measurement("right", float(np.mean((p > 0.5)[here] == y[here])), {"colour": colour})
-        for leg in sorted(set(frame["leg"])):
-            here = (frame["leg"] == leg).to_numpy()
-            keys = dict(zip(("from", "to"), ([int(x) for x in end.split(",")] for end in leg.split(">")), strict=True))
-            yield Measurement("flow", float(p[here].mean()), keys)
-            yield Measurement("true_flow", float(y[here].mean()), keys)
 
 
 class Rates(RecordClassifier):
@@ -50,15 +43,13 @@ class Rates(RecordClassifier):
     observes = Records
     pull = 0.5
 
-    def __init__(self, column: str = "leg", prior: float = 1.0, random_state: int | None = None):
-        self.column = column
-        self.prior = prior
-        self.random_state = random_state
+    column: str = "leg"
+    prior: float = 1.0
 
     def _fit(self, observation):
         frame, y = observation.frame, observation.y
         self.encoder_, self.classes_ = observation.encoder, np.array([0, 1])
-        self.trained_, self.tested_ = frame["id"].tolist(), []
+        self.trained_, self.tested_ = list(frame.get("id", [])), []
         self.rates_ = self._rates(frame, y, self.prior)
         self.stages_ = [self._rates(frame[:n], y[:n], 4.0) for n in (len(y) * k // 4 for k in (1, 2, 3, 4))]
 
@@ -71,7 +62,7 @@ class Rates(RecordClassifier):
         return frame[self.column].to_numpy(dtype=str) if self.column else np.full(len(frame), "all")
 
     def predict_proba(self, X):
-        self.tested_ = X["id"].tolist()
+        self.tested_ = list(X.get("id", []))
         return self._predicted(X, self.rates_)
 
     def staged_predict_proba(self, X):
@@ -86,9 +77,7 @@ class Rates(RecordClassifier):
 class Exacting(Rates):
     """Fails with fewer than `least` training records, while no file `mended` is in the project."""
 
-    def __init__(self, column: str = "leg", least: int = 1, random_state: int | None = None):
-        super().__init__(column, random_state=random_state)
-        self.least = least
+    least: int = 1
 
     def _fit(self, observation):
         if len(observation.y) < self.least and not Path("mended").exists():
