@@ -23,7 +23,6 @@ from agglearn.collective import (
     learn,
     learning,
 )
-from agglearn.collective.migration import centres, migration_features
 from agglearn.collective.problem import Problem
 from agglearn.datasets import BirdMigration, HumanMobility
 from agglearn.errors import ConfigError, DataError
@@ -65,18 +64,6 @@ def test_softmax_moments_are_derivatives():
         check_moments(lambda f, a, w, t, s, g, h: kernels.fill_softmax_moments(f, a, np.ones_like(w), t, s, g, h))
     with pytest.raises(AssertionError):
         check_moments(lambda f, a, w, t, s, g, h: kernels.fill_softmax_moments(f, np.ones_like(a), w, t, s, g, h))
-
-
-@pytest.mark.slow
-def test_complete_tables_give_the_maximum_likelihood():
-    observation, truth = birds(population=200_000)
-    law = law_of(observation)
-    found = law.maximise(np.zeros(4), list(map(list, truth.edge_tables)))
-    np.testing.assert_allclose(found, THETA, atol=0.05)
-    loglik = lambda t: sum(law.model(t, k).score(truth.edge_tables[k]) for k in range(2))  # noqa: E731
-    best = loglik(found)
-    for step in 0.02 * np.vstack([np.eye(4), -np.eye(4)]):
-        assert loglik(found + step) < best
 
 
 def test_homogeneous_potentials_match_the_moments_they_are_fitted_to():
@@ -276,13 +263,6 @@ def test_node_sums_are_the_noisy_edges_added_up():
     assert np.isfinite(errors(found, mobility()[1])["node_mae"])
 
 
-def test_reconstruction_after_em_is_nearer_than_noisy_counts():
-    observation, truth = mobility(scale=80.0)
-    error = lambda m: next(x.value for x in FlowLearning().measure(m, truth, []) if x.measure == "edge_error")  # noqa: E731
-    assert error(MobilityEM(n_iter=30).fit(observation)) < error(PublishedCounts(clip=True).fit(observation))
-    assert error(PublishedCounts(clip=True).fit(observation)) < error(PublishedCounts().fit(observation))
-
-
 @pytest.mark.parametrize(
     "estimator",
     [MigrationEM(n_iter=2), MobilityEM(n_iter=2), SharedTableEM(n_iter=2), MobilityBaseline(5), PublishedCounts()],
@@ -349,16 +329,6 @@ def test_a_reference_of_runs_is_independent_of_the_runs_that_it_judges():
         assert found.reference_error_ < found.gibbs_error_ / 3
         ratios[n_runs] = found.gibbs_error_ / found.map_error_
     assert ratios[6] == pytest.approx(ratios[2], rel=0.35)  # √3 apart otherwise
-
-
-def test_features_of_a_step():
-    wind = np.array([[1.0, 0.0]])
-    f = migration_features(3, 3, wind)[0]
-    np.testing.assert_allclose(centres(3, 3)[5], [2, 1])
-    np.testing.assert_allclose(f[0, 0], [0, 0, 0, 0])  # stays
-    np.testing.assert_allclose(f[0, 1], [-1, 1, np.sqrt(0.5), 1])  # one to the right, with the wind
-    np.testing.assert_allclose(f[0, 4], [-np.sqrt(2), np.sqrt(0.5), 1, 1])  # straight to the destination
-    np.testing.assert_allclose(f[8, 7], [-1, -1, 0, 1])  # leaves the destination, against the wind
 
 
 def test_simulators_draw_whole_populations_that_depend_on_the_seed():

@@ -118,15 +118,6 @@ def test_measures_of_inference():
     assert bad["relative_gap"] > single["relative_gap"]
 
 
-def test_exact_map_and_mean_are_compared_with():
-    drawn = BirdMigration(2, 3, 3, (0.5, 1, 1, 1)).draw(0)
-    seen, truth = FlowInference().observe(TaskInput("birds", {}, {}, drawn), FlowCounts, {}, 0)
-    measure = lambda m: {x.measure: x.value for x in FlowInference().measure(m, truth, ["map_error", "mean_error"])}  # noqa: E731
-    assert measure(FlowReconstruction("exact").fit(seen))["map_error"] == 0
-    assert measure(FlowReconstruction("exact", {"kind": "marginals"}).fit(seen))["mean_error"] < 1e-9
-    assert measure(FlowReconstruction().fit(seen))["map_error"] > 0
-
-
 def test_exact_tables_are_those_of_each_truth():
     """They are kept for the next method, which must not get those of another population."""
     found = FlowReconstruction()

@@ -14,13 +14,6 @@ from agglearn.proportions import MeanEmbeddingClassifier
 X = np.arange(12.0).reshape(6, 2)
 
 
-def test_counts_of_positives_become_counts_of_classes():
-    bags = Bags(X, [0, 2, 6], [1, 3])
-    assert bags.counts.tolist() == [[1, 1], [1, 3]]
-    assert len(bags) == 2
-    assert bags.bag_of.tolist() == [0, 0, 1, 1, 1, 1]
-
-
 def test_saved_and_loaded(tmp_path):
     whole = Bags(
         X, [0, 2, 6], [[1, 1], [2, 2]], target=np.array([0.5, 1.0]), names=("a", "b"), bag_names=("here", "there")
@@ -67,6 +60,7 @@ def test_damaged_bags_are_said_to_be(tmp_path):
 
 def test_part_of_the_bags():
     bags = Bags(X, [0, 1, 3, 6], [0, 1, 2], bag_names="abc")
+    assert (len(bags), bags.bag_of.tolist()) == (3, [0, 1, 1, 2, 2, 2])
     part = bags.take([2, 0])
     assert part.X[:, 0].tolist() == [6, 8, 10, 0]
     assert part.counts.tolist() == [[1, 2], [1, 0]]
@@ -74,8 +68,13 @@ def test_part_of_the_bags():
     assert np.shares_memory(bags.take([0, 1]).X, bags.X)
 
 
-def test_groups_in_any_order():
-    bags = Bags.from_groups(X, ["s", "t", "s", "t", "t", "s"], {"t": 1, "s": 2})
+@pytest.mark.parametrize(
+    "counts",
+    [{"t": 1, "s": 2}, pd.Series({"t": 1, "s": 2}), pd.DataFrame({"no": [2, 1], "yes": [1, 2]}, index=["t", "s"])],
+    ids=["dict", "series", "frame"],
+)
+def test_groups_in_any_order(counts):
+    bags = Bags.from_groups(X, list("ststts"), counts)
     assert bags.X[:, 0].tolist() == [2, 6, 8, 0, 4, 10]
     assert bags.counts.tolist() == [[2, 1], [1, 2]]
     assert bags.bag_names == ("t", "s")
@@ -91,17 +90,6 @@ def test_groups_in_any_order():
 def test_groups_without_a_partner_are_listed(bags, counts, said):
     with pytest.raises(DataError, match=said):
         Bags.from_groups(X, bags, counts)
-
-
-@pytest.mark.parametrize(
-    "counts",
-    [pd.Series({"t": 1, "s": 2}), pd.DataFrame({"no": [2, 1], "yes": [1, 2]}, index=["t", "s"])],
-    ids=["series", "frame"],
-)
-def test_counts_of_groups_as_pandas_has_them(counts):
-    bags = Bags.from_groups(X, list("ststts"), counts)
-    assert bags.counts.tolist() == [[2, 1], [1, 2]]
-    assert bags.bag_names == ("t", "s")
 
 
 def test_proportions_become_whole_counts():

@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 from census_sample import ENTRY, LINKS, persons, prepared_census
 
-from agglearn.datasets import Census
-from agglearn.datasets.census import MISSING, number_regions, read_crosswalk, read_persons, read_polls, regions_of
+from agglearn.datasets import Census, RecordStore, Tabular
+from agglearn.datasets.census import MISSING, read_crosswalk, read_persons, read_polls, regions_of
 from agglearn.errors import ConfigError, DataError
 from agglearn.observations import Bags, LabelledBags
 from agglearn.proportions import CardinalityClassifier, IndividualClassifier, MeanEmbeddingClassifier
@@ -20,6 +20,13 @@ from agglearn.tasks import bags as polls
 @pytest.fixture(scope="module")
 def store(tmp_path_factory):
     return prepared_census(tmp_path_factory.mktemp("census"))
+
+
+VOTES = {"election": 2016, "bag_size": 20, "holdout": 0.5, "components": 3, "columns": "shared"}
+
+
+def by_keys(measured) -> dict:
+    return {(m.measure, *m.keys.values()): m.value for m in measured}
 
 
 def observed(store, kind=Bags, seed=0, params=None, **given):
@@ -128,23 +135,8 @@ State code,PUMA,County code,State abbr.,County name
 """
 
 
-def test_regions_have_the_numbers_of_the_published_files(tmp_path):
-    """County D joins the PUMA of A to that of C, and the region is found anew as C's: after B."""
-    (tmp_path / "links.csv").write_text(NUMBERED)
-    links = read_crosswalk(tmp_path / "links.csv", "puma22", "county")
-    links = links.assign(region=regions_of(links)[0])
-    names = number_regions(links)
-    assert [names[r] for r in links["region"]] == [
-        "AL_10_01",
-        "AL_10_02",
-        "AL_10_01",
-        "AL_10_01",
-        "AL_10_01",
-        "IA_10_01",
-    ]
-
-
 def test_votes_and_centroids_of_numbered_regions(tmp_path):
+    """County D joins the PUMA of A to that of C, and the region is found anew as C's: after B."""
     (tmp_path / "acs").mkdir()
     people = {"01": ["00100", "00200", "00300"], "19": ["00100"]}
     for k, (state, pumas) in enumerate(people.items()):
@@ -224,21 +216,27 @@ def test_shared_columns_keep_every_state(store):
         observed(store, hidden="COVERAGE", columns="shared")
 
 
-def test_categories_of_the_census():
-    frame = pd.DataFrame({"RAC1P": [1, 2, 6, 3, 1], "HISP": [1, 1, 1, 1, 2], "SCHL": [17, 18, 21, 22, 24]})
-    assert census_design.race(frame).tolist() == [1, 2, 3, 4, 0]
-    assert census_design.education(frame).tolist() == [0, 1, 2, 3, 3]
+def test_hidden_attributes_are_numbered_from_zero():
+    frame = pd.DataFrame(
+        {
+            "DIS": [1, 2, 2, 2, 2], "SEX": [1, 2, 2, 1, 1], "HICOV": [1, 1, 1, 2, 2], "PRIVCOV": [1, 2, 1, 2, 2],
+            "PUBCOV": [1, 1, 2, 2, 2], "SCHL": [17, 18, 20, 21, 22], "WKL": [1, 2, 3, 1, 1], "ANC": [1, 2, 4, 1, 1],
+            "RAC1P": [1, 2, 6, 9, 1], "HISP": [1, 1, 1, 1, 2],
+        }
+    )  # fmt: skip
+    assert {name: list(of(frame)) for name, (of, _) in census_design.HIDDEN.items()} == {
+        "DIS": [1, 0, 0, 0, 0], "SEX": [0, 1, 1, 0, 0], "HICOV": [1, 1, 1, 0, 0], "COVERAGE": [2, 1, 2, 0, 0],
+        "SCHL": [0, 1, 1, 2, 3], "WKL": [0, 1, 2, 0, 0], "ANC": [0, 1, 3, 0, 0], "RAC1P": [1, 2, 3, 4, 0],
+    }  # fmt: skip
 
 
 def test_votes_are_scaled_to_persons(store):
     counts = census_design.apportion(np.array([[50.0, 30, 20], [1, 1, 1], [0, 0, 7]]), 10)
     assert counts.tolist() == [[5, 3, 2], [4, 3, 3], [0, 0, 10]]
-    seen, truth = observed(store, election=2016, bag_size=20, holdout=0.5, components=3, columns="shared")
+    seen, truth = observed(store, **VOTES)
     assert (seen.counts.sum(axis=1) == 20).all()
     assert set(truth.groups["state"]) == {"IA"}  # the only state with a poll
-    everybody, _ = observed(
-        store, election=2016, bag_size=20, holdout=0.5, components=3, columns="shared", params={"persons": "all"}
-    )
+    everybody, _ = observed(store, params={"persons": "all"}, **VOTES)
     assert everybody.X.shape == (4, 3)
     citizens = pd.read_parquet(store.folder / "regions.parquet")["citizens"]
     assert np.allclose(everybody.counts.sum(axis=1), citizens)
@@ -309,11 +307,7 @@ def test_a_map_has_every_state_counted_and_the_tested_ones_expected():
         {"state": ["AL", "IA"], "longitude": [-86.6, -93.0], "latitude": [33.0, 42.0], "share": [0.4, 0.55]}
     )
     p = np.array([[0.5, 0.25, 0.25], [0.0, 0.4, 0.6]])
-    found = {
-        (m.measure, *m.keys.values()): m.value
-        for m in polls.measure_map(p, groups, states, ["map_share", "map_counted"])
-    }
-    assert found == {
+    assert by_keys(polls.measure_map(p, groups, states, ["map_share", "map_counted"])) == {
         ("map_counted", "AL", -86.6, 33.0): 0.4,
         ("map_counted", "IA", -93.0, 42.0): 0.55,
         ("map_share", "IA", -93.0, 42.0): pytest.approx((0.25 + 1.8) / (0.5 + 3.0)),
@@ -322,8 +316,7 @@ def test_a_map_has_every_state_counted_and_the_tested_ones_expected():
 
 def test_other_voters_are_tested_in_every_trial(store):
     """So that what is learned from everybody has an uncertainty too."""
-    given = {"election": 2016, "bag_size": 20, "holdout": 0.5, "components": 3, "columns": "shared"}
-    digests = [observed(store, seed=s, **given)[1].bags.digest for s in (0, 0, 1)]
+    digests = [observed(store, seed=s, **VOTES)[1].bags.digest for s in (0, 0, 1)]
     assert digests[0] == digests[1] != digests[2]
 
 
@@ -342,8 +335,7 @@ def test_unknown_settings(store, given, said):
 
 
 def test_kept_and_read_again(store, tmp_path):
-    _, truth = observed(store, election=2016, bag_size=20, holdout=0.5, components=3, columns="shared",
-                        polls={"sex": {"male": [0.4, 48], "female": [0.6, 52]}})  # fmt: skip
+    _, truth = observed(store, polls={"sex": {"male": [0.4, 48], "female": [0.6, 52]}}, **VOTES)
     truth.save(tmp_path)
     again = type(truth).load(tmp_path)
     assert again.y is None
@@ -415,7 +407,7 @@ def test_expected_votes_beside_hard_ones():
     )
     wanted = ["share", "expected_share", "poll_rmse", "expected_poll_rmse"]
     measured = list(polls.measure_groups(p, groups, poll, wanted))
-    found = {(m.measure, *m.keys.values()): m.value for m in measured}
+    found = by_keys(measured)
     assert found["share", "sex", "male", 0.5] == 1
     assert found["share", "sex", "female", 0.3] == 0
     assert found["expected_share", "sex", "male", 0.5] == pytest.approx(1.05 / 1.9)
@@ -432,11 +424,7 @@ def test_scores_by_state():
     groups = pd.DataFrame(rows, columns=["state", "weight"]).assign(sex="male", race="white", education="postgraduate")
     poll = pd.DataFrame({"area": states, "covariate": "sex", "group": "male", "share": share, "size": 48.0})
     p = np.tile([[0, 0.0, 1], [0, 1, 0.0]], (6, 1))
-    found = {
-        (m.measure, *m.keys.values()): m.value
-        for m in polls.measure_states(p, groups, poll, ["state_rmse", "state_correlation"])
-    }
-    assert found == {
+    assert by_keys(polls.measure_states(p, groups, poll, ["state_rmse", "state_correlation"])) == {
         ("state_rmse", "sex"): pytest.approx(0.1),
         ("state_correlation", "sex", "male"): pytest.approx(1.0),
     }
@@ -448,8 +436,6 @@ def test_scores_by_state():
 
 
 def test_bags_of_records(tmp_path, records):
-    from agglearn.datasets import RecordStore, Tabular
-
     records.to_csv(tmp_path / "r.csv", index=False)
     entry = {"title": "t", "class": "agglearn.datasets.Tabular", "label": {"column": "y"}, "split": 0.3}
     out = tmp_path / "records"
@@ -462,19 +448,15 @@ def test_bags_of_records(tmp_path, records):
     by_job, _ = task.observe(TaskInput("r", entry, {"bags": "job"}, data), Bags, {}, 0)
     assert set(by_job.bag_names) == {"cook", "nurse", "clerk"}
     model = IndividualClassifier().fit(seen)
-    found = {
-        m.measure: m.value for m in task.measure(model, truth, ["accuracy", "auc", "count_error", "gap_to_oracle"])
-    }
+    wanted = ["accuracy", "auc", "count_error", "gap_to_oracle"]
+    found = {m.measure: m.value for m in task.measure(model, truth, wanted)}
     assert found["auc"] > 0.6
     assert found["gap_to_oracle"] == 2 * found["accuracy"]
     other = MeanEmbeddingClassifier(l2=1.0).fit(seen.bags)
-    of_other = {m.measure: m.value for m in task.measure(other, truth, ["accuracy", "gap_to_oracle"])}
+    of_other = {m.measure: m.value for m in task.measure(other, truth, wanted)}
     assert (found["gap_to_oracle"] + of_other["gap_to_oracle"]) / 2 == found["accuracy"] - of_other["accuracy"]
     assert 0 <= found["count_error"] < 0.3
-    for params, said in (
-        ({"bags": "shoe"}, "neither a size nor a column"),
-        ({"bags": 1000}, "between 1 and"),
-        ({"x": 1}, "'x'"),
-    ):
+    refused = {"neither a size nor a column": {"bags": "shoe"}, "between 1 and": {"bags": 1000}, "'x'": {"x": 1}}
+    for said, params in refused.items():
         with pytest.raises(ConfigError, match=said):
             task.observe(TaskInput("r", entry, params, data), Bags, {}, 0)

@@ -4,14 +4,13 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from samples import printed_with_threads
 
 from agglearn.errors import AgglearnError, DataError
 from agglearn.linear.softmax import bag_sums, log_softmax, scores
-from agglearn.proportions import cardinality_posterior, kernels, multiclass
-from agglearn.proportions.posterior import binary_posteriors, class_posteriors
+from agglearn.proportions import cardinality_posterior, class_posteriors, kernels, multiclass
+from agglearn.proportions.convolution_tree import tree_posterior
+from agglearn.proportions.posterior import binary_posteriors
 
 SHAPES = [(0.5, 0.5), (1, 1), (0.05, 3), (5, 0.2), (0.1, 0.1), (30, 30)]
 
@@ -136,22 +135,11 @@ def test_a_million_adds_up(spread):
     assert abs(cardinality_posterior(p, z).sum() - z) < 1e-9 * n
 
 
-@given(st.integers(2, 40), st.integers(0, 10_000))
-@settings(max_examples=40, deadline=None)
-def test_order_does_not_matter(n, seed):
-    rng = np.random.default_rng(seed)
-    p, z, order = rng.random(n), int(rng.integers(0, n + 1)), rng.permutation(n)
-    assert np.allclose(cardinality_posterior(p, z)[order], cardinality_posterior(p[order], z), rtol=1e-11)
-
-
-@given(st.integers(1, 60), st.integers(0, 10_000))
-@settings(max_examples=40, deadline=None)
-def test_ends_are_certain_and_labels_may_be_exchanged(n, seed):
-    p = np.random.default_rng(seed).uniform(0.01, 0.99, n)
+@pytest.mark.parametrize("n", [1, 2, 7, 60])
+def test_ends_are_certain(n):
+    p = np.random.default_rng(n).uniform(0.01, 0.99, n)
     assert (cardinality_posterior(p, 0) == 0).all()
     assert (cardinality_posterior(p, n) == 1).all()
-    z = seed % (n + 1)
-    assert np.allclose(cardinality_posterior(p, z), 1 - cardinality_posterior(1 - p, n - z), atol=1e-11)
 
 
 def test_damped_steps_solve_their_system():
@@ -215,6 +203,11 @@ def test_a_tree_whose_errors_drown_the_total_refuses():
         cardinality_posterior(np.full(4000, 0.3), 3000, "tree")
     assert np.allclose(cardinality_posterior(np.full(4000, 0.3), 3000), 0.75)
     assert np.allclose(cardinality_posterior(np.full(4000, 0.3), 1210, "tree"), 1210 / 4000, atol=1e-6)
+
+
+def test_impossible_counts_have_no_posterior():
+    with pytest.raises(DataError, match="impossible"):
+        tree_posterior(np.array([[1.0, 0.0], [1.0, 0.0]]), [0, 2])
 
 
 def test_certain_instances():

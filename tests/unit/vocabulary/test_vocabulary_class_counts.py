@@ -1,4 +1,4 @@
-"""Clusters by counts of several classes: against all partitions, against the quantisers of two classes, and what does not carry over."""
+"""Clusters by counts of several classes: against all partitions, and against the quantisers of two classes."""
 
 import itertools
 
@@ -76,19 +76,6 @@ def test_one_union_is_the_best_of_all_partitions(table):
         assert information == pytest.approx(best_of_all(table, distinct - 1), abs=1e-12)
 
 
-@pytest.mark.parametrize(("algorithm", "share"), [("divisive", 0.998), ("greedy", 0.997), ("agglomerative", 0.98)])
-def test_little_is_lost_against_all_partitions(algorithm, share):
-    """Twenty tables of eight values and three classes. A random partition keeps less than half."""
-    ratios, chance = [], []
-    for seed in range(20):
-        table, rng = drawn_classes(8, 3, seed, 40) + 1, np.random.default_rng(seed)
-        best = best_of_all(table, 3)
-        ratios.append(compress_class_counts(table, 3, algorithm)[1] / best)
-        chance.append(kept(table, by_labels(rng.integers(0, 3, 8))) / best)
-    assert np.mean(ratios) > share
-    assert np.mean(chance) < 0.6
-
-
 @given(class_tables(least=3))
 @example(np.array([[1, 2, 1], [0, 3, 1], [0, 3, 0], [0, 3, 2], [0, 2, 3]]))  # more if a cut parts equal rates
 @QUICK
@@ -133,14 +120,6 @@ def test_a_cluster_that_loses_its_values_is_made_anew():
     assert information > compress_class_counts(table, 8, "greedy")[1]
 
 
-@pytest.mark.parametrize("algorithm", ALGORITHMS)
-def test_planted_clusters_are_found(algorithm):
-    rng = np.random.default_rng(0)
-    group, shares = rng.integers(0, 4, 300), rng.dirichlet([0.5] * 5, 4)
-    table = rng.multinomial(5000, shares[group])
-    assert partition(compress_class_counts(table, 4, algorithm)[0]) == partition(group)
-
-
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("budget", [1, 2, 5, 12])
 def test_two_classes_are_those_of_the_quantisers(seed, budget):
@@ -155,19 +134,6 @@ def test_two_classes_are_those_of_the_quantisers(seed, budget):
     best = OptimalQuantizer(budget).fit(counts, sums).information_
     greedy, divisive = (compress_class_counts(table, budget, a)[1] for a in ("greedy", "divisive"))
     assert greedy - 1e-13 <= divisive <= best + 1e-13
-
-
-@pytest.mark.parametrize("algorithm", ALGORITHMS)
-def test_information_rises_with_the_budget(algorithm):
-    table = drawn_classes(60, 4, 1)
-    curve = [compress_class_counts(table, m, algorithm)[1] for m in range(1, 61)]
-    if algorithm == "divisive":  # a local optimum, from the greedy clusters on
-        greedy = [compress_class_counts(table, m, "greedy")[1] for m in range(1, 61)]
-        assert (np.array(curve) >= np.array(greedy) - 1e-12).all()
-        assert max(np.array(curve) - greedy) > 1e-3
-    else:
-        assert (np.diff(curve) >= -1e-12).all()
-    assert curve[0] == pytest.approx(0, abs=1e-12)
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
@@ -187,7 +153,7 @@ def test_values_and_classes_without_records_tell_nothing(algorithm):
     table = np.array([[30, 2, 1], [9, 8, 9], [1, 25, 3], [2, 3, 41], [60, 4, 2]])
     labels, information, lost = compress_class_counts(table, 4, algorithm)
     more = np.insert(np.insert(table, 2, 0, axis=0), 1, 0, axis=1)
-    found = compress_class_counts(more, 4, algorithm)
+    found = compress_class_counts(pd.DataFrame(more), 4, algorithm)  # such as `pandas.crosstab` returns
     assert np.delete(found[0], 2).tolist() == labels.tolist()
     assert found[1:] == pytest.approx((information, lost), abs=1e-15)
     assert labels[0] == labels[4]
@@ -209,35 +175,6 @@ def test_blocks_of_values_change_nothing(monkeypatch):
     assert compress_class_counts(table, 20)[0].tolist() == expected
     with pytest.raises(ConfigError, match=r"cannot hold the pairs of .* values; use 'divisive'"):
         compress_class_counts(table, 20, "agglomerative")
-
-
-def test_a_cross_table_of_records():
-    frame = pd.DataFrame({"town": list("aabbccdd"), "party": list("xxyyzzxx")})
-    labels, information, _ = compress_class_counts(pd.crosstab(frame["town"], frame["party"]), 3)
-    assert labels.tolist() == [0, 1, 2, 0]
-    assert information == pytest.approx(1.5 * np.log(2))
-
-
-# -- what does not carry over from two classes ------------------------------------------------------------------------
-
-
-def test_best_clusters_are_intervals_of_no_order_by_share():
-    table = np.array([[6, 5, 6], [0, 4, 2], [2, 9, 9], [8, 3, 4], [8, 9, 1]])
-    best = 0.0
-    for share in (table / table.sum(axis=1, keepdims=True)).T:
-        order = np.argsort(share)
-        best = max(best, *(kept(table, np.split(order, c)) for c in itertools.combinations(range(1, 5), 2)))
-    assert best < 0.95 * best_of_all(table, 3)
-    assert compress_class_counts(table, 3)[1] > best
-
-
-def test_gains_of_cuts_may_rise():
-    """With two classes they only fall (theorem 3). The values are in the order of the last class's share."""
-    table = np.array([[9, 1, 4], [0, 9, 5], [5, 1, 4]])
-    assert (np.diff(table[:, 2] / table.sum(axis=1)) > 0).all()
-    first = kept(table, [[0], [1, 2]])
-    after = kept(table, [[0], [1], [2]]) - kept(table, [[0, 1], [2]])
-    assert after > 2 * first
 
 
 # -- bad input --------------------------------------------------------------------------------------------------------
@@ -266,9 +203,6 @@ def test_bad_tables(counts, said):
     ("settings", "error", "said"),
     [
         ((0,), ConfigError, "budget: 0 is not allowed"),
-        ((1.5,), ConfigError, "budget: 1.5 is not allowed"),
-        ((True,), ConfigError, "budget: True is not allowed"),
-        (("2",), ConfigError, "budget: '2' is not allowed"),
         ((4,), DataError, "budget: 4 clusters are more than the 3 values"),
         ((0.1,), DataError, "budget: too few clusters, 0 for 1 feature"),
         ((2, "optimal"), ConfigError, "algorithm: 'optimal' is not allowed; it must be one of divisive, greedy"),

@@ -32,13 +32,8 @@ def scratch(n):
 def check_split_gain(kernel):
     rng = np.random.default_rng(0)
     for _ in range(200):
-        n1, n2 = rng.integers(1, 50, 2)
-        c1, c2 = rng.integers(0, n1 + 1), rng.integers(0, n2 + 1)
-        p = 0.3
-        expected = (
-            information_counts(n1, c1, p) + information_counts(n2, c2, p) - information_counts(n1 + n2, c1 + c2, p)
-        )
-        assert kernel(float(n1), float(c1), float(n2), float(c2)) == pytest.approx(expected, abs=1e-12)
+        a, b = ((float(n), float(rng.integers(0, n + 1))) for n in rng.integers(1, 50, 2))
+        assert kernel(*a, *b) == pytest.approx(_cost(a, b, 0.3), abs=1e-12)
 
 
 def check_information(kernel):
@@ -60,8 +55,7 @@ def check_greedy(kernel):
 
 def _gain(N, C, chosen, s):
     left, right = max(c for c in chosen if c < s), min(c for c in chosen if c > s)
-    f = lambda i, j: information_counts(N[j] - N[i], C[j] - C[i], C[-1] / N[-1])  # noqa: E731
-    return f(left, s) + f(s, right) - f(left, right)
+    return _cost((N[s] - N[left], C[s] - C[left]), (N[right] - N[s], C[right] - C[s]), C[-1] / N[-1])
 
 
 def check_thresholds(kernel):

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 
 from agglearn.datasets import ClickLog
 from agglearn.estimator import Estimator
@@ -33,6 +34,8 @@ def test_logistic_learns_and_survives_saving(log, tmp_path):
     assert model.scores_[model.best_] == model.scores_.max()
     stages = [p for _, _, p in model.staged_predict_proba(frame)]
     assert (stages[model.best_] == model.predict_proba(frame)[:, 1]).all()
+    unseen = model.predict_proba(pd.DataFrame({c: ["new"] for c in frame}))
+    assert 0 < unseen[0, 1] < 1
     model.save(tmp_path)
     again = Estimator.load(tmp_path)
     assert (again.predict_proba(frame) == model.predict_proba(frame)).all()
@@ -55,13 +58,6 @@ def test_held_out_rows_are_in_no_cluster(log):
             for a, b in zip(model.quantizer_.labels_.values(), other.quantizer_.labels_.values(), strict=True)
         )
         assert equal is same
-
-
-def test_unseen_values_have_a_prediction(log):
-    records, frame, _ = log
-    model = LogisticOnClusters(OptimalQuantizer(60, min_count=10)).fit(records)
-    p = model.predict_proba(pd.DataFrame({c: ["new"] for c in frame}))
-    assert 0 < p[0, 1] < 1
 
 
 def test_settings_lie_in_the_paper_s_ranges():
@@ -96,11 +92,8 @@ def test_probabilities_are_the_network_s():
 @pytest.mark.slow
 def test_network_learns_and_repeats_itself(log):
     records, frame, y = log
-    found = []
-    for _ in range(2):
-        quantizer = OptimalQuantizer(60, min_count=10)
-        found.append(NetworkOnClusters(quantizer, trials=1, epochs=4, batch_size=64, random_state=1).fit(records))
-    model, again = found
+    learner = NetworkOnClusters(OptimalQuantizer(60, min_count=10), trials=1, epochs=4, batch_size=64, random_state=1)
+    model, again = (clone(learner).fit(records) for _ in range(2))
     assert better_than_base(model, frame, y) > 0.04
     assert (again.predict_proba(frame) == model.predict_proba(frame)).all()
 
@@ -108,3 +101,21 @@ def test_network_learns_and_repeats_itself(log):
 def test_log_loss_is_the_negative_likelihood():
     y, p = np.array([0, 1, 1]), np.array([0.2, 0.9, 0.4])
     assert log_loss(y, p) == pytest.approx(-(np.log(0.8) + np.log(0.9) + np.log(0.4)) / 3)
+
+
+def test_clusters_of_unequal_features_have_columns_of_their_own():
+    """Three features of 2, 5 and 3 clusters; the prediction of each record is that of its own weights."""
+    rng, sizes = np.random.default_rng(0), (2, 5, 3)
+    frame = pd.DataFrame({f"f{i}": [f"v{c}" for c in rng.integers(0, k, 500)] for i, k in enumerate(sizes)})
+    effect = {f"v{k}": e for k, e in enumerate([-1.5, 1.2, -0.4, 2.0, 0.1])}
+    z = sum(frame[c].map(effect) for c in frame)
+    y = (rng.random(500) < 1 / (1 + np.exp(-z))).astype(int)
+    records = Records.from_records(frame.assign(y=y), "y")
+    model = LogisticOnClusters(OptimalQuantizer(10), l2=[0.5], random_state=0).fit(records)
+    assert model.sizes_ == list(sizes)
+    weights, intercept = model.tries_[0]
+    score = np.full(500, intercept)
+    for i, name in enumerate(frame):
+        cluster = model.quantizer_.labels_[name][records.codes[:, i]]
+        score += weights[sum(sizes[:i]) + cluster]
+    np.testing.assert_allclose(model.predict_proba(frame)[:, 1], 1 / (1 + np.exp(-score)))

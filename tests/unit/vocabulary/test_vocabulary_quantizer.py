@@ -1,26 +1,22 @@
 """What all quantisers share: what they are fitted to, what they map, and what they refuse."""
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
 from samples import printed_with_threads
 from sklearn.base import clone
-from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import roc_auc_score
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder
-from vocabulary_samples import by_labels, drawn
+from vocabulary_samples import by_labels, drawn, features, tables_of_counts
 
-from agglearn.encoding import CodedEncoder, FrameEncoder
 from agglearn.errors import ConfigError, DataError, LooksLikeCodes
 from agglearn.estimator import Estimator
-from agglearn.observations import ContingencyTables, NoiseSpec, Table, with_gaussian_noise
+from agglearn.observations import ContingencyTables, NoiseSpec, with_gaussian_noise
 from agglearn.vocabulary import FrequencyQuantizer, OptimalQuantizer, SubmodularQuantizer
 from agglearn.vocabulary.quantizer import single_tables
 from agglearn.vocabulary.rate_order import rank_rates
-from agglearn.vocabulary.shrinkage import beta_prior, remove_noise, shrink_sums
+from agglearn.vocabulary.shrinkage import beta_prior, project_on_simplex, remove_noise, shrink_sums
 
 METHODS = [OptimalQuantizer(8), SubmodularQuantizer(8, random_state=3), FrequencyQuantizer(8)]
 
@@ -47,53 +43,30 @@ def test_tables_records_and_arrays_give_the_same(method):
     assert records.get_feature_names_out().tolist() == ["zone", "job"]
 
 
-@pytest.mark.parametrize("method", METHODS, ids=lambda m: type(m).__name__)
-def test_order_of_rows_changes_nothing(method):
-    frame, y = people()
-    order = np.random.default_rng(0).permutation(len(y))
-    a, b = clone(method).fit(frame, y), clone(method).fit(frame.iloc[order], y[order])
-    assert (a.transform(frame) == b.transform(frame)).all()
-
-
-@pytest.mark.parametrize("method", METHODS[:2], ids=lambda m: type(m).__name__)
-def test_permuted_values_get_permuted_clusters(method):
-    counts, sums = drawn(300)
-    order = np.random.default_rng(0).permutation(300)
-    a, b = clone(method).fit(counts, sums), clone(method).fit(counts[order], sums[order])
-    assert a.labels_[order].tolist() == b.labels_.tolist()
-
-
 def test_unseen_values_go_to_the_cluster_nearest_to_the_base_rate():
-    counts, sums = np.array([100, 100, 100, 10]), np.array([5, 30, 90, 0])
-    found = OptimalQuantizer(3).fit(counts, sums)
-    assert found.unseen_ == found.labels_[1]
-    assert found.transform([0, 3, 4, -1, 77]).tolist() == [*found.labels_[[0, 3]], *[found.unseen_] * 3]
+    """32 of 130, .246: nearest to .1, where the mean of the rates, .575, is nearest to .5. Borders are half-way."""
+    found = OptimalQuantizer(4).fit(np.array([10, 100, 10, 10]), np.array([9, 10, 5, 8]))
+    assert found.unseen_ == found.labels_[1] == 0
+    assert found.borders_["x0"].tolist() == pytest.approx([0.3, 0.65, 0.85])
+    assert found.transform([0, 3, 4, -1, 77]).tolist() == [3, 2, 0, 0, 0]
     frame, y = people()
     clusters = OptimalQuantizer(9).fit(frame, y)
     new = clusters.transform(pd.DataFrame({"job": ["z", "a"], "zone": [10**9, 1], "more": [1, 2]}))
     assert new[0].tolist() == [clusters.unseen_["zone"], clusters.unseen_["job"]]
 
 
-def test_frequency_sends_unseen_values_to_the_rare_ones():
-    counts, sums = np.array([50, 40, 3, 2, 1]), np.array([25, 1, 2, 1, 1])
-    found = FrequencyQuantizer(3, min_count=3).fit(counts, sums)
-    assert found.unseen_ == found.labels_[4] == 2
-
-
 def test_rare_values_are_one():
-    counts, sums = np.array([50, 40, 3, 2, 1, 0]), np.array([25, 1, 3, 0, 1, 0])
-    found = OptimalQuantizer(3, min_count=4).fit(counts, sums)
-    assert found.labels_[2] == found.labels_[3] == found.labels_[4] == found.unseen_ == found.labels_[5]
-    with pytest.raises(DataError, match="more than the 3 values"):
-        OptimalQuantizer(4, min_count=4).fit(counts, sums)
-
-
-def test_budget_may_be_a_share():
-    counts, sums = drawn(200)
-    assert (
-        OptimalQuantizer(0.05).fit(counts, sums).labels_.tolist()
-        == OptimalQuantizer(10).fit(counts, sums).labels_.tolist()
-    )
+    """Those of fewer records than asked for, without those of none. New values join them."""
+    n, c = np.array([50, 3, 40, 2, 60, 0]), np.array([5, 3, 30, 1, 24, 0])
+    for quantizer in (OptimalQuantizer(3, min_count=4), FrequencyQuantizer(3, min_count=4)):
+        found = quantizer.fit(n, c)
+        assert found.transform([1, 3, 5, 7, -1]).tolist() == [found.unseen_] * 5
+        assert found.n_clusters_ == 3
+    assert found.unseen_ == 2  # clusters of frequent values are numbered by value, the rare ones are last
+    exact = OptimalQuantizer(3, min_count=3).fit(n, c)
+    assert exact.labels_[3] == exact.unseen_ != exact.labels_[1]  # 3 records are enough
+    with pytest.raises(DataError, match="more than the 4 values"):
+        OptimalQuantizer(5, min_count=4).fit(n, c)
 
 
 def test_named_values():
@@ -131,20 +104,11 @@ def test_ranks_are_those_of_sorted_rates(noise):
     assert len(rates) < 3004
 
 
-def test_one_feature_and_a_single_cluster():
-    counts, sums = drawn(30)
-    found = OptimalQuantizer(1).fit(counts, sums)
-    assert found.information_ == 0
-    assert found.relative_loss_ == pytest.approx(1)
-    assert set(found.labels_) == {0}
-
-
 THREADS = """
 import hashlib, numba
-from vocabulary_samples import drawn
+from vocabulary_samples import drawn, features
 from agglearn.vocabulary import DistributedSubmodularQuantizer, OptimalQuantizer, SubmodularQuantizer
-tables = [drawn(2000, i) for i in range(5)]
-counts, sums = ({f"f{i}": t[k] for i, t in enumerate(tables)} for k in (0, 1))
+counts, sums = features(*(drawn(2000, i) for i in range(5)))
 for threads in (4, 2, 1):
     numba.set_num_threads(threads)
     numba.config.NUMBA_NUM_THREADS = threads  # of the pool of threads
@@ -177,15 +141,58 @@ def test_noisy_counts_are_clipped_with_a_warning_that_says_how_many():
         OptimalQuantizer(6).fit(noisy)
 
 
+def test_counts_without_noise_stay_as_they_are():
+    frame, y = people()
+    exact = ContingencyTables.from_records(frame[["job"]].assign(y=y), "y", categorical=["job"])
+    noise = NoiseSpec("gaussian", 3.0, 1.0, 1e-6, "label")
+    counts, sums = single_tables(replace(exact, noise=noise))["job"]
+    np.testing.assert_array_equal(counts, exact.dense(0)[0])
+    expected = remove_noise(*exact.dense(0), exact.total, exact.positives, (0.0, 9.0))[1]
+    np.testing.assert_array_equal(sums, expected)
+
+
+COUNTS, SUMS = np.array([5.0, 60, -7, 300, 1, 41]), np.array([9.0, 20, -3, 40, 1, 38])
+
+
+@pytest.mark.parametrize("total", [400.0, 250.0])
+def test_the_nearest_counts_that_add_up(total):
+    """Conditions of optimality: one shift of all that stay positive, and none of the zeros would rise by it."""
+    found = project_on_simplex(COUNTS, total)
+    assert found.sum() == pytest.approx(total)
+    shift = (COUNTS - found)[found > 0]
+    assert shift == pytest.approx(shift[0])
+    assert (COUNTS[found == 0] <= shift[0] + 1e-12).all()
+    assert (found >= 0).all()
+
+
+@pytest.mark.parametrize("variances", [(25.0, 9.0), (0.0, 16.0), (100.0, 100.0), (0.0, 0.0)])
+def test_noise_is_removed_by_the_formula(variances):
+    r = 106 / 400
+    n = project_on_simplex(COUNTS, 400.0) if variances[0] else np.maximum(COUNTS, 0)
+    noise, v = variances[1] + r * r * variances[0], r * (1 - r)
+    excess = [c - r * m for m, c in zip(COUNTS, SUMS, strict=True)]
+    squares = max(sum(m * m - variances[0] for m in COUNTS), sum(m * m for m in n))
+    spread = max((sum(e * e - noise for e in excess) - v * sum(n)) / squares, 0)
+    assert spread > 0
+    signal = [m * m * spread + m * v for m in n]
+    expected = [
+        min(max(r * m + e * s / (s + noise), 0), m) if m else 0 for m, e, s in zip(n, excess, signal, strict=True)
+    ]
+    counts, sums = remove_noise(COUNTS, SUMS, 400.0, 106.0, variances)
+    np.testing.assert_allclose(counts, n)
+    np.testing.assert_allclose(sums, expected, atol=1e-9)
+
+
+def test_rates_are_drawn_to_an_uneven_base_rate():
+    n, c = np.array([10.0, 30.0]), np.array([1.0, 8.0])  # base rate .225
+    assert shrink_sums(n, c, 20).tolist() == pytest.approx([10 * (1 + 4.5) / 30, 30 * (8 + 4.5) / 50])
+
+
 @pytest.mark.parametrize("sigma", [3.0, 17.0])
 def test_noise_is_not_taken_for_information(sigma):
     """Thousands of values, most of them rare: noise alone would tell several times what the data hold."""
     counts, sums = drawn(3000, largest=3000)
-    cells = np.arange(3000)
-    exact = ContingencyTables(
-        FrameEncoder((CodedEncoder("page", 3000),)), "y", int(counts.sum()), int(sums.sum()),
-        {(0,): Table((3000,), cells, counts, sums)},
-    )  # fmt: skip
+    exact = tables_of_counts({"page": counts}, {"page": sums})
     true = OptimalQuantizer(50).fit(exact).information_
     noisy = with_gaussian_noise(exact, sigma, 1)
     found = OptimalQuantizer(50).fit(noisy)
@@ -196,13 +203,6 @@ def test_noise_is_not_taken_for_information(sigma):
     assert (labelled <= counted).all()
     rates = [np.average(sums[g] / counts[g], weights=counts[g]) for g in by_labels(found.labels_["page"])]
     assert np.ptp(rates) > 0.2  # the clusters part values whose true rates differ
-
-
-def test_without_noise_on_counts_only_rates_are_shrunk():
-    n, c = remove_noise(np.array([5.0, 50, 500]), np.array([9.0, 20, 100]), 555, 120, (0.0, 16.0))
-    assert n.tolist() == [5, 50, 500]
-    assert 0.2 * 5 < c[0] <= 5
-    assert remove_noise(*drawn(50), 10.0, 3.0, (0.0, 0.0))[1] == pytest.approx(drawn(50)[1])
 
 
 def test_bins_are_not_compressed_in_silence():
@@ -220,26 +220,36 @@ def test_bins_are_not_compressed_in_silence():
 # -- records that clusters are learnt from ----------------------------------------------------------------------------
 
 
-def logistic_score(clusters, y, new, y_new) -> float:
-    """AUC on new records of a logistic regression on the clusters of those that made them."""
-    model = make_pipeline(OneHotEncoder(handle_unknown="ignore"), LogisticRegression(C=10.0, max_iter=500))
-    return roc_auc_score(y_new, model.fit(clusters, y).predict_proba(new)[:, 1])
-
-
 @pytest.mark.parametrize("shrinkage", [None, "beta_binomial"])
 def test_records_do_not_choose_their_own_clusters(shrinkage):
     """One feature of rare values and pure noise, one that tells: clusters by own labels drown the second in the first."""
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({"noise": rng.integers(0, 1500, 3000), "tells": rng.integers(0, 30, 3000)})
     y = (rng.random(3000) < np.random.default_rng(1).beta(1, 2, 30)[frame["tells"]]).astype(int)
-    made, new = frame[:2000], frame[2000:]
+    frame, y = frame[:2000], y[:2000]
     quantizer = OptimalQuantizer(30, shrinkage=shrinkage, random_state=0)
-    crossed = quantizer.fit_transform(made, y[:2000])
-    own = quantizer.transform(made)
-    assert abs(np.corrcoef(crossed[:, 0], y[:2000])[0, 1]) < 0.1 < np.corrcoef(own[:, 0], y[:2000])[0, 1]
+    crossed, own = quantizer.fit_transform(frame, y), quantizer.transform(frame)
+    assert abs(np.corrcoef(crossed[:, 0], y)[0, 1]) < 0.1 < np.corrcoef(own[:, 0], y)[0, 1]
     assert np.corrcoef(crossed[:, 1], own[:, 1])[0, 1] > 0.9
-    scores = [logistic_score(c, y[:2000], quantizer.transform(new), y[2000:]) for c in (crossed, own)]
-    assert scores[0] > scores[1] + 0.02
+
+
+def test_a_record_is_clustered_by_the_labels_of_other_folds():
+    """Values seen once: no other fold tells of them, so that all are in the cluster of values never seen."""
+    frame = pd.DataFrame({"a": [f"v{i}" for i in range(40)]})
+    y = np.arange(40) % 2
+    quantizer = OptimalQuantizer(2, random_state=0)
+    clusters = quantizer.fit_transform(frame, y)
+    assert quantizer.labels_["a"].max() == 1  # by their own labels they fall apart
+    assert set(clusters[:, 0]) == {quantizer.unseen_["a"]}
+
+
+def test_folds_are_drawn_whatever_the_order_of_the_records():
+    """In folds of neighbouring records no value would occur outside its own fold: all would be unseen."""
+    values, ones = np.repeat(np.arange(20), 15), np.tile([2, 13], 10)
+    X, y = pd.DataFrame({"a": values}), np.concatenate([np.arange(15) < k for k in ones]).astype(int)
+    quantizer = OptimalQuantizer(2, random_state=0)
+    clusters = quantizer.fit_transform(X, y)[:, 0]
+    assert (clusters == (ones[values] == 13)).mean() > 0.95
 
 
 def test_one_fold_leaves_no_other_records():
@@ -262,25 +272,28 @@ def test_the_beta_prior_is_found():
     rng = np.random.default_rng(0)
     counts = rng.zipf(1.5, 20_000).clip(max=500)
     sums = rng.binomial(counts, rng.beta(2.0, 6.0, 20_000))
-    a, b = beta_prior(counts, sums)
-    assert (a, b) == pytest.approx((2.0, 6.0), rel=0.1)
+    assert beta_prior(counts, sums) == pytest.approx((2.0, 6.0), rel=0.1)
+    a, b = beta_prior(np.full(40, 10.0), np.repeat([0.0, 10.0], 20))  # rates of 0 and 1 have a weak prior
+    assert a == pytest.approx(b, rel=1e-3)
+    assert a + b < 0.1
 
 
 def test_shrinking_ranks_one_click_below_many():
     counts, sums = np.array([1, 1000, 1, 500, 500]), np.array([1, 600, 0, 100, 80])
     rates = shrink_sums(counts, sums, "beta_binomial") / counts
     assert rates[1] > rates[0] > rates[3]
-    assert (shrink_sums(counts, sums, 1e-9) / counts) == pytest.approx(sums / counts, abs=1e-6)
     found = OptimalQuantizer(2, shrinkage="beta_binomial").fit(counts, sums)
-    assert found.labels_[1] == 1
-    assert found.labels_[2] == 0
+    assert found.labels_[1:3].tolist() == [1, 0]
 
 
 # -- bad input --------------------------------------------------------------------------------------------------------
 
 
+A, B = drawn(10), drawn(10, 1)
+
+
 @pytest.mark.parametrize(
-    ("counts", "sums", "budget", "said"),
+    ("X", "y", "budget", "said"),
     [
         ([3, 4], [1, 5], 2, "value 1 needs 0 ≤ label sum ≤ count.*count 4 and label sum 5"),
         ([3, -4], [1, 0], 2, "value 1 needs 0 ≤ label sum ≤ count"),
@@ -295,17 +308,38 @@ def test_shrinking_ranks_one_click_below_many():
         ([3, 4], [1, 0], 3, "more than the 2 values"),
         ([3, 4], [1, 0, 0], 2, "one of each per value"),
         (["a", "b"], [1, 0], 2, "must be numbers"),
+        (*features(A, B), 1, "too few clusters, 1 for 2 features"),
+        ({"a": A[0]}, {"b": A[1]}, 2, "same features"),
+        ({}, {}, 2, "no features"),
+        (pd.Series([3, 4], index=["v", "v"]), [1, 1], 2, "'v' occurs twice"),
+        (pd.Series([3, 4], index=["x", "y"]), pd.Series([1, 1], index=["x", "z"]), 2, "name different values"),
+        (A[0], None, 2, "second argument"),
+        (people()[0], [0, 1, 1], 2, "600 records and 3 labels"),
     ],
 )
-def test_bad_tables(counts, sums, budget, said):
+def test_bad_input(X, y, budget, said):
     with pytest.raises(DataError, match=said):
-        OptimalQuantizer(budget).fit(np.array(counts), np.array(sums))
+        OptimalQuantizer(budget).fit(X, y)
 
 
-@pytest.mark.parametrize("number", [np.float32, np.float64, np.int32])
-def test_numpy_budgets(number):
+def test_values_that_are_not_those_of_the_fit():
+    with pytest.raises(DataError, match="values of 2 features by name"):
+        OptimalQuantizer(4).fit(*features(A, B)).transform([0, 1])
+    with pytest.raises(DataError, match="positions 0 … 9"):
+        OptimalQuantizer(2).fit(*A).transform(["x"])
+    frame, y = people()
+    with pytest.raises(DataError, match="no column 'zone'"):
+        OptimalQuantizer(4).fit(frame, y).transform(frame[["job"]])
+    pairs = ContingencyTables.from_records(frame.assign(y=y), "y", pairs="all")
+    object.__setattr__(pairs, "tables", {k: t for k, t in pairs.tables.items() if len(k) == 2})
+    with pytest.raises(DataError, match="no table of the single feature 'zone'"):
+        OptimalQuantizer(4).fit(pairs)
+
+
+@pytest.mark.parametrize(("number", "share"), [(np.float32, 0.048), (np.float64, 0.052), (np.int32, None)])
+def test_numpy_budgets(number, share):
     counts, sums = drawn(200)
-    budget = number(10 if number is np.int32 else 0.05)
+    budget = number(10 if number is np.int32 else share)
     assert OptimalQuantizer(budget).fit(counts, sums).n_clusters_ == 10
 
 
@@ -313,34 +347,3 @@ def test_numpy_budgets(number):
 def test_bad_budgets(budget):
     with pytest.raises(ConfigError, match="budget"):
         OptimalQuantizer(budget).fit(*drawn(20))
-
-
-def test_more_bad_input():
-    a, b = drawn(10), drawn(10, 1)
-    with pytest.raises(DataError, match="too few clusters, 1 for 2 features"):
-        OptimalQuantizer(1).fit({"a": a[0], "b": b[0]}, {"a": a[1], "b": b[1]})
-    with pytest.raises(DataError, match="same features"):
-        OptimalQuantizer(2).fit({"a": a[0]}, {"b": a[1]})
-    with pytest.raises(DataError, match="no features"):
-        OptimalQuantizer(2).fit({}, {})
-    twice = pd.Series(a[0], index=["v"] * 10)
-    two = OptimalQuantizer(4).fit({"p": a[0], "q": a[0]}, {"p": a[1], "q": a[1]})
-    with pytest.raises(DataError, match="values of 2 features by name"):
-        two.transform([0, 1])
-    with pytest.raises(DataError, match="'v' occurs twice"):
-        OptimalQuantizer(2).fit(twice, twice)
-    with pytest.raises(DataError, match="name different values"):
-        OptimalQuantizer(2).fit(pd.Series([3, 4], index=["x", "y"]), pd.Series([1, 1], index=["x", "z"]))
-    with pytest.raises(DataError, match="second argument"):
-        OptimalQuantizer(2).fit(a[0])
-    frame, y = people()
-    with pytest.raises(DataError, match="600 records and 5 labels"):
-        OptimalQuantizer(2).fit(frame, y[:5])
-    with pytest.raises(DataError, match="no column 'zone'"):
-        OptimalQuantizer(4).fit(frame, y).transform(frame[["job"]])
-    with pytest.raises(DataError, match="positions 0 … 9"):
-        OptimalQuantizer(2).fit(*a).transform(["x"])
-    pairs = ContingencyTables.from_records(frame.assign(y=y), "y", pairs="all")
-    object.__setattr__(pairs, "tables", {k: t for k, t in pairs.tables.items() if len(k) == 2})
-    with pytest.raises(DataError, match="no table of the single feature 'zone'"):
-        OptimalQuantizer(4).fit(pairs)

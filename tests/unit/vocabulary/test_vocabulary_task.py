@@ -90,15 +90,6 @@ def test_measures_are_what_they_say(tmp_path):
     assert "bound_ratio" not in measures
 
 
-def test_predictive_information_is_information_less_the_divergence_of_the_rates():
-    n, c = np.array([50.0, 30.0, 20.0]), np.array([10.0, 20.0, 5.0])
-    base, rates = c.sum() / n.sum(), np.array([0.3, 0.5, 0.2])
-    r = c / n
-    divergence = (n * (r * np.log(r / rates) + (1 - r) * np.log((1 - r) / (1 - rates)))).sum() / n.sum()
-    assert predictive_information(n, c, r, base) == pytest.approx(mutual_information(n, c))
-    assert predictive_information(n, c, rates, base) == pytest.approx(mutual_information(n, c) - divergence)
-
-
 def test_what_cannot_be_observed_is_said():
     frame, y = log()
     with pytest.raises(ConfigError, match="cannot make Records"):
@@ -171,7 +162,7 @@ DAC = {
 LINES = ["0\t1\t68fd1e64\t80e26c9b", "1\t\t68fd1e64\t", '0\t-1\t05db9164\t"quoted', "1\t7\t05db9164\t80e26c9b"]
 
 
-def parsed(tmp_path, lines, monkeypatch=None):
+def parsed(tmp_path, lines):
     (tmp_path / "train.txt").write_text("\n".join(lines) + "\n")
     out = tmp_path / "out"
     out.mkdir()
@@ -204,14 +195,12 @@ def test_streamed_files_with_a_header_are_one_after_the_other(tmp_path):
     assert store.column("C2").tolist() == ["b", "c", None]
 
 
-def test_streamed_files_that_are_wrong(tmp_path):
-    with pytest.raises(DataError, match=r"train\.txt: .*Expected 4 columns"):
-        parsed(tmp_path, [*LINES, "0\t1"])
-
-
-def test_streamed_labels_that_are_not_two(tmp_path):
-    with pytest.raises(DataError, match="must have two values"):
-        parsed(tmp_path, [*LINES, "2\t1\ta\tb"])
+@pytest.mark.parametrize(
+    ("line", "said"), [("0\t1", r"train\.txt: .*Expected 4 columns"), ("2\t1\ta\tb", "must have two values")]
+)
+def test_streamed_files_that_are_wrong(tmp_path, line, said):
+    with pytest.raises(DataError, match=said):
+        parsed(tmp_path, [*LINES, line])
 
 
 def test_coded_features(tmp_path):

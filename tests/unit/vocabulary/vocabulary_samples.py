@@ -5,6 +5,9 @@ import itertools
 import numpy as np
 from hypothesis import strategies as st
 
+from agglearn.encoding import CodedEncoder, FrameEncoder
+from agglearn.observations import ContingencyTables, Table
+
 
 def information(counts, sums, groups) -> float:
     """I(Z; C) in nats from its definition, values in groups (lists of positions)."""
@@ -71,3 +74,17 @@ def ranked(counts, sums):
     rates, at = np.unique(sums / counts, return_inverse=True)
     prefix = [np.append(0.0, np.cumsum(np.bincount(at, v, len(rates)))) for v in (counts, sums)]
     return *prefix, sums.sum() / counts.sum()
+
+
+def features(*tables) -> tuple[dict, dict]:
+    """Counts and label sums by feature."""
+    counts, sums = ({f"f{i}": table[k] for i, table in enumerate(tables)} for k in (0, 1))
+    return counts, sums
+
+
+def tables_of_counts(counts: dict, sums: dict) -> ContingencyTables:
+    """Tables of features of which every value has a cell."""
+    encoder = FrameEncoder(tuple(CodedEncoder(name, len(n)) for name, n in counts.items()))
+    cells = {(i,): Table((len(n),), np.arange(len(n)), n, sums[name]) for i, (name, n) in enumerate(counts.items())}
+    total, positives = (int(next(iter(v.values())).sum()) for v in (counts, sums))
+    return ContingencyTables(encoder, "y", total, positives, cells)
