@@ -441,6 +441,5 @@ def test_tuning_tries_a_tenth_to_ten_times_the_strength_that_moments_suggest(at,
     monkeypatch.setattr(AggregateSearch, "__init__", spied)
     assert run("fit", "tables", "--tune", "--out", "m", *QUICK) == 0
     np.testing.assert_allclose(
-        np.array(tried[:5]) / moment_penalty(ContingencyTables.load("tables")),
-        np.transpose([[0.1, 0.3, 1, 3, 10]] * 2),
+        np.array(tried[:5]) / moment_penalty(ContingencyTables.load("tables")), np.transpose([[0.1, 0.3, 1, 3, 10]] * 2)
     )

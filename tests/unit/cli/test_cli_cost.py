@@ -31,11 +31,7 @@ def test_the_cost_of_a_file_as_table_picture_and_page(at, capsys):
     assert (cost[["nllh_error", "auc_error"]] > 0).all(axis=None)
     page = Path("c/cost.html").read_text()
     row = cost.iloc[0]
-    for text in (
-        f"{row.nllh:.3f} ± {row.nllh_error:.3f}",
-        "they are not private",
-        "What a release of data.csv costs",
-    ):
+    for text in (f"{row.nllh:.3f} ± {row.nllh_error:.3f}", "they are not private", "What a release of data.csv costs"):
         assert text in page
     assert f"{row.nllh:.3f} ± " in said.out
     assert "they are not private" in said.out

@@ -222,12 +222,7 @@ RELEASE = [
     ["--epsilon", "1", "--mechanism", "discrete_laplace", "--split", "cells"],
     ["--epsilon", "1e6", "--mechanism", "laplace", "--allow-large-epsilon"],
 ]
-FIT = [
-    [*QUICK],
-    [*QUICK, "--ignore-noise"],
-    ["--method", "naive_bayes", "--ignore-noise"],
-    ["--method", "naive_bayes"],
-]
+FIT = [[*QUICK], [*QUICK, "--ignore-noise"], ["--method", "naive_bayes", "--ignore-noise"], ["--method", "naive_bayes"]]
 COMPRESS = [["--budget", "8"], ["--budget", "0.9", "--method", "frequency", "--min-count", "1"]]
 
 

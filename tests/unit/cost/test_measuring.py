@@ -90,12 +90,7 @@ def test_a_schema_takes_the_place_of_learned_categories():
         ({}, {"unit": "who"}, ConfigError, "max_rows: how many records of each 'who' count"),
         ({"y": 1}, {}, DataError, "label 'y' must have two values"),
         ({}, {"label": "z"}, DataError, "no label column 'z'"),
-        (
-            {"y": [1] + [0] * 2999},
-            {},
-            DataError,
-            "label 'y': too few records have one of its values",
-        ),
+        ({"y": [1] + [0] * 2999}, {}, DataError, "label 'y': too few records have one of its values"),
     ],
 )
 def test_wrong_records_are_refused(change, options, error, said):

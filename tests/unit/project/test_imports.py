@@ -11,16 +11,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[3]
 METHODS = ("maxent", "vocabulary", "collective", "proportions", "distribution", "labelsums")
-LIBRARY = (
-    *METHODS,
-    "observations",
-    "encoding",
-    "evaluation",
-    "estimator",
-    "cli",
-    "cli.aggregate",
-    "registry",
-)
+LIBRARY = (*METHODS, "observations", "encoding", "evaluation", "estimator", "cli", "cli.aggregate", "registry")
 OPTIONAL = (
     "snakemake", "mlflow", "matplotlib", "statsmodels", "jinja2", "pydantic", "opendp", "jax", "optax", "cvxpy",
     "casadi", "clarabel", "markdown2", "pyspark", "rdata", "skops", "sqlalchemy",
