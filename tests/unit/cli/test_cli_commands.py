@@ -175,10 +175,10 @@ def test_features_pairs_and_names_with_commas_and_colons(at):
     assert call(f"{how} --features age,job --features home --pairs age:job --out t") == 0
     assert call(f"{how} --pairs none --out u") == 0
     Path("odd.csv").write_text('"a,b",c:d,e,y\n1,u,p,0\n2,v,q,1\n')
-    assert call('aggregate odd.csv --label y --features "a,b",c:d --pairs "a,b:c:d" --out v') == 0
+    assert call('aggregate odd.csv --label y --features "a,b",c:d,e --pairs "a,b:c:d",c:d:e --out v') == 0
     found = [ContingencyTables.load(name) for name in "tuv"]
-    assert [tables.pairs for tables in found] == [[(0, 1)], [], [(0, 1)]]
-    assert [tables.names for tables in found[::2]] == [["age", "job", "home"], ["a,b", "c:d"]]
+    assert [tables.pairs for tables in found] == [[(0, 1)], [], [(0, 1), (1, 2)]]
+    assert [tables.names for tables in found[::2]] == [["age", "job", "home"], ["a,b", "c:d", "e"]]
 
 
 @pytest.mark.parametrize("separator", [";", "tab", "|", ".gz"])
