@@ -76,7 +76,7 @@ def test_names_with_signs_of_yaml_are_quoted():
 @pytest.mark.parametrize(
     ("words", "line"),
     [
-        ("experiment Mine!", "'Mine!' is no name; use small letters, digits and _"),
+        ("experiment mine!", "'mine!' is no name; use small letters, digits and _"),
         ("experiment ../mine", "is no name"),
         ("dataset mine --csv absent.csv --label y", "absent.csv: No such file or directory"),
         ("dataset mine --csv survey.csv --label y", "no column 'y'; the columns are age, job, bought"),
