@@ -9,8 +9,8 @@ from agglearn.cli import main
 
 
 def state(folder: Path) -> dict:
-    """Content of everything below a folder."""
-    return {p.relative_to(folder).as_posix(): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
+    """Content of everything below a folder; None is that of a folder."""
+    return {p.relative_to(folder).as_posix(): p.read_bytes() if p.is_file() else None for p in folder.rglob("*")}
 
 
 def run(*arguments: str) -> int:
@@ -21,28 +21,35 @@ def run(*arguments: str) -> int:
         return leaving.code
 
 
+def call(line: str) -> int:
+    """Exit status of a command, whose words stand between spaces."""
+    return run(*line.split())
+
+
+def refuse(printed, line: str | list[str], warnings: int = 0) -> tuple[int, str]:
+    """Exit status, and the line that a command prints that must fail. It prints nothing else, but for stated warnings before
+    the line, and the current folder stays as it was."""
+    before = state(Path())
+    printed.readouterr()
+    status = run(*(line.split() if isinstance(line, str) else line))
+    out, errors = printed.readouterr()
+    *warned, error = errors.splitlines(keepends=True)
+    assert (out, len(warned), error[-1]) == ("", warnings, "\n"), errors
+    assert error.startswith("agglearn: ")
+    assert state(Path()) == before
+    return status, error
+
+
 def write_runs(folder: Path, experiment: str, n: int) -> None:
     """Finished runs of an experiment in a results folder, one per seed."""
     settings = {"title": "A trial", "source": "maxent", "methods": {"m": {}}, "measures": ["nllh"], "reported": []}
     record = {"experiment": experiment, "dataset": "d", "observation": "tables", "method": "m", "status": "ok", "reason": None,
               "dataset_params": "{}", "observation_params": "{}", "params": "{}"}  # fmt: skip
-    made = {
-        "commit": "c",
-        "began": 1700000000.5,
-        "ended": 1700000002.75,
-        "config": {"scale": "smoke", "experiment": settings},
-    }
+    config = {"scale": "smoke", "experiment": settings}
+    made = {"commit": "c", "began": 1700000000.5, "ended": 1700000002.75, "config": config}
+    row = {"measure": "nllh", "keys": None, "step": None, "unit": "", "tested": "t", "overlap": 0.0}
     for seed in range(n):
         own = record | {"run": f"{experiment}{seed}", "seed": seed}
         run = folder / f"runs/{own['run']}"
         storage.write_json(run / "run.json", own | made | {"fingerprint": f"f{seed}"})
-        row = {
-            "measure": "nllh",
-            "keys": None,
-            "step": None,
-            "value": seed / 2,
-            "unit": "",
-            "tested": "t",
-            "overlap": 0.0,
-        }
-        pd.DataFrame([own | row]).to_parquet(run / "measurements.parquet")
+        pd.DataFrame([own | row | {"value": seed / 2}]).to_parquet(run / "measurements.parquet")

@@ -2,37 +2,29 @@ import shutil
 from pathlib import Path
 
 import pytest
+from cli_calls import call
 from samples import PEOPLE_SCHEMA, people
 
-from agglearn.cli import main
 
-
-@pytest.fixture
-def at(tmp_path, monkeypatch) -> Path:
-    """A folder with data.csv, schema.yaml, tables/, declared/ (by the schema) and model/, in which commands run."""
-    folder = tmp_path / "here"
-    shutil.copytree(made(tmp_path), folder)
-    monkeypatch.chdir(folder)
+@pytest.fixture(scope="session")
+def made(tmp_path_factory) -> Path:
+    """A folder with data.csv, schema.yaml, tables/, declared/ (by the schema) and model/."""
+    folder = tmp_path_factory.mktemp("made")
+    people(300).assign(y=lambda f: f.y.map({0: "no", 1: "yes"})).to_csv(folder / "data.csv", index=False, na_rep="?")
+    (folder / "schema.yaml").write_text(PEOPLE_SCHEMA.replace("'1'", "'yes'").replace("'0'", "'no'"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        how = "--label y --positive yes --missing ? --categorical zone"
+        assert call(f"aggregate data.csv {how} --out tables") == 0
+        assert call("aggregate data.csv --schema schema.yaml --missing ? --out declared") == 0
+        assert call("fit tables --method naive_bayes --out model") == 0
     return folder
 
 
-PREPARED = {}
-
-
-def made(tmp_path: Path) -> Path:
-    """The same folder for all tests, made once."""
-    if "folder" not in PREPARED:
-        folder = PREPARED["folder"] = tmp_path / "made"
-        folder.mkdir()
-        frame = people(300)
-        frame["y"] = frame.y.map({0: "no", 1: "yes"})
-        frame.to_csv(folder / "data.csv", index=False, na_rep="?")
-        how = ["--label", "y", "--positive", "yes", "--missing", "?", "--categorical", "zone"]
-        assert main(["aggregate", str(folder / "data.csv"), *how, "--out", str(folder / "tables")]) == 0
-        schema = PEOPLE_SCHEMA.replace("'1'", "'yes'").replace("'0'", "'no'")
-        (folder / "schema.yaml").write_text(schema)
-        how = ["--schema", str(folder / "schema.yaml"), "--missing", "?", "--out", str(folder / "declared")]
-        assert main(["aggregate", str(folder / "data.csv"), *how]) == 0
-        out = str(folder / "model")
-        assert main(["fit", str(folder / "tables"), "--method", "naive_bayes", "--out", out]) == 0
-    return PREPARED["folder"]
+@pytest.fixture
+def at(made, tmp_path, monkeypatch) -> Path:
+    """A copy of it, in which commands run."""
+    folder = tmp_path / "here"
+    shutil.copytree(made, folder)
+    monkeypatch.chdir(folder)
+    return folder

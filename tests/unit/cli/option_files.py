@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 import yaml
-from cli_calls import run, write_runs
+from cli_calls import call, write_runs
 from samples import ROOT, Project, write_empty_store
 
 from agglearn import storage
@@ -27,16 +27,9 @@ features:
   job: {values: [cook, nurse], missing: true}
   zone: {values: ['11', '22', '33'], missing: false}
 """
-RECORD = {
-    "config": {"experiment": {"source": "maxent"}},
-    "python": "3.11.7",
-    "commit": None,
-    "versions": {"numpy": "1.2.3"},
-}
-KEPT = {
-    "experiments": ("maxent_xor", "labelsums_equality"),
-    "datasets": ("anes96", "bank", "breast_cancer", "fair", "xor"),
-}
+CONFIG = {"experiment": {"source": "maxent"}}
+RECORD = {"config": CONFIG, "python": "3.11.7", "commit": None, "versions": {"numpy": "1.2.3"}}
+EXPERIMENTS, DATASETS = ("maxent_xor", "labelsums_equality"), ("anes96", "bank", "breast_cancer", "fair", "xor")
 
 
 def records() -> pd.DataFrame:
@@ -46,9 +39,8 @@ def records() -> pd.DataFrame:
     frame = pd.DataFrame({"age": rng.integers(18, 80, n), "job": rng.choice(["cook", "nurse", "clerk", "?"], n)})
     frame["home"], frame["zone"] = rng.choice(["own", "rent"], n), rng.choice([11, 22, 33], n)
     frame["page"] = [f"p{k:02}" for k in rng.integers(0, 40, n)]
-    chance = 1 / (
-        1 + np.exp(2.5 - frame["age"] / 20 - (frame["job"] == "nurse") - frame["page"].str[1:].astype(int) / 40)
-    )
+    score = frame["age"] / 20 + (frame["job"] == "nurse") + frame["page"].str[1:].astype(int) / 40
+    chance = 1 / (1 + np.exp(2.5 - score))
     frame["y"], frame["z"] = (np.where(rng.random(n) < p, "yes", "no") for p in (chance, 0.3))
     return frame
 
@@ -61,28 +53,26 @@ def prepare(folder: Path) -> None:
     frame[:150].to_csv(folder / "half.csv", index=False)
     frame.assign(job=frame["job"].replace("?", "-")).to_csv(folder / "dashes.csv", index=False)
     (folder / "schema.yaml").write_text(SCHEMA)
-    data, label = str(folder / "data.csv"), ["--label", "y", "--positive", "yes"]
-    few = [*label, "--features", "age,job,home", "--missing", "?"]
+    few = "--label y --positive yes --missing ? --features"
     calls = {
-        "tables": ["aggregate", data, *few],
-        "others": ["aggregate", str(folder / "half.csv"), *few],
-        "pages": ["aggregate", data, *label, "--features", "page,job", "--pairs", "none", "--missing", "?"],
-        "declared": ["aggregate", data, "--schema", str(folder / "schema.yaml"), "--missing", "?"],
-        "noisy": ["private", str(folder / "declared"), "--epsilon", "5", "--delta", "1e-5"],
-        "model": ["fit", str(folder / "tables"), "--method", "naive_bayes"],
-        "another": ["fit", str(folder / "others"), "--method", "naive_bayes"],
+        "tables": f"aggregate {folder}/data.csv {few} age,job,home",
+        "others": f"aggregate {folder}/half.csv {few} age,job,home",
+        "pages": f"aggregate {folder}/data.csv {few} page,job --pairs none",
+        "declared": f"aggregate {folder}/data.csv --schema {folder}/schema.yaml --missing ?",
+        "noisy": f"private {folder}/declared --epsilon 5 --delta 1e-5",
+        "model": f"fit {folder}/tables --method naive_bayes",
+        "another": f"fit {folder}/others --method naive_bayes",
     }
-    for name, call in calls.items():
-        assert run(*call, "--out", str(folder / name)) == 0
+    for name, line in calls.items():
+        assert call(f"{line} --out {folder}/{name}") == 0
     write_cells(folder)
     config = {"datasets": {"fair": {"title": "Another title", "citation": "Another (2001). Other."}}}
     (folder / "over.yaml").write_text(yaml.safe_dump(config))
     (folder / "seed.yaml").write_text(yaml.safe_dump({"experiments": {"maxent_xor": {"seeds": [0]}}}))
     for name, dataset in (("first", "fair"), ("second", "anes96")):
         (folder / name / "measurements/trial").mkdir(parents=True)
-        pd.DataFrame([{"run": "r", "dataset": dataset, "status": "ok"}]).to_parquet(
-            folder / name / "measurements/trial/b.parquet"
-        )
+        measured = pd.DataFrame([{"run": "r", "dataset": dataset, "status": "ok"}])
+        measured.to_parquet(folder / name / "measurements/trial/b.parquet")
         storage.write_json(folder / name / "runs/r/run.json", RECORD)
     write_project(folder / "project")
     for name in ("a", "b"):  # stores to send runs to
@@ -94,12 +84,11 @@ def prepare(folder: Path) -> None:
 def write_cells(folder: Path) -> None:
     """Cells of tables as others write them, and the same with other names, with semicolons, and each twice."""
     cells, fewer = (ContingencyTables.load(folder / name).to_frame() for name in ("declared", "others"))
-    cells.to_csv(folder / "cells.csv", index=False)
-    fewer.to_csv(folder / "fewer.csv", index=False)
     cells.to_csv(folder / "cells_semicolons.csv", index=False, sep=";")
-    cells.rename(columns={"count": "n"}).to_csv(folder / "cells_n.csv", index=False)
-    cells.rename(columns={"label_sum": "ones"}).to_csv(folder / "cells_ones.csv", index=False)
-    pd.concat([cells, cells]).to_csv(folder / "cells_twice.csv", index=False)
+    n, ones = cells.rename(columns={"count": "n"}), cells.rename(columns={"label_sum": "ones"})
+    files = {"cells": cells, "fewer": fewer, "cells_n": n, "cells_ones": ones, "cells_twice": pd.concat([cells, cells])}
+    for name, frame in files.items():
+        frame.to_csv(folder / f"{name}.csv", index=False)
 
 
 def write_project(folder: Path) -> None:
@@ -109,7 +98,7 @@ def write_project(folder: Path) -> None:
     for path in (ROOT / "config").glob("*.yaml"):
         shutil.copy(path, folder / "config")
     (folder / "config/claims.yaml").write_text("{}\n")
-    for kind, names in KEPT.items():
+    for kind, names in (("experiments", EXPERIMENTS), ("datasets", DATASETS)):
         (folder / "config" / kind).mkdir()
         for name in names:
             shutil.copy(ROOT / f"config/{kind}/{name}.yaml", folder / f"config/{kind}")

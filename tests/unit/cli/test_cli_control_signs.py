@@ -2,7 +2,7 @@
 
 import pandas as pd
 import pytest
-from cli_calls import run
+from cli_calls import call
 
 CLEAR, RED, BACKWARDS, BELL = "\x1b[2J", "\x9b31m", "\u202e", "\x07"
 NAMES = {"n": f"a{CLEAR}", "code": f"b{RED}_id", "text": f"c{BACKWARDS}", "late": f"d{BELL}"}
@@ -31,37 +31,38 @@ def records(tmp_path, monkeypatch) -> pd.DataFrame:
     return frame
 
 
-def calls(file: str) -> list[tuple[int, list[str]]]:
-    aggregate = ["aggregate", file, "--label", "y"]
+def calls(file: str) -> list[tuple[int, str]]:
+    """Exit statuses and commands. No name has a space."""
+    aggregate, code, late = f"aggregate {file} --label y", NAMES["code"], NAMES["late"]
     return [
-        (0, [*aggregate, "--hash", f"{NAMES['late']}:5", "--out", "tables"]),
-        (0, [*aggregate, "--categorical", f"{NAMES['code']},{NAMES['late']}", "--pairs", "none", "--out", "cat"]),
-        (0, ["aggregate", file, "--schema", "schema.yaml", "--out", "declared"]),
-        (1, ["aggregate", file, "--schema", "wrong.yaml", "--out", "x"]),
-        (0, ["schema", "draft", file, "--label", "y"]),
-        (1, ["schema", "draft", file, "--label", f"z{CLEAR}"]),
-        (0, ["fit", "tables", "--method", "best_pair", "--out", "model"]),
-        (0, ["predict", "model", "new.csv", "--out", "p.csv"]),
-        (1, ["predict", "model", "narrow.csv", "--out", "x.csv"]),
-        (0, ["compress", "cat", "--budget", "4", "--out", "c.csv"]),
-        (1, ["aggregate", file, "--label", f"z{CLEAR}", "--out", "x"]),
-        (1, ["aggregate", "label.csv", "--label", "y", "--out", "x"]),
-        (1, [*aggregate, "--features", f"z{CLEAR}", "--out", "x"]),
-        (2, [*aggregate, "--hash", NAMES["late"], "--out", "x"]),
-        (1, [*aggregate, "--pairs", f"z{CLEAR}:{NAMES['n']}", "--out", "x"]),
-        (1, ["aggregate", f"none{CLEAR}", "--label", "y", "--out", "x"]),
-        (2, ["aggregate", file, f"--none{CLEAR}"]),
+        (0, f"{aggregate} --hash {late}:5 --out tables"),
+        (0, f"{aggregate} --categorical {code},{late} --pairs none --out cat"),
+        (0, f"aggregate {file} --schema schema.yaml --out declared"),
+        (1, f"aggregate {file} --schema wrong.yaml --out x"),
+        (0, f"schema draft {file} --label y"),
+        (1, f"schema draft {file} --label z{CLEAR}"),
+        (0, "fit tables --method best_pair --out model"),
+        (0, "predict model new.csv --out p.csv"),
+        (1, "predict model narrow.csv --out x.csv"),
+        (0, "compress cat --budget 4 --out c.csv"),
+        (1, f"aggregate {file} --label z{CLEAR} --out x"),
+        (1, "aggregate label.csv --label y --out x"),
+        (1, f"{aggregate} --features z{CLEAR} --out x"),
+        (2, f"{aggregate} --hash {late} --out x"),
+        (1, f"{aggregate} --pairs z{CLEAR}:{NAMES['n']} --out x"),
+        (1, f"aggregate none{CLEAR} --label y --out x"),
+        (2, f"aggregate {file} --none{CLEAR}"),
     ]
 
 
 @pytest.mark.parametrize("file", ["data.csv", "data.parquet"])
 def test_everything_printed_is_printable(records, file, capsys):
-    for status, call in calls(file):
-        assert run(*call) == status, call
-        out, err = capsys.readouterr()
-        assert (out + err).replace("\n", "").isprintable(), call
-        assert out + err
-    assert run("aggregate", file, "--label", "y", "--out", "again") == 0
+    for status, line in calls(file):
+        assert call(line) == status, line
+        printed = "".join(capsys.readouterr())
+        assert printed.replace("\n", "").isprintable(), line
+        assert printed
+    assert call(f"aggregate {file} --label y --out again") == 0
     out, err = capsys.readouterr()
     assert r"a\x1b[2J" in out
     assert r"'b\x9b31m_id'" in err

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import yaml
-from cli_calls import run, state
+from cli_calls import call, run, state
 from option_files import prepare, records, write_recorded
 
 from agglearn.cli import parser
@@ -40,40 +40,37 @@ def small(prepared) -> Path:
 # -- what a command leaves, in parts ------------------------------------------------------------------------------------
 
 
+def features_of(tables: ContingencyTables) -> dict:
+    return {f"feature {f.name}": json.dumps(asdict(f), default=str) for f in tables.encoder.features}
+
+
 def of_tables(out: Path, said: str) -> dict:
     tables, reading = ContingencyTables.load(out), json.loads((out / "reading.json").read_text())
-    counts = {k: tables.dense(*k) for k in tables.tables}
-    found = {f"feature {f.name}": json.dumps(asdict(f), default=str) for f in tables.encoder.features}
-    found |= {
-        "label": tables.label,
-        "positives": tables.positives,
-        "records": tables.total,
-        "schema": tables.encoder.schema,
-    }
-    found["pairs"] = sorted(tuple(tables.names[i] for i in k) for k in counts if len(k) == 2)
-    return found | {f"reading {k}": v for k, v in reading.items()}
+    found = {"label": tables.label, "schema": tables.encoder.schema}
+    found |= {"positives": tables.positives, "records": tables.total}
+    found["pairs"] = sorted(tuple(tables.names[i] for i in k) for k in tables.tables if len(k) == 2)
+    return found | features_of(tables) | {f"reading {k}": v for k, v in reading.items()}
 
 
 def of_import(out: Path, said: str) -> dict:
     tables = ContingencyTables.load(out)
-    features = {f"feature {f.name}": json.dumps(asdict(f), default=str) for f in tables.encoder.features}
     stated = {"label": tables.label, "schema": tables.encoder.schema, "noise": tables.noise and tables.noise.summary}
-    return features | stated | {"cells": tables.to_frame().astype({"count": float, "label_sum": float}).to_json()}
+    cells = tables.to_frame().astype({"count": float, "label_sum": float})
+    return features_of(tables) | stated | {"cells": cells.to_json()}
 
 
 def of_release(out: Path, said: str) -> dict:
-    tables, noise = ContingencyTables.load(out), ContingencyTables.load(out).noise
-    dense = [tables.dense(*k) for k in tables.tables]
-    parts = {
-        k: getattr(noise, k)
-        for k in ("epsilon", "delta", "mechanism", "adjacency", "private", "scale", "postprocessing")
-    }
-    parts["scales differ"] = noise.scales is not None and len(set(noise.scales.values())) > 1
-    parts["exact counts"] = all((counts == np.round(counts)).all() for counts, _ in dense)
-    parts["below zero"] = any((counts < 0).any() for counts, _ in dense)
-    parts["features"] = [json.dumps(asdict(f), default=str) for f in tables.encoder.features]
-    parts["reading"] = (out / "reading.json").read_text()
-    return parts
+    tables, stated = (
+        ContingencyTables.load(out),
+        ("epsilon", "delta", "mechanism", "adjacency", "private", "scale", "postprocessing"),
+    )
+    dense, noise = [tables.dense(*k)[0] for k in tables.tables], tables.noise
+    return {k: getattr(noise, k) for k in stated} | {
+        "scales differ": noise.scales is not None and len(set(noise.scales.values())) > 1,
+        "exact counts": all((counts == np.round(counts)).all() for counts in dense),
+        "below zero": any((counts < 0).any() for counts in dense),
+        "features": features_of(tables), "reading": (out / "reading.json").read_text(),
+    }  # fmt: skip
 
 
 def of_model(out: Path, said: str) -> dict:
@@ -96,9 +93,8 @@ def of_clusters(out: Path, said: str) -> dict:
     if "cluster" not in frame:
         return {"rows": len(frame), "columns": list(frame)}
     frame = frame.sort_values(["feature", "value"])
-    return {k: frame[k].tolist() for k in frame} | {
-        "number": len(set(zip(frame["feature"], frame["cluster"], strict=True)))
-    }
+    clusters = set(zip(frame["feature"], frame["cluster"], strict=True))
+    return {k: frame[k].tolist() for k in frame} | {"number": len(clusters)}
 
 
 def of_curve(out: Path, said: str) -> dict:
@@ -152,17 +148,10 @@ class Row:
     folder: str = ""
 
 
-def forced(call: str, other: str, parts: Callable) -> Row:
+def forced(line: str, other: str, parts: Callable) -> Row:
     """`--force` where another output is there: refused without it, and else what a call without the other leaves."""
-    return Row(
-        f"{call} --out {{here}}",
-        f"{call} --out {{here}} --force",
-        set(),
-        parts,
-        (2, 0),
-        f"{call} --out {{fresh}}",
-        f"{other} --out {{here}}",
-    )
+    here, fresh, before = f"{line} --out {{here}}", f"{line} --out {{fresh}}", f"{other} --out {{here}}"
+    return Row(here, f"{here} --force", set(), parts, (2, 0), fresh, before)
 
 
 def in_small(without: str, given: str) -> Row:
@@ -171,28 +160,25 @@ def in_small(without: str, given: str) -> Row:
 
 
 LABEL = "--label y --positive yes"
-A, P, F = (
-    f"aggregate {{data.csv}} {LABEL}",
-    "private {declared} --epsilon 1 --delta 1e-6",
-    "fit {tables} --method naive_bayes",
-)
+A, F = f"aggregate {{data.csv}} {LABEL}", "fit {tables} --method naive_bayes"
+P, LEARNED = (f"private {{{folder}}} --epsilon 1 --delta 1e-6" for folder in ("declared", "tables"))
 M = "fit {tables} --set n_chains=50 --set max_iter=3"
 C, S = "compress {pages} --budget 9 --min-count 3 --no-shrink", "schema draft {data.csv}"
 N, Q = "import {cells.csv}", "schema query {schema.yaml}"
-D, T = (
-    f"cost {{half.csv}} {LABEL} --epsilon 9 --splits 2",
-    "cost {half.csv} --schema {schema.yaml} --epsilon 9 --splits 2",
-)
+D, T = (f"cost {{half.csv}} {how} --epsilon 9 --splits 2" for how in (LABEL, "--schema {schema.yaml}"))
 L, U = "cost --rows 500 --features 2 --values 4 --base-rate .3 --epsilon 1", f"{D} --unit page --max-rows 2"
+SEMICOLONS, LARGE = T.replace("half", "semicolons") + " --out {a}", P.replace("epsilon 1", "epsilon 30")
+NOISY, CELLS, V = M.replace("tables", "noisy"), "import {cells_semicolons.csv}", "predict {model} {data.csv}"
 W = "new dataset mine --csv {data.csv} --label y"
+ADD, G = "archive add --scale {} --configfile {{{}.yaml}}", "archive merge {small/archive}"
 X, K = "reproduce maxent_xor", "archive check --scale default --seed 0"
+CLUSTERS = {"feature", "value", "cluster", "count", "label_sum"}
+CURVE = {"budget", "clusters", "held_out_information", "training_information"}
 ROWS = {
     "aggregate data": Row(A, f"aggregate {{half.csv}} {LABEL}", {"records", "positives", "feature age", "feature zone"}),
     "aggregate --label": Row(A, A.replace("label y", "label z"), {"label", "positives", "feature y", "feature z", "pairs"}),
-    "aggregate --schema": Row(
-        A + " --features age,job,zone", "aggregate {data.csv} --schema {schema.yaml}",
-        {"schema", "feature age", "feature job", "feature zone"},
-    ),
+    "aggregate --schema": Row(A + " --features age,job,zone", A.replace(LABEL, "--schema {schema.yaml}"),
+                              {"schema", "feature age", "feature job", "feature zone"}),
     "aggregate --positive": Row(A, A.replace("yes", "no"), {"positives", "reading positive"}),
     "aggregate --features": Row(A, A + " --features age,job,home,zone,page", {"feature z", "pairs"}),
     "aggregate --pairs": Row(A, A + " --pairs age:job,home:zone", {"pairs"}),
@@ -213,11 +199,9 @@ ROWS = {
     "import --count": Row("import {cells_n.csv}", "import {cells_n.csv} --count n", set(), of_import, (1, 0), N),
     "import --label-sum": Row("import {cells_ones.csv}", "import {cells_ones.csv} --label-sum ones", set(), of_import, (1, 0), N),
     "import --repeated": Row("import {cells_twice.csv}", "import {cells_twice.csv} --repeated mean", set(), of_import, (1, 0), N),
-    "import --separator": Row(
-        "import {cells_semicolons.csv}", "import {cells_semicolons.csv} --separator ;", set(), of_import, (1, 0), N
-    ),
+    "import --separator": Row(CELLS, CELLS + " --separator ;", set(), of_import, (1, 0), N),
     "import --force": forced(N, "import {fewer.csv}", of_import),
-    "private tables": Row(P, P.replace("declared", "tables") + " --accept-learned-schema", {"features", "private"}, of_release),
+    "private tables": Row(P, LEARNED + " --accept-learned-schema", {"features", "private"}, of_release),
     "private --epsilon": Row(P, P.replace("epsilon 1", "epsilon 2"), {"epsilon", "scale"}, of_release),
     "private --delta": Row(P, P.replace("1e-6", "1e-3"), {"delta", "scale"}, of_release),
     "private --mechanism": Row(P, P + " --mechanism discrete_gaussian", {"mechanism", "scale", "exact counts"}, of_release),
@@ -226,13 +210,9 @@ ROWS = {
     "private --unit": Row(P, P + " --unit page", set(), of_release, (0, 2)),
     "private --max-rows": Row(P, P + " --max-rows 2", set(), of_release, (0, 2)),
     "private --accept-learned-schema": Row(
-        P.replace("declared", "tables"), P.replace("declared", "tables") + " --accept-learned-schema", {"features", "private"},
-        of_release, (2, 0), P,
+        LEARNED, LEARNED + " --accept-learned-schema", {"features", "private"}, of_release, (2, 0), P,
     ),
-    "private --allow-large-epsilon": Row(
-        P.replace("epsilon 1", "epsilon 30"), P.replace("epsilon 1", "epsilon 30") + " --allow-large-epsilon", {"epsilon", "scale"},
-        of_release, (2, 0), P,
-    ),
+    "private --allow-large-epsilon": Row(LARGE, LARGE + " --allow-large-epsilon", {"epsilon", "scale"}, of_release, (2, 0), P),
     "private --post": Row(P, P + " --post clip", {"postprocessing", "below zero"}, of_release),
     "private --force": forced(P, P.replace("epsilon 1", "epsilon 3"), of_release),
     "private --ledger": Row(P, P + " --ledger {spent.csv}", {"words"}, of_words),
@@ -244,8 +224,7 @@ ROWS = {
     "cost --max-rows": Row(U + " --out {a}", U.replace("rows 2", "rows 3") + " --out {b}", {"scores"}, of_cost),
     "cost --missing": Row(T + " --out {a}", T + " --missing ? --out {b}", {"scores"}, of_cost),
     "cost --separator": Row(
-        T.replace("half", "semicolons") + " --out {a}", T.replace("half", "semicolons") + " --separator ; --out {a}", set(),
-        of_cost, (1, 0), T.replace("half", "data") + " --out {b}",
+        SEMICOLONS, SEMICOLONS + " --separator ;", set(), of_cost, (1, 0), T.replace("half", "data") + " --out {b}",
     ),
     "cost --splits": Row(T + " --out {a}", T.replace("splits 2", "splits 3") + " --out {b}", {"scores"}, of_cost),
     "cost --out": Row(T, T + " --out {a}", set(), of_cost, (2, 0)),
@@ -258,39 +237,27 @@ ROWS = {
     "cost --base-rate": Row(L, L.replace(".3", ".2"), {"words"}, of_words),
     "cost --auc": Row(L, L + " --auc .7", {"words"}, of_words),
     "fit tables": Row(F, F.replace("tables", "others"), {"predictions"}, of_model),
-    "fit --method": Row(F, F.replace("naive_bayes", "best_pair"), {"class", "predictions"}, of_class,
-    ),
-    "fit --ignore-noise": Row(  # the noise-aware class has a posterior
-        M.replace("tables", "noisy"), M.replace("tables", "noisy") + " --ignore-noise",
-        {"class", "parameter posterior", "predictions"}, of_model,
-    ),
+    "fit --method": Row(F, F.replace("naive_bayes", "best_pair"), {"class", "predictions"}, of_class),
+    "fit --ignore-noise": Row(NOISY, NOISY + " --ignore-noise", {"class", "parameter posterior", "predictions"}, of_model),
     "fit --tune": Row(M, M + " --tune", {"parameter l2_theta"}, of_model),
     "fit --sample": Row(F, F + " --sample {half.csv}", {"class", "predictions"}, of_class),
     "fit --positive": Row(F + " --sample {half.csv}", F + " --sample {half.csv} --positive no", {"predictions"}, of_class),
     "fit --set": Row(M, M.replace("max_iter=3", "max_iter=4"), {"parameter max_iter", "predictions"}, of_model),
     "fit --seed": Row(M, M + " --seed 1", {"parameter random_state", "predictions"}, of_model),
     "fit --force": forced(F, F.replace("tables", "others"), of_model),
-    "predict model": Row("predict {model} {data.csv}", "predict {another} {data.csv}", {"predictions"}, of_predictions),
-    "predict data": Row("predict {model} {data.csv}", "predict {model} {half.csv}", {"predictions"}, of_predictions),
-    "predict --missing": Row("predict {model} {data.csv}", "predict {model} {data.csv} --missing nurse", {"predictions"}, of_predictions),
-    "predict --separator": Row(
-        "predict {model} {semicolons.csv}", "predict {model} {semicolons.csv} --separator ;", set(), of_predictions, (1, 0),
-        "predict {model} {data.csv}",
-    ),
-    "predict --out": Row("predict {model} {data.csv}", "predict {model} {data.csv} --out {p.csv}", {"to a file"}, of_predictions),
-    "predict --force": forced("predict {model} {data.csv}", "predict {another} {data.csv}", of_predictions),
-    "compress tables": Row(C, C.replace("pages", "tables"), {"feature", "value", "cluster", "count", "label_sum"}, of_clusters),
+    "predict model": Row(V, "predict {another} {data.csv}", {"predictions"}, of_predictions),
+    "predict data": Row(V, "predict {model} {half.csv}", {"predictions"}, of_predictions),
+    "predict --missing": Row(V, V + " --missing nurse", {"predictions"}, of_predictions),
+    "predict --separator": Row(V.replace("data", "semicolons"), V.replace("data", "semicolons") + " --separator ;", set(), of_predictions, (1, 0), V),
+    "predict --out": Row(V, V + " --out {p.csv}", {"to a file"}, of_predictions),
+    "predict --force": forced(V, "predict {another} {data.csv}", of_predictions),
+    "compress tables": Row(C, C.replace("pages", "tables"), CLUSTERS, of_clusters),
     "compress --budget": Row(C, C.replace("9", "12"), {"cluster", "number"}, of_clusters),
     "compress --method": Row(C, C + " --method bucketing", {"cluster", "number"}, of_clusters),
-    "compress --budgets": Row(
-        C.replace("budget 9", "budgets 9,12"), C.replace("budget 9", "budgets 9,15"),
-        {"budget", "clusters", "held_out_information", "training_information"}, of_curve,
-    ),
+    "compress --budgets": Row(C.replace("budget 9", "budgets 9,12"), C.replace("budget 9", "budgets 9,15"), CURVE, of_curve),
     "compress --min-count": Row(C, C.replace("count 3", "count 6"), {"cluster"}, of_clusters),
     "compress --no-shrink": Row(C.replace("no-shrink", "shrink"), C, {"cluster"}, of_clusters),
-    "compress --apply": Row(
-        C, C + " --apply {half.csv}", {"feature", "value", "cluster", "count", "label_sum", "number", "rows", "columns"}, of_clusters
-    ),
+    "compress --apply": Row(C, C + " --apply {half.csv}", CLUSTERS | {"number", "rows", "columns"}, of_clusters),
     "compress --seed": Row(C + " --method submodular", C + " --method submodular --seed 2", {"cluster"}, of_clusters),
     "compress --force": forced(C, C.replace("9", "12"), of_clusters),
     "schema action": Row(S, S.replace("draft", "final"), set(), of_schema, (0, 2)),
@@ -330,18 +297,11 @@ ROWS = {
     "archive --configfile": Row("archive", "archive --configfile {seed.yaml}", {"words"}, of_words),
     "archive list --scale": in_small("archive list --scale smoke", "archive list --scale default"),
     "archive list --configfile": in_small("archive list", "archive list --configfile {part.yaml}"),
-    "archive add --scale": in_small(
-        "archive add --scale smoke --configfile {new1.yaml}", "archive add --scale default --configfile {new2.yaml}"
-    ),
+    "archive add --scale": in_small(ADD.format("smoke", "new1"), ADD.format("default", "new2")),
     "archive add --configfile": in_small("archive add", "archive add --configfile {new3.yaml}"),
-    "archive merge folder": in_small(
-        "archive merge {small/part} --configfile {new4.yaml}", "archive merge {small/archive} --configfile {new5.yaml}"
-    ),
-    "archive merge --scale": in_small(
-        "archive merge {small/archive} --scale smoke --configfile {old1.yaml}",
-        "archive merge {small/archive} --scale default --configfile {old2.yaml}",
-    ),
-    "archive merge --configfile": in_small("archive merge {small/archive}", "archive merge {small/archive} --configfile {new6.yaml}"),
+    "archive merge folder": in_small("archive merge {small/part} --configfile {new4.yaml}", G + " --configfile {new5.yaml}"),
+    "archive merge --scale": in_small(G + " --scale smoke --configfile {old1.yaml}", G + " --scale default --configfile {old2.yaml}"),
+    "archive merge --configfile": in_small(G, G + " --configfile {new6.yaml}"),
     "archive check --sample": in_small(K + " --sample 1", K + " --sample 2"),
     "archive check --seconds": in_small(K, K + " --seconds 9"),
     "archive check --seed": in_small(K + " --sample 1", K.replace("seed 0", "seed 1") + " --sample 1"),
@@ -389,7 +349,7 @@ def called(prepared, known, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(os, "execv", lambda program, arguments: print(*arguments))
     monkeypatch.chdir(prepared / "project")
 
-    def call(text: str, parts: Callable, status: int = 0) -> dict | None:
+    def left_by(text: str, parts: Callable, status: int = 0) -> dict | None:
         if "--out" in text:
             return carry_out(text, parts, status)
         if (text, parts, status) not in known:
@@ -409,7 +369,7 @@ def called(prepared, known, tmp_path, capsys, monkeypatch):
             return None
         return parts(out, capsys.readouterr().out)
 
-    return call
+    return left_by
 
 
 def place(argument: str, prepared: Path, tmp_path: Path) -> str:
@@ -442,14 +402,12 @@ def test_an_option_changes_what_it_should_and_nothing_else(called, request, monk
 def test_missing_marks_of_csv_and_parquet_are_the_same(prepared, tmp_path):
     frame = records()
     frame.to_parquet(tmp_path / "data.parquet")
-    how = ["--label", "y", "--positive", "yes", "--missing", "?", "--missing", "p07"]
     for file in (prepared / "data.csv", tmp_path / "data.parquet"):
-        assert run("aggregate", str(file), *how, "--out", str(tmp_path / file.suffix[1:])) == 0
+        assert call(f"aggregate {file} {LABEL} --missing ? --missing p07 --out {tmp_path}/{file.suffix[1:]}") == 0
     first, second = (ContingencyTables.load(tmp_path / kind) for kind in ("csv", "parquet"))
     assert first.digest == second.digest
     sizes = {f.name: (f.size, f.has_missing) for f in second.encoder.features}
-    assert sizes["job"] == (4, True)
-    assert sizes["page"] == (40, True)
+    assert (sizes["job"], sizes["page"]) == ((4, True), (40, True))
     counts, _ = second.dense(second.names.index("job"))
     assert counts[-1] == (frame["job"] == "?").sum()
 
@@ -457,19 +415,16 @@ def test_missing_marks_of_csv_and_parquet_are_the_same(prepared, tmp_path):
 def test_how_records_are_written_is_kept_from_tables_to_predictions(prepared, tmp_path, monkeypatch):
     """Separator and missing marks of `aggregate` hold for `predict`, also after `private`."""
     monkeypatch.chdir(tmp_path)
-    data = str(prepared / "semicolons.csv")
-    how = ["--separator", ";", "--missing", "?"]
-    assert run("aggregate", data, "--schema", str(prepared / "schema.yaml"), *how, "--out", "tables") == 0
-    assert run("private", "tables", "--epsilon", "5", "--delta", "1e-5", "--out", "noisy") == 0
-    for tables in ("tables", "noisy"):
-        more = [] if tables == "tables" else ["--ignore-noise"]
-        assert run("fit", tables, "--set", "n_chains=50", "--set", "max_iter=2", *more, "--out", f"{tables}.model") == 0
-        for name, given in (("kept", []), ("given", how)):
-            assert run("predict", f"{tables}.model", data, *given, "--out", f"{tables}.{name}.csv") == 0
-        assert Path(f"{tables}.kept.csv").read_text() == Path(f"{tables}.given.csv").read_text()
-        assert json.loads(Path(f"{tables}.model/reading.json").read_text()) == {
-            "missing": ["?"], "separator": ";", "positive": "yes"
-        }  # fmt: skip
+    data, how = prepared / "semicolons.csv", "--separator ; --missing ?"
+    assert call(f"aggregate {data} --schema {prepared}/schema.yaml {how} --out tables") == 0
+    assert call("private tables --epsilon 5 --delta 1e-5 --out noisy") == 0
+    for tables, more in (("tables", ""), ("noisy", "--ignore-noise")):
+        assert call(f"fit {tables} --set n_chains=50 --set max_iter=2 {more} --out model --force") == 0
+        for name, given in (("kept", ""), ("given", how)):
+            assert call(f"predict model {data} {given} --out {tables}.{name}") == 0
+        assert Path(f"{tables}.kept").read_text() == Path(f"{tables}.given").read_text()
+        reading = json.loads(Path("model/reading.json").read_text())
+        assert reading == {"missing": ["?"], "separator": ";", "positive": "yes"}
 
 
 SAVES = {
@@ -484,9 +439,9 @@ SAVES = {
 @pytest.mark.parametrize("command", SAVES)
 def test_a_save_that_raises_leaves_nothing(called, tmp_path, monkeypatch, command, force):
     """Neither a part of the output, nor a hidden file; what was there before stays."""
-    call, kind, name = SAVES[command]
+    line, kind, name = SAVES[command]
     if force:
-        called(f"{call} --out {{here}}", lambda *_: {})
+        called(f"{line} --out {{here}}", lambda *_: {})
     save = getattr(kind, name)
 
     def breaks(self, path, *more, **options):
@@ -494,5 +449,5 @@ def test_a_save_that_raises_leaves_nothing(called, tmp_path, monkeypatch, comman
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(kind, name, breaks)
-    called(f"{call} --out {{here}}" + " --force" * force, lambda *_: {}, 1)
+    called(f"{line} --out {{here}}" + " --force" * force, lambda *_: {}, 1)
     assert [p.name for p in tmp_path.iterdir()] == ["here"] * force

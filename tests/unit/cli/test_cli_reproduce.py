@@ -5,10 +5,10 @@ import re
 
 import pytest
 import yaml
+from cli_calls import call, refuse, run
 from samples import ROOT
 
 from agglearn import machine
-from agglearn.cli import main
 from agglearn_workflow.project import project_files
 
 FILE = ["--snakefile", str(project_files() / "Snakefile")]
@@ -25,41 +25,32 @@ def started(tmp_path, monkeypatch) -> list:
 
 
 def test_names_and_options_reach_snakemake(started):
-    assert (
-        main(["reproduce", "maxent_xor", "labelsums", "--cores", "3", "--scale", "smoke", "--", "-k", "--forceall"])
-        == 0
-    )
-    [arguments] = started
-    assert arguments == [
+    assert call("reproduce maxent_xor labelsums --cores 3 --scale smoke -- -k --forceall") == 0
+    assert started == [[
         "-m", "snakemake", "-k", "--forceall", *MEMORY, "--config", "scale=smoke", "--cores", "3", *FILE, "--", "maxent_xor", "labelsums",
-    ]  # fmt: skip
+    ]]  # fmt: skip
 
 
 def test_without_names_everything_runs(started):
-    assert main(["reproduce", "--dry-run"]) == 0
+    assert call("reproduce --dry-run") == 0
     assert started[0] == ["-m", "snakemake", *MEMORY, "--dry-run", *FILE]
 
 
 @pytest.mark.parametrize(
     ("arguments", "error"),
     [
-        (["maxent_tabel4"], "there is no experiment or source 'maxent_tabel4' (did you mean 'maxent_table4'?); see `agglearn reproduce --list`"),
-        (["maxent_xor", "--scale", "tiny"], "scale: 'tiny'"),
-        (["maxent_xor", "--set", "maxent_xor.methods.maxent.params.n_chain=3"], "n_chain"),
-        (["--configfile", "absent.yaml"], "absent.yaml: no such file"),
+        ("maxent_tabel4", "there is no experiment or source 'maxent_tabel4' (did you mean 'maxent_table4'?); see `agglearn reproduce --list`"),
+        ("maxent_xor --scale tiny", "scale: 'tiny'"),
+        ("maxent_xor --set maxent_xor.methods.maxent.params.n_chain=3", "n_chain"),
+        ("--configfile absent.yaml", "absent.yaml: no such file"),
+        ("--cores none", "'none' is not a whole number"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_one_line(arguments, error, started, capsys):
-    assert main(["reproduce", *arguments]) == 2
-    [line] = capsys.readouterr().err.splitlines()
+    status, line = refuse(capsys, f"reproduce {arguments}")
+    assert status == 2
     assert error in line
     assert not started
-
-
-def test_cores_are_a_number(started, capsys):
-    with pytest.raises(SystemExit, match="2"):
-        main(["reproduce", "--cores", "none"])
-    assert "'none' is not a whole number" in capsys.readouterr().err
 
 
 @pytest.mark.slow
@@ -67,11 +58,11 @@ def test_experiments_of_the_folder_are_listed_and_run(started, tmp_path, capsys)
     (tmp_path / "config/experiments").mkdir(parents=True)
     own = {"extends": "maxent_xor", "title": "Mine", "source": "own"}
     (tmp_path / "config/experiments/own_xor.yaml").write_text(yaml.safe_dump(own))
-    assert main(["reproduce", "--list"]) == 0
+    assert call("reproduce --list") == 0
     printed = capsys.readouterr().out.splitlines()
     assert printed[printed.index("own") + 1].split() == ["own_xor", "Mine"]
     assert not started
-    assert main(["reproduce", "own_xor"]) == 0
+    assert call("reproduce own_xor") == 0
     assert started[0][-1] == "own_xor"
 
 
@@ -80,7 +71,7 @@ def test_commands_of_the_readme_of_the_configuration(started):
     blocks = re.findall(r"^```sh\n(.*?)^```$", (ROOT / "config/README.md").read_text(), re.M | re.S)
     commands = [line.split() for line in "".join(blocks).splitlines()]
     ours = [command[1:] for command in commands if command[0] == "agglearn"]
-    assert [main(command) for command in ours] == [0, 0]
+    assert [run(*command) for command in ours] == [0, 0]
     assert started[0][-1] == "maxent_table4"
     # the others need a host of the repository
     assert [command[0] for command in commands if command[0] != "agglearn"] == ["pip", "snakedeploy", "snakemake"]

@@ -8,7 +8,6 @@ import pytest
 import yaml
 
 from agglearn import __version__, machine
-from agglearn.cli import main
 from agglearn_workflow.commands import doctor
 
 INSTALLED = """
@@ -23,7 +22,7 @@ agglearn[privacy,spark]; extra == "all"
 
 @pytest.fixture
 def installed(monkeypatch):
-    monkeypatch.setattr(doctor.metadata, "requires", lambda name: INSTALLED.strip().splitlines())
+    monkeypatch.setattr(doctor.metadata, "requires", {"agglearn": INSTALLED.strip().splitlines()}.get)
     versions = {"numba": "0.70.1", "opendp": "0.16.0"}
 
     def version(name):
@@ -32,19 +31,6 @@ def installed(monkeypatch):
         return versions[name]
 
     monkeypatch.setattr(doctor.metadata, "version", version)
-
-
-def test_packages_and_extras_with_their_bounds(installed):
-    required = doctor.requirements()
-    assert required == {
-        "": ["numba 0.70.1 (<0.69,>=0.61)", "no-such-package missing (>=1)"],
-        "privacy": ["opendp 0.16.0 (<0.17,>=0.13)"],
-        "spark": ["not-here-either missing (<3,>=2)", "numba 0.70.1 (<1,>=0.70)"],
-    }
-    assert [doctor.describe(extra, required[extra]) for extra in ("privacy", "spark")] == [
-        "privacy: opendp 0.16.0 (<0.17,>=0.13)",
-        "spark (pip install 'agglearn[spark]'): not-here-either missing (<3,>=2), numba 0.70.1 (<1,>=0.70)",
-    ]
 
 
 class Status(http.server.BaseHTTPRequestHandler):
@@ -59,11 +45,10 @@ class Status(http.server.BaseHTTPRequestHandler):
 @pytest.fixture
 def server(monkeypatch):
     monkeypatch.setenv("no_proxy", "*")
-    found = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Status)
-    threading.Thread(target=found.serve_forever, daemon=True).start()
-    yield found.server_port
-    found.shutdown()
-    found.server_close()
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Status) as found:
+        threading.Thread(target=found.serve_forever, daemon=True).start()
+        yield found.server_port
+        found.shutdown()
 
 
 def test_sources_that_answer(server, tmp_path, monkeypatch):
@@ -76,10 +61,11 @@ def test_sources_that_answer(server, tmp_path, monkeypatch):
     (tmp_path / "config/datasets/one.yaml").write_text(yaml.safe_dump(entry))
     lines = doctor.sources(tmp_path, timeout=5)
     assert lines[:3] == ["package index of pip: answers", "mirror here: present", "mirror gone: absent"]
-    dead, answers, broken = lines[3:]
-    assert dead.startswith("http://127.0.0.1:1: no answer (")
-    assert answers == f"http://127.0.0.1:{server}: answers"
-    assert broken == f"http://localhost:{server}: no answer (status 503)"
+    assert lines[3].startswith("http://127.0.0.1:1: no answer (")
+    assert lines[4:] == [
+        f"http://127.0.0.1:{server}: answers",
+        f"http://localhost:{server}: no answer (status 503)",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -100,7 +86,7 @@ def test_every_line_of_the_report(installed, monkeypatch, capsys, limit, threads
     monkeypatch.setattr(doctor.os, "cpu_count", lambda: 12)
     monkeypatch.setattr(machine, "physical_bytes", lambda: 15 * 2**30)
     monkeypatch.setattr(machine, "cgroup_limit", lambda: limit)
-    for name, text in (("python_version", "3.11.7"), ("system", "Linux"), ("release", "6.1"), ("machine", "x86_64")):
+    for name, text in {"python_version": "3.11.7", "system": "Linux", "release": "6.1", "machine": "x86_64"}.items():
         monkeypatch.setattr(doctor.platform, name, lambda text=text: text)
     monkeypatch.setattr(doctor.sys, "prefix", "/env")
     asked = []
@@ -133,13 +119,3 @@ def test_an_index_that_does_not_answer_is_no_failure(monkeypatch):
     for name in ("PIP_FIND_LINKS", "PIP_EXTRA_INDEX_URL"):
         monkeypatch.delenv(name, raising=False)
     assert doctor.ask_index(1) == "no answer"
-
-
-def test_the_command_prints_and_ends_well(capsys, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    assert main(["doctor", "--offline"]) == 0
-    out = capsys.readouterr().out
-    assert out.startswith(f"agglearn {__version__}, Python 3.")
-    for part in ("packages", "extras", "machine", "  numba ", "  privacy: opendp ", "  memory: "):
-        assert part in out
-    assert "data" not in out.split("machine")[1]

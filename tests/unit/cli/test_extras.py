@@ -81,9 +81,8 @@ def installed_by(*extras: str) -> set[str]:
         except importlib.metadata.PackageNotFoundError:
             continue
         for requirement in map(Requirement, lines):
-            needed = requirement.marker is None or any(
-                requirement.marker.evaluate({"extra": extra}) for extra in ("", *chosen)
-            )
+            mark = requirement.marker
+            needed = mark is None or any(mark.evaluate({"extra": extra}) for extra in ("", *chosen))
             key = re.sub("[-_.]+", "-", requirement.name).lower()
             if needed and key not in found:
                 found.add(key)
@@ -96,18 +95,16 @@ def outcomes(folder, *extras: str) -> dict:
     kept = installed_by(*extras) | {"agglearn"}
     modules = importlib.metadata.packages_distributions()
     refused = [m for m, names in modules.items() if not kept & {re.sub("[-_.]+", "-", n).lower() for n in names}]
-    (folder / "records.csv").write_text(RECORDS)
-    (folder / "cells.csv").write_text(CELLS)
-    (folder / "schema.yaml").write_text(SCHEMA)
+    for name, text in (("records.csv", RECORDS), ("cells.csv", CELLS), ("schema.yaml", SCHEMA)):
+        (folder / name).write_text(text)
     (folder / "results/runs").mkdir(parents=True)
     # with one extra absent: what writes files that others read, and what needs this extra
     absent = set(EXTRAS) - set(extras)
     apart = len(absent) == 1
     calls = {n: arguments for n, (need, arguments) in CALLS.items() if need in absent or n in WRITING or not apart}
-    done = subprocess.run(
-        [sys.executable, "-c", RUN, json.dumps(refused), json.dumps(calls)],
-        cwd=folder, env=os.environ | OFFLINE | {"PYTHONPATH": str(ROOT / "src")}, capture_output=True, text=True,
-    )  # fmt: skip
+    command = [sys.executable, "-c", RUN, json.dumps(refused), json.dumps(calls)]
+    environment = os.environ | OFFLINE | {"PYTHONPATH": str(ROOT / "src")}
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
@@ -118,10 +115,8 @@ def test_every_command_is_called():
 
 @pytest.mark.parametrize("extra", ["workflow", "privacy"])
 def test_the_guide_states_which_commands_need_an_extra(extra):
-    [sentence] = re.findall(
-        rf"((?:`\w+`,? (?:and )?)+)needs? the extra `{extra}`",
-        " ".join((ROOT / "docs/commands.md").read_text().split()),
-    )
+    text = " ".join((ROOT / "docs/commands.md").read_text().split())
+    [sentence] = re.findall(rf"((?:`\w+`,? (?:and )?)+)needs? the extra `{extra}`", text)
     assert re.findall(r"\w+(?=`)", sentence) == [call for call, (needed, _) in CALLS.items() if needed == extra]
 
 
@@ -136,9 +131,7 @@ def test_a_command_works_or_names_its_extra(tmp_path, absent):
             line = rf"agglearn: \w+ is not installed; install it with `pip install 'agglearn\[{needed}\]'`\n"
             assert re.fullmatch(line, printed), (call, printed)
         elif call in ("cite", "track"):  # there are no runs
-            assert re.fullmatch(r"agglearn: results: (no runs here|has no measurements); .*\n", printed), (
-                call,
-                printed,
-            )
+            line = r"agglearn: results: (no runs here|has no measurements); .*\n"
+            assert re.fullmatch(line, printed), (call, printed)
         else:
             assert status == 0, (call, printed)

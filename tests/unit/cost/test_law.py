@@ -37,26 +37,25 @@ def test_noise_over_signal_by_hand():
     signal = 1000**2 / 4 * 0.3 * np.log(2)
     arguments = 1000, 3, 4, 0.5, 0.3, 0.5, 1e-5
     assert noise_ratio("label sums, label protected", *arguments) == pytest.approx(4 * sigma**2 / signal)
-    pairs = (
-        2 * 7 * sigma**2 / (1 + 2 / 4) / signal
-    )  # one table shows a label sum itself, two show it as a sum of 4 cells
+    # one table shows a label sum itself, two show it as a sum of 4 cells
+    pairs = 2 * 7 * sigma**2 / (1 + 2 / 4) / signal
     assert noise_ratio("tables of pairs, record protected", *arguments) == pytest.approx(pairs)
     assert noise_ratio("tables of pairs, record protected", *arguments[:-2], np.inf, 1e-5) == 0
 
 
 def test_more_budget_more_records_and_less_protection_are_worth_more():
-    costs = predict_cost(**SHAPE, epsilons=[0.1, 1.0], auc=0.8).set_index(["release", "epsilon"])
-    for _, part in costs.groupby("release", sort=False):
+    index = ["release", "epsilon"]
+    known, fewer, unknown, usual = (
+        predict_cost(**SHAPE | {"epsilons": [0.1, 1.0]} | more).set_index(index)
+        for more in ({"auc": 0.8}, {"auc": 0.8, "rows": 5000}, {}, {"auc": law.LAW["auc"]})
+    )
+    for _, part in known.groupby("release", sort=False):
         assert part.nllh.is_monotonic_increasing
         assert part.auc.is_monotonic_increasing
-    assert costs.nllh["tables of pairs, record protected", 0.1] < costs.nllh["label sums, label protected", 0.1]
-    fewer = predict_cost(**SHAPE | {"rows": 5000}, epsilons=[0.1, 1.0], auc=0.8).set_index(["release", "epsilon"])
-    assert (fewer.nllh <= costs.nllh).all()
-    unknown = predict_cost(**SHAPE, epsilons=[0.1, 1.0]).set_index(["release", "epsilon"])
-    assert (unknown.nllh_error > costs.nllh_error).all()
-    assert unknown.nllh.equals(
-        predict_cost(**SHAPE, epsilons=[0.1, 1.0], auc=law.LAW["auc"]).set_index(unknown.index.names).nllh
-    )
+    assert known.nllh["tables of pairs, record protected", 0.1] < known.nllh["label sums, label protected", 0.1]
+    assert (fewer.nllh <= known.nllh).all()
+    assert (unknown.nllh_error > known.nllh_error).all()
+    assert unknown.nllh.equals(usual.nllh)
 
 
 @pytest.mark.parametrize(

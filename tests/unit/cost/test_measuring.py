@@ -75,12 +75,9 @@ def test_all_records_of_a_unit_are_on_one_side_and_protected_together(trained, m
 
 
 def test_a_schema_takes_the_place_of_learned_categories():
-    schema = Schema.parse(
-        "reviewed: true\none_row_per_person: true\nlabel: {column: y, positive: 1, negative: 0}\n"
-        "features: {a: {values: [u, v]}}"
-    )
-    scores = measure_cost(records(), schema=schema, epsilons=[1.0], splits=1)
-    assert len(scores) == 4 * 2 + 1
+    whose, label = "reviewed: true\none_row_per_person: true", "label: {column: y, positive: 1, negative: 0}"
+    schema = Schema.parse(f"{whose}\n{label}\nfeatures: {{a: {{values: [u, v]}}}}")
+    assert len(measure_cost(records(), schema=schema, epsilons=[1.0], splits=1)) == 4 * 2 + 1
 
 
 @pytest.mark.parametrize(
@@ -90,12 +87,7 @@ def test_a_schema_takes_the_place_of_learned_categories():
         ({}, {"unit": "who"}, ConfigError, "max_rows: how many records of each 'who' count"),
         ({"y": 1}, {}, DataError, "label 'y' must have two values"),
         ({}, {"label": "z"}, DataError, "no label column 'z'"),
-        (
-            {"y": [1] + [0] * 2999},
-            {},
-            DataError,
-            "label 'y': too few records have one of its values",
-        ),
+        ({"y": [1] + [0] * 2999}, {}, DataError, "label 'y': too few records have one of its values"),
     ],
 )
 def test_wrong_records_are_refused(change, options, error, said):

@@ -5,7 +5,10 @@ import io
 import tarfile
 import zipfile
 
+import pytest
+
 from agglearn.datasets.fetching import obtain
+from agglearn.errors import NotAvailable
 
 GOOD = b"0123456789" * 5000
 BAD = b"something else"
@@ -62,9 +65,13 @@ class Place:
         found = self.fetch({name: spec}, mirrors)[name]
         with open(found["path"], "rb") as handle:
             data = handle.read()
-        assert found["bytes"] == len(data)
-        assert found["sha256"] == sha(data)
+        assert (found["bytes"], found["sha256"]) == (len(data), sha(data))
         return found["kind"], found["origin"], data
+
+    def fail(self, reason: str, *routes: dict, error=NotAvailable, **how):
+        """The same file cannot be had, for a reason, and leaves nothing behind but what is to be continued."""
+        with pytest.raises(error, match=reason):
+            self.get(*routes, **how)
 
     def cached(self) -> list[str]:
         """Files of the cache that are no notes, hidden folders included."""

@@ -32,20 +32,23 @@ def upstream() -> pd.DataFrame:
     return frame
 
 
-def test_features_split_and_rare_values_are_the_loaders(tmp_path):
-    frame, out = upstream(), tmp_path / "out"
+def parsed(tmp_path, entry: dict, frame: pd.DataFrame) -> RecordStore:
+    path, out = tmp_path / "criteo_attribution_dataset.tsv.gz", tmp_path / "out"
     out.mkdir()
-    path = tmp_path / "criteo_attribution_dataset.tsv.gz"
     frame.to_csv(path, sep="\t", index=False)
-    Tabular.from_entry(ENTRY).parse({path.name: path}, out)
-    records, test = Classification().observe(
-        TaskInput("criteo_attribution", ENTRY, {}, RecordStore.open(out)), Records, {}, 0
-    )
+    Tabular.from_entry(entry).parse({path.name: path}, out)
+    return RecordStore.open(out)
+
+
+def test_features_split_and_rare_values_are_the_loaders(tmp_path):
+    frame = upstream()
+    store = parsed(tmp_path, ENTRY, frame)
+    records, test = Classification().observe(TaskInput("criteo_attribution", ENTRY, {}, store), Records, {}, 0)
     assert sorted(records.encoder.names) == sorted(FEATURES)
     share = len(test.y) / N
     assert abs(share - 0.3) < 5 * math.sqrt(0.3 * 0.7 / N)
     buckets = [int(math.log(seconds + 6 * 3600) / math.log(2)) for seconds in frame["time_since_last_click"]]
-    assert RecordStore.open(out).column("time_since_last_click").tolist() == buckets
+    assert store.column("time_since_last_click").tolist() == buckets
     by_name = {feature.name: feature for feature in records.encoder.features}
     assert set(by_name["time_since_last_click"].labels) == {str(b) for b in buckets}
     for name in ("cat3", "cat7"):
@@ -59,12 +62,8 @@ def test_a_user_is_on_one_side_of_the_split_and_counts_once_in_ten(tmp_path):
     """`criteo_attribution_users`: noise protects whole users, of whom `max_rows` impressions are counted."""
     users = yaml.safe_load((ROOT / "config/datasets/criteo_attribution_users.yaml").read_text())
     entry = ENTRY | {"unit": users["unit"], "features": ENTRY["features"] | users["features"]}
-    frame, out = upstream().assign(uid=np.arange(N) % 600), tmp_path / "out"
-    out.mkdir()
-    path = tmp_path / "criteo_attribution_dataset.tsv.gz"
-    frame.to_csv(path, sep="\t", index=False)
-    Tabular.from_entry(entry).parse({path.name: path}, out)
-    source = TaskInput("criteo_attribution_users", entry, {}, RecordStore.open(out))
+    store = parsed(tmp_path, entry, upstream().assign(uid=np.arange(N) % 600))
+    source = TaskInput("criteo_attribution_users", entry, {}, store)
     tables, test = Classification().observe(source, ContingencyTables, {"epsilon": 1.0, "max_rows": 2}, 0)
     assert "uid" not in tables.encoder.names
     assert (tables.noise.adjacency, tables.unit.column, tables.unit.max_rows) == ("unit", "uid", 2)
@@ -73,12 +72,3 @@ def test_a_user_is_on_one_side_of_the_split_and_counts_once_in_ten(tmp_path):
     assert len(records.y) + len(test.y) == N
     exact, _ = Classification().observe(source, ContingencyTables, {"max_rows": 2}, 0)
     assert exact.total == len(records.y) / 5
-
-
-def test_what_has_no_logarithm_is_missing(tmp_path):
-    path, out = tmp_path / "a.csv", tmp_path / "out"
-    out.mkdir()
-    path.write_text("a,b,y\n-4,u,0\n-3,u,1\n,v,0\n0,v,1\n5,u,0\n")
-    entry = {"label": {"column": "y"}, "features": {"log2": {"a": 3}}}
-    Tabular.from_entry(entry).parse({"a.csv": path}, out)
-    np.testing.assert_array_equal(RecordStore.open(out).column("a"), [np.nan, np.nan, np.nan, 1, 3])

@@ -1,15 +1,16 @@
 """Rules that make our extracts: on small files in the publishers' formats."""
 
-import csv
 import io
 import tarfile
 import zipfile
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from fetched_places import tarred
 from scipy.optimize import linprog
 
 from agglearn.datasets import StateFlows
@@ -17,7 +18,7 @@ from agglearn.datasets.builds import first_lines, occupancy_grids, pack_tar, per
 from agglearn.datasets.builds.grids import mark_triangles, occupancy
 from agglearn.datasets.census import read_crosswalk, regions_of
 from agglearn.datasets.content import content_digest
-from agglearn.datasets.point_clouds import PointClouds
+from agglearn.datasets.point_clouds import PointClouds, read_off
 from agglearn.errors import DataError
 from agglearn.storage import read_json
 
@@ -35,20 +36,15 @@ COLUMNS = ["SERIALNO", "SPORDER", "STATE", "PUMA", "PWGTP", "AGEP", "ENG", "OCCP
 )
 def test_person_columns_keep_codes_as_text_and_numbers_as_numbers(tmp_path, text):
     (tmp_path / "psam_p01.csv").write_text(text)
-    person_columns({"persons": tmp_path / "psam_p01.csv"}, tmp_path / "p_01.parquet", COLUMNS)
-    table = pq.read_table(tmp_path / "p_01.parquet")
-    assert table.column_names == COLUMNS
-    assert {f.name for f in table.schema if f.type == pa.string()} == {"SERIALNO", "STATE", "PUMA"}
-    assert {f.name for f in table.schema if f.type == pa.int64()} == set(COLUMNS) - {"SERIALNO", "STATE", "PUMA"}
-    assert table.to_pylist() == [
-        dict(zip(COLUMNS, ["2024GQ0000060", 1, "01", "00402", 25, 19, None, 420, -7800], strict=True)),
-        dict(zip(COLUMNS, ["2024HU0000001", 2, "01", "02100", 7, 0, 1, None, None], strict=True)),
-    ]
-
-
-def test_person_columns_read_a_stream(tmp_path):
-    person_columns({"persons": io.BytesIO(PERSONS.encode())}, tmp_path / "a.parquet", ["AGEP"])
-    assert pq.read_table(tmp_path / "a.parquet")["AGEP"].to_pylist() == [19, 0]
+    for source in (tmp_path / "psam_p01.csv", io.BytesIO(text.encode())):  # a file, a stream
+        person_columns({"persons": source}, tmp_path / "p_01.parquet", COLUMNS)
+        table = pq.read_table(tmp_path / "p_01.parquet")
+        texts = {"SERIALNO", "STATE", "PUMA"}
+        assert table.schema == pa.schema([(c, pa.string() if c in texts else pa.int64()) for c in COLUMNS])
+        assert [[*row.values()] for row in table.to_pylist()] == [
+            ["2024GQ0000060", 1, "01", "00402", 25, 19, None, 420, -7800],
+            ["2024HU0000001", 2, "01", "02100", 7, 0, 1, None, None],
+        ]
 
 
 @pytest.mark.parametrize(
@@ -97,11 +93,10 @@ def test_tracts_make_a_crosswalk_that_the_loader_reads(tmp_path):
 
 
 def test_tracts_of_an_unlisted_state_are_refused(tmp_path):
-    inputs = {"tracts": io.BytesIO(TRACTS.encode()), "counties": io.BytesIO(COUNTIES.split("DC|")[0].encode())}
-    with pytest.raises(DataError, match="no county of state 11"):
-        puma_counties(inputs, tmp_path / "pairs.csv", puma="puma22", county="county")
-    with pytest.raises(DataError, match="no column 'STATEFP'"):
-        puma_counties({**inputs, "tracts": io.BytesIO(b"<html>")}, tmp_path / "pairs.csv", puma="p", county="c")
+    for tracts, reason in ((TRACTS, "no county of state 11"), ("<html>", "no column 'STATEFP'")):
+        inputs = {"tracts": io.BytesIO(tracts.encode()), "counties": io.BytesIO(COUNTIES.split("DC|")[0].encode())}
+        with pytest.raises(DataError, match=reason):
+            puma_counties(inputs, tmp_path / "pairs.csv", puma="puma22", county="county")
 
 
 # -- head of a log ----------------------------------------------------------------------------------------------------
@@ -124,16 +119,10 @@ class Stream(io.RawIOBase):
 
 def packed_log(lines: int) -> tuple[bytes, bytes]:
     """(packed file, text) of a log of lines that do not compress."""
-    text = b"".join(
-        b"0\t%s\t\n" % word.hex().encode() for word in np.random.default_rng(0).bytes(60 * lines).split(b"\n")
-    )
-    packed = io.BytesIO()
-    with tarfile.open(fileobj=packed, mode="w:gz") as pack:
-        for name, data in (("./readme.txt", b"columns"), ("./train.txt", text)):
-            entry = tarfile.TarInfo(name)
-            entry.size = len(data)
-            pack.addfile(entry, io.BytesIO(data))
-    return packed.getvalue(), text
+    words = np.random.default_rng(0).bytes(60 * lines).split(b"\n")
+    text = b"".join(b"0\t%s\t\n" % word.hex().encode() for word in words)
+    readme = tarfile.TarInfo("./readme.txt"), b"columns"
+    return tarred("w:gz", readme, (tarfile.TarInfo("./train.txt"), text)), text
 
 
 def test_the_head_of_a_log_is_read_no_further_than_needed(tmp_path):
@@ -160,31 +149,24 @@ def test_a_log_that_is_short_missing_or_cut_is_refused(tmp_path):
 # -- weekly flows -----------------------------------------------------------------------------------------------------
 
 
-def weeks(folder: Path) -> dict[str, Path]:
-    folder.mkdir()
-    head = ["geoid_o", "geoid_d", "lng_o", "lat_o", "lng_d", "lat_d", "date_range", "visitor_flows", "pop_flows"]
-    found = {}
-    for week, flow in (("2019_01_14", 7), ("2019_01_07", 5)):
-        path = folder / f"weekly_state2state_{week}.csv"
-        with open(path, "w", newline="") as file:
-            rows = [["01", "02", -86.8, 32.7, -151.6, 63.7, "01/07/19 - 01/13/19", flow, 10.0 * flow]]
-            csv.writer(file).writerows([head, *rows])
-        found[path.name] = path
-    return found
+HEAD = ["geoid_o", "geoid_d", "lng_o", "lat_o", "lng_d", "lat_d", "date_range", "visitor_flows", "pop_flows"]
 
 
 def test_weeks_become_a_packed_file_that_the_loader_reads(tmp_path):
-    found = weeks(tmp_path / "weeks")
+    found = {}
+    for week, flow in (("2019_01_14", 7), ("2019_01_07", 5)):
+        row = ["01", "02", -86.8, 32.7, -151.6, 63.7, "01/07/19 - 01/13/19", flow, 10.0 * flow]
+        found[f"weekly_state2state_{week}.csv"] = path = tmp_path / f"weekly_state2state_{week}.csv"
+        pd.DataFrame([row], columns=HEAD).to_csv(path, index=False)
     out = tmp_path / "weekly_state2state_2019_2021.tar.gz"
     pack_tar(found, out)
-    before = out.read_bytes()
+    before, digest = out.read_bytes(), content_digest(out)
     (tmp_path / "records").mkdir()
     assert StateFlows().parse({out.name: out}, tmp_path / "records") == {"weeks": 2, "flows": 2}
     assert pq.read_table(tmp_path / "records/features.parquet")["flow"].to_pylist() == [5, 7]
     pack_tar(dict(reversed(found.items())), out)
     assert out.read_bytes() == before
-    digest = content_digest(out)
-    next(iter(found.values())).write_text("changed")
+    path.write_text("changed")
     pack_tar(found, out)
     assert content_digest(out) != digest
 
@@ -234,6 +216,9 @@ def test_a_closed_box_is_solid_and_an_open_one_is_not():
     lidless = occupancy(vertices, triangles[[0, 1, 2, 3, 4, 5, 6, 7, 8, 9]], 30, 3)
     np.testing.assert_array_equal(np.argwhere(expected & ~lidless).min(axis=0), [4, 10, 13])
     assert lidless.sum() == 24 * 12 * 6 - 22 * 10 * 5
+    odd = occupancy(*box(), 9, 1)
+    assert odd[1:8, 1:8, 1:8].all()
+    assert odd.sum() == 7**3
 
 
 def test_a_ball_is_filled_up_to_its_surface():
@@ -274,6 +259,11 @@ def test_meshes_become_the_grids_that_the_loader_reads(tmp_path):
     assert sides == [[23, 11, 11], [11, 23, 11], [11, 11, 23]]
     (tmp_path / "records").mkdir()
     assert PointClouds().parse({out.name: out}, tmp_path / "records")["clouds"] == 5
+
+
+def test_text_after_the_faces_of_a_mesh_is_left():
+    vertices, triangles = read_off("OFF\n3 1 0\n0 0 0\n1 0 0\n0 1 0\n3 0 1 2\n0.5 0.5 0.5\n", "a.off")
+    assert (vertices.tolist(), triangles.tolist()) == ([[0, 0, 0], [1, 0, 0], [0, 1, 0]], [[0, 1, 2]])
 
 
 def test_meshes_are_found_beside_hidden_files(tmp_path):

@@ -1,12 +1,14 @@
 """Populations with a known truth, and records from files."""
 
+import itertools
+
 import numpy as np
 import pandas as pd
 import pytest
 from scipy.stats import chi2
 
 from agglearn.datasets import LogLinear, Packaged, RecordStore, Tabular
-from agglearn.datasets.simulated import interaction, weights
+from agglearn.datasets.simulated import weights
 from agglearn.encoding import FrameEncoder
 from agglearn.errors import ConfigError, DataError, NotAvailable
 from agglearn.seeds import derive_generator
@@ -31,18 +33,12 @@ def exact_mass(model: dict) -> np.ndarray:
 
 def misfits(frame: pd.DataFrame, y: np.ndarray, mass: np.ndarray) -> list[float]:
     """p-values of Pearson's test of every single and pair frequency, labels included."""
-    d, m = mass.ndim - 1, mass.shape[0]
-    values = np.column_stack([*(frame[c].str[1:].astype(int) for c in frame), y])
-    shape = (m,) * d + (2,)
-    out = []
-    for i in range(d + 1):
-        for j in range(i, d + 1):
-            axes = tuple(sorted({i, j}))
-            expected = mass.sum(axis=tuple(a for a in range(d + 1) if a not in axes)) * len(y)
-            flat = np.ravel_multi_index([values[:, a] for a in axes], [shape[a] for a in axes])
-            seen = np.bincount(flat, minlength=expected.size)
-            statistic = ((seen - expected.ravel()) ** 2 / expected.ravel()).sum()
-            out.append(chi2.sf(statistic, expected.size - 1))
+    values, out = np.column_stack([*(frame[c].str[1:].astype(int) for c in frame), y]), []
+    for pair in itertools.combinations_with_replacement(range(mass.ndim), 2):
+        axes = sorted(set(pair))
+        expected = mass.sum(axis=tuple(set(range(mass.ndim)) - {*axes})) * len(y)
+        seen = np.histogramdd(values[:, axes], [np.arange(mass.shape[a] + 1) for a in axes])[0]
+        out.append(chi2.sf(((seen - expected) ** 2 / expected).sum(), expected.size - 1))
     return out
 
 
@@ -86,40 +82,37 @@ def test_loglinear_seeds_and_parameters():
         LogLinear(n_features=30, n_modalities=10).draw(0)
 
 
-def test_interaction_of_two_features():
-    w = np.zeros((4, 4))
-    w[0, 0], w[1, 1], w[2, 2], w[3, 3] = 1, 2, 10, 20
-    w[0, 3] = w[3, 0] = 100
-    assert interaction(w, 2, 2).tolist() == [11, 121, 12, 22]
-
-
-def parse(tmp_path, text: str, entry: dict, name="a.csv") -> RecordStore:
-    (tmp_path / name).write_text(text)
-    out = tmp_path / "out"
-    out.mkdir(exist_ok=True)
-    Tabular.from_entry({"title": "t", "class": "agglearn.datasets.Tabular", **entry}).parse(
-        {name: tmp_path / name}, out
-    )
-    return RecordStore.open(out)
+def parse(tmp_path, texts: dict[str, str], entry: dict) -> tuple[RecordStore, dict]:
+    """Records of files, and what was told of them."""
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text)
+    out = tmp_path / "-".join(["out", *texts])
+    out.mkdir()
+    told = Tabular.from_entry(entry).parse({name: tmp_path / name for name in texts}, out)
+    return RecordStore.open(out), told
 
 
 def test_text_files(tmp_path):
     text = "|comment\n39, ?, >50K.\n, b, <=50K\n"
     form = {"separator": ", ", "columns": ["age", "job", "income"], "comment": "|", "missing": ["?"]}
-    store = parse(tmp_path, text, {"format": form, "label": {"column": "income", "positive": [">50K", ">50K."]}})
+    entry = {"format": form, "label": {"column": "income", "positive": [">50K", ">50K."]}}
+    store, _ = parse(tmp_path, {"a.csv": text}, entry)
     assert store.labels().tolist() == [1, 0]
     frame = store.features()
     assert list(frame) == ["age", "job"]
     assert frame.isna().to_numpy().tolist() == [[False, True], [True, False]]
 
 
-LABEL = {"label": {"column": "y"}}
+LABEL, ABOVE = {"label": {"column": "y"}}, {"label": {"column": "y", "above": 1.5}}
 
 
-def test_logarithm_of_a_column(tmp_path):
-    store = parse(tmp_path, "a,b,y\n0,1,0\n,2,1\n9,3,1\n", {**LABEL, "features": {"log": ["a"]}})
-    np.testing.assert_allclose(store.features()["a"], np.log([1, np.nan, 10]))
-    assert store.features()["b"].tolist() == [1, 2, 3]
+def test_logarithms_of_columns(tmp_path):
+    """Of base 2, rounded down, what is added stands in the entry; what has no logarithm is missing."""
+    text = "a,b,c,y\n0,1,-4,0\n,2,-3,1\n9,3,,0\n9,3,0,1\n9,3,5,0\n"
+    store, _ = parse(tmp_path, {"a.csv": text}, {**LABEL, "features": {"log": ["a"], "log2": {"c": 3}}})
+    np.testing.assert_allclose(store.features()["a"], np.log([1, np.nan, 10, 10, 10]))
+    assert store.features()["b"].tolist() == [1, 2, 3, 3, 3]
+    np.testing.assert_array_equal(store.column("c"), [np.nan, np.nan, np.nan, 1, 3])
 
 
 @pytest.mark.parametrize(
@@ -136,67 +129,47 @@ def test_logarithm_of_a_column(tmp_path):
         ("a,y\n1,0\n-2,1\n", {**LABEL, "features": {"log": ["a"]}}, r"features\.log: column 'a' has -2"),
         ("a,y\n1,0\n2,1\n", {**LABEL, "split": {"train": "b.csv", "test": "a.csv"}}, "no file 'b.csv'"),
         ("a,y\n1,0\n2,1\n", {}, "no label"),
-        (
-            "a,y\n1,1\n2,2\n3,\n",
-            {"label": {"column": "y", "above": 1.5}},
-            r"label 'y' is missing in 1 row.*missing: drop",
-        ),
-        (
-            "a,y\n1,1\n2,2\n3,3\n4,4\n5,5\n6,6\n",
-            {"label": {"column": "y", "positive": [1, 2, 3]}},
-            r"besides.*\[4, 5, 6\]",
-        ),
+        ("a,y\n1,1\n2,2\n3,\n", ABOVE, r"label 'y' is missing in 1 row.*missing: drop"),
+        ("a,y\n1,1\n2,2\n3,3\n4,4\n5,5\n6,6\n", {"label": {"column": "y", "positive": [1, 2, 3]}}, r"besides.*\[4, 5, 6\]"),
         ("a,y\n1,1\n2,2\n3,3\n", {"label": {"column": "y", "positive": [1]}}, r"must have two values.*\[2, 3\]"),
         ("a,y\n1,1\n2,2\n", {"label": {"column": "y", "positive": [1, 2]}}, "must have two values"),
         ("a,y\n1,0\n2,1\n", {"label": {"column": "y", "missing": "keep"}}, "label.missing: 'keep'"),
     ],
-)
+)  # fmt: skip
 def test_files_that_are_wrong(tmp_path, text, entry, said):
     with pytest.raises(DataError, match=said):
-        parse(tmp_path, text, entry)
+        parse(tmp_path, {"a.csv": text}, entry)
 
 
 def test_records_without_a_label_are_dropped_where_asked(tmp_path, caplog, capsys):
     caplog.set_level("INFO", logger="agglearn.datasets")
     entry = {"split": {"train": "a.csv", "test": "b.csv"}, "label": {"column": "y", "above": 1.5, "missing": "drop"}}
-    (tmp_path / "a.csv").write_text("a,y\n1,1\n2,2\n3,\n4,2\n")
-    (tmp_path / "b.csv").write_text("a,y\n5,\n6,1\n7,3\n")
-    (tmp_path / "out").mkdir()
-    files = {n: tmp_path / n for n in ("a.csv", "b.csv")}
-    told = Tabular.from_entry(entry).parse(files, tmp_path / "out")
+    texts = {"a.csv": "a,y\n1,1\n2,2\n3,\n4,2\n", "b.csv": "a,y\n5,\n6,1\n7,3\n"}
+    store, told = parse(tmp_path, texts, entry)
     assert (told["rows"], told["dropped"]) == (5, 2)
     assert "label 'y' is missing in 2 of 7 rows" in caplog.text
     assert capsys.readouterr().out == ""
-    store = RecordStore.open(tmp_path / "out")
     assert store.labels().tolist() == [0, 1, 1, 0, 1]
     assert [float(a) for a in store.features().a] == [1, 2, 4, 6, 7]
     assert store.header["parts"] == {"train": [0, 3], "test": [3, 5]}
 
 
 def test_a_column_with_empty_fields_in_one_of_two_files(tmp_path):
-    (tmp_path / "a.csv").write_text("a,b,y\n1,01,0\n2,02,1\n")
-    (tmp_path / "b.csv").write_text("a,b,y\n3,x,0\n,04,1\n")
-    (tmp_path / "whole.csv").write_text("a,b,y\n1,01,0\n2,02,1\n3,x,0\n,04,1\n")
-    (tmp_path / "two").mkdir()
-    (tmp_path / "one").mkdir()
-    Tabular.from_entry(LABEL).parse({n: tmp_path / n for n in ("a.csv", "b.csv")}, tmp_path / "two")
-    Tabular.from_entry(LABEL).parse({"whole.csv": tmp_path / "whole.csv"}, tmp_path / "one")
-    two, one = (RecordStore.open(tmp_path / n).features() for n in ("two", "one"))
+    first, second = "1,01,0\n2,02,1\n", "3,x,0\n,04,1\n"
+    parts = ({"a.csv": f"a,b,y\n{first}", "b.csv": f"a,b,y\n{second}"}, {"c.csv": f"a,b,y\n{first}{second}"})
+    two, one = (parse(tmp_path, texts, LABEL)[0].features() for texts in parts)
     pd.testing.assert_frame_equal(two, one)
     assert two.b.tolist() == ["01", "02", "x", "04"]
-    encoder = FrameEncoder.fit(two)
-    assert encoder.features[0].edges
-    for frame, name in (
-        (pd.DataFrame({"a": [1, 2], "y": [0, 1]}), "a"),
-        (pd.DataFrame({"a": ["x", "z"], "y": [0, 1]}), "b"),
-    ):
-        frame.to_parquet(tmp_path / f"{name}.parquet")
-    pd.DataFrame({"a": [None, None], "y": [0, 1]}).to_parquet(tmp_path / "empty.parquet")
-    Tabular.from_entry(LABEL).parse({n: tmp_path / n for n in ("a.parquet", "empty.parquet")}, tmp_path / "two")
-    assert RecordStore.open(tmp_path / "two").features().a.notna().tolist() == [True, True, False, False]
-    files = {n: tmp_path / n for n in ("a.parquet", "b.parquet")}
+    assert FrameEncoder.fit(two).features[0].edges
+    columns = {"numbers": [1, 2], "texts": ["x", "z"], "empty": [None, None]}
+    files = {f"{name}.parquet": tmp_path / f"{name}.parquet" for name in columns}
+    for path, values in zip(files.values(), columns.values(), strict=True):
+        pd.DataFrame({"a": values, "y": [0, 1]}).to_parquet(path)
+    numbers, texts, empty = files.items()
+    Tabular.from_entry(LABEL).parse(dict([numbers, empty]), tmp_path)
+    assert RecordStore.open(tmp_path).features().a.notna().tolist() == [True, True, False, False]
     with pytest.raises(DataError, match="column 'a' holds text in one file and numbers in another"):
-        Tabular.from_entry(LABEL).parse(files, tmp_path / "two")
+        Tabular.from_entry(LABEL).parse(dict([numbers, texts]), tmp_path)
 
 
 def test_packaged(tmp_path):

@@ -49,17 +49,13 @@ def test_margins_and_cross_tables_are_read_and_judged(monkeypatch, tmp_path):
     assert np.isnan(margins.votes[:2, margins.vote_names.index("Green")]).all()
     assert np.nansum(truth.tables) == 40
     model = EcologicalInference(random_state=0).fit(margins)
-    measured = list(
-        EcologicalTables().measure(model, truth, ["index", "index_of_part", "coverage_of_part", "estimated"])
-    )
+    names = ["index", "index_of_part", "coverage_of_part", "estimated"]
+    measured = list(EcologicalTables().measure(model, truth, names))
     north = next(m for m in measured if m.measure == "index_of_part" and m.keys == {"district": "North"})
     table = model.table("North").loc[["Left", "Green"], ["Left", "X, Y"]].to_numpy()
     assert north.value == pytest.approx(50 * abs(table - [[8, 2], [3, 7]]).sum() / 20)
     assert sum(m.value for m in measured if m.measure == "estimated") == pytest.approx(40)
     assert sum(m.measure == "coverage_of_part" for m in measured) == 2
-
-
-def test_a_cross_table_with_other_margins_is_counted_in_the_manifest(monkeypatch, tmp_path):
     frame = nested()
     frame["District_cross_votes"][0].iloc[0, 1] += 1
     assert parse(monkeypatch, tmp_path, frame)[0]["districts whose cross table has other margins"] == 1
@@ -71,9 +67,8 @@ def test_files_with_another_layout_are_refused(monkeypatch, tmp_path):
     frame = nested()
     frame.loc[1, "District"] = "West"
     frame["Votes_to_parties"][1]["More"] = 0.0
-    with pytest.raises(
-        DataError, match="district West: the tables of margins and the cross table have different sizes"
-    ):
+    sizes = "district West: the tables of margins and the cross table have different sizes"
+    with pytest.raises(DataError, match=sizes):
         parse(monkeypatch, tmp_path, frame)
 
 

@@ -8,7 +8,6 @@ import pytest
 from fetched_places import BAD, GOOD, sha, tarred
 
 from agglearn.datasets import fetching
-from agglearn.errors import NotAvailable
 
 NOISY = 'import pathlib\npathlib.Path("ran").touch()\n'  # what must not happen
 
@@ -69,8 +68,7 @@ def test_a_package_of_another_digest(place, host, index):
 
 @pytest.mark.slow
 def test_a_package_that_the_index_has_not(place, index):
-    with pytest.raises(NotAvailable, match=r"package carrier==2\.0: No matching distribution"):
-        place.get(package(index, version="2.0"))
+    place.fail(r"package carrier==2\.0: No matching distribution", package(index, version="2.0"))
 
 
 @pytest.mark.slow
@@ -80,6 +78,5 @@ def test_a_package_that_is_no_wheel(place, index, monkeypatch):
     text = tarred("w:gz", (tarfile.TarInfo("carrier-3.0/setup.py"), NOISY.encode()))
     (folder / "carrier-3.0.tar.gz").write_bytes(text)
     monkeypatch.setenv("PIP_FIND_LINKS", str(folder))
-    with pytest.raises(NotAvailable, match="No matching distribution"):
-        place.get(package(sha(text), version="3.0"))
+    place.fail("No matching distribution", package(sha(text), version="3.0"))
     assert not list(place.base.rglob("ran"))

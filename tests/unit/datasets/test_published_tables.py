@@ -19,11 +19,7 @@ from agglearn.tasks import Classification, TaskInput
 
 FEATURES = ["hash_10", "hash_0", "hash_3"]  # not in the order of the file
 COLUMNS = [f"hash_{i}" for i in (0, 3, 7, 10)]
-ENTRY = {
-    "class": "agglearn.datasets.PublishedTables",
-    "label": {"column": "click"},
-    "features": {"categorical": FEATURES},
-}
+ENTRY = {"label": {"column": "click"}, "features": {"categorical": FEATURES}}
 ONE = ["feature_1_value", "feature_1_id", "count", "nb_clicks", "nb_sales"]
 TWO = ["feature_1_value", "feature_2_value", "feature_1_id", "feature_2_id", "count", "nb_clicks", "nb_sales"]
 
@@ -41,10 +37,9 @@ def aggregate(records: pd.DataFrame, names: list[str], sigma: float, rng: np.ran
     """Rows of a file of the challenge, made like the publisher's notebook."""
     grouped = records.assign(count=1).groupby(names)[["count", "click", "sale"]].sum()
     noisy = (grouped + rng.normal(0, sigma, grouped.shape)).reset_index()
-    keys = {f"feature_{k}_value": noisy[name] for k, name in enumerate(names, start=1)}
-    keys |= {f"feature_{k}_id": int(name.removeprefix("hash_")) for k, name in enumerate(names, start=1)}
-    numbers = {"count": noisy["count"], "nb_clicks": noisy["click"], "nb_sales": noisy["sale"]}
-    return pd.DataFrame(keys | numbers)
+    columns = {name: f"feature_{k}_value" for k, name in enumerate(names, start=1)}
+    ids = {f"feature_{k}_id": int(name.removeprefix("hash_")) for k, name in enumerate(names, start=1)}
+    return noisy.rename(columns=columns | {"click": "nb_clicks", "sale": "nb_sales"}).assign(**ids)
 
 
 def write(folder, records: pd.DataFrame, sigma: float = 0.0, least: float = -math.inf) -> tuple:
@@ -171,9 +166,10 @@ def test_what_is_wrong_is_named(files, tmp_path):
         file.write("1,0\n")
     with pytest.raises(DataError, match=r"X_test.*y_test.* another number of rows"):
         parsed(files, tmp_path / "long")
-    files["X_test.csv.gz"].write_bytes(gzip.compress(b"hash_0\n1\n"))
-    with pytest.raises(DataError, match=r"X_test.*no column 'hash_10'"):
-        parsed(files, tmp_path / "column")
-    files["aggregated_noisy_data_pairs.csv.gz"].write_bytes(gzip.compress(b"feature_1_id,count\n1,2\n"))
-    with pytest.raises(DataError, match="aggregated_noisy_data_pairs"):
-        parsed(files, tmp_path / "pairs")
+    for name, text, reason in (
+        ("X_test", b"hash_0\n1\n", r"X_test.*no column 'hash_10'"),
+        ("aggregated_noisy_data_pairs", b"feature_1_id,count\n1,2\n", "aggregated_noisy_data_pairs"),
+    ):
+        files[f"{name}.csv.gz"].write_bytes(gzip.compress(text))
+        with pytest.raises(DataError, match=reason):
+            parsed(files, tmp_path / name)

@@ -30,9 +30,20 @@ def observation(n: int = 4000, epsilon: float = 1.0) -> PrivateRecords:
     return PrivateRecords(encoder, frame, y, *draw(1000, 1), epsilon, 1e-6)
 
 
-def logistic(observed: PrivateRecords, ridge: float) -> np.ndarray:
+def design(observed: PrivateRecords) -> np.ndarray:
+    """One column per value, and one of ones."""
     x = linear.one_hot(observed.encoder, observed.codes).toarray()
-    x = np.column_stack([x, np.ones(len(x))])
+    return np.column_stack([x, np.ones(len(x))])
+
+
+def statistics(observed: PrivateRecords, first: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Those of the records from one on, without noise."""
+    codes, y = observed.codes[first:], observed.y[first:]
+    return linear.noisy_statistics(observed.encoder, codes, y, 0.0, np.random.default_rng(0))
+
+
+def logistic(observed: PrivateRecords, ridge: float) -> np.ndarray:
+    x = design(observed)
     return LogisticRegression(C=1 / ridge, fit_intercept=False, tol=1e-10, max_iter=1000).fit(x, observed.y).coef_[0]
 
 
@@ -67,22 +78,16 @@ def test_objective_perturbation_keeps_its_promise_in_one_dimension(share, epsilo
 
 def test_statistics_without_noise_are_those_of_the_records():
     observed = observation()
-    x = linear.one_hot(observed.encoder, observed.codes).toarray()
-    x = np.column_stack([x, np.ones(len(x))])
-    gram, by_label = linear.noisy_statistics(
-        observed.encoder, observed.codes, observed.y, 0.0, np.random.default_rng(0)
-    )
+    x, (gram, by_label) = design(observed), statistics(observed)
     assert gram == pytest.approx(x.T @ x)
     assert by_label == pytest.approx(x.T @ np.eye(2)[observed.y])
 
 
 def test_one_record_is_in_one_cell_of_each_table_of_the_statistics():
     observed, feature = observation(50), np.repeat([0, 1], [3, 4])
-    of = [
-        linear.noisy_statistics(observed.encoder, observed.codes[k:], observed.y[k:], 0.0, np.random.default_rng(0))
-        for k in (0, 1)
-    ]
-    pairs, by_label = of[0][0] - of[1][0], of[0][1] - of[1][1]
+    pairs, by_label = (
+        all_ - others for all_, others in zip(statistics(observed), statistics(observed, 1), strict=True)
+    )
     released = pairs[:-1, :-1][feature[:, None] < feature[None, :]], by_label[:-1]
     assert sum((np.abs(part) ** 2).sum() for part in released) == 3  # tables: the pair, and each feature with the label
 
@@ -110,9 +115,8 @@ def test_gradients_without_noise_find_the_regression(monkeypatch):
     observed = observation(500)
     model = linear.NoisyGradient(rate=1.0, steps=2000, clip=1.0, step_size=1.0, random_state=0).fit(observed)
     frame, _ = draw(200, 2)
-    assert model.map_.matrix(frame) @ model.coef_ == pytest.approx(
-        model.map_.matrix(frame) @ logistic(observed, 1e-3), abs=0.02
-    )
+    z = model.map_.matrix(frame) @ logistic(observed, 1e-3)
+    assert model.map_.matrix(frame) @ model.coef_ == pytest.approx(z, abs=0.02)
 
 
 def test_a_record_moves_a_step_by_its_clip_at_most():

@@ -33,11 +33,7 @@ def test_lines_of_a_benchmark_that_ended_well_are_kept(tmp_path):
     code = "from _common import compare\ncompare('fit', 2.0, 'NumPy', 6.0, 0.5, memory=1.5)\n"
     for name, end in (("done", ""), ("failed", "raise ValueError")):
         (tmp_path / f"{name}.py").write_text(code + end)
-        path = {
-            "PYTHONPATH": f"{ROOT / 'benchmarks'}:{ROOT / 'src'}",
-            "BENCH": str(tmp_path),
-            "PATH": os.environ["PATH"],
-        }
+        path = os.environ | {"PYTHONPATH": f"{ROOT / 'benchmarks'}:{ROOT / 'src'}", "BENCH": str(tmp_path)}
         subprocess.run([sys.executable, tmp_path / f"{name}.py"], env=path, check=False, stderr=subprocess.DEVNULL)
     [line] = json.loads((tmp_path / "done.json").read_text())["lines"]
     assert (line["ratio"], line["floor_share"], line["memory"]) == (3.0, 0.25, 1.5)

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 import yaml
+from samples import ROOT
 
 import agglearn
 
-ROOT = Path(__file__).resolve().parents[3]
 TARGETS = set(re.search(r"^\.PHONY: (.*)$", (ROOT / "Makefile").read_text(), re.M).group(1).split())
 WORKFLOWS = sorted((ROOT / ".github/workflows").glob("*.yml"))
 
@@ -43,17 +43,15 @@ def test_an_action_has_one_version():
 
 
 def test_tests_run_on_every_python_that_is_supported():
-    [matrix] = [
-        job["strategy"]["matrix"] for job in jobs(ROOT / ".github/workflows/check.yml").values() if "strategy" in job
-    ]
+    checks = jobs(ROOT / ".github/workflows/check.yml").values()
+    [matrix] = [job["strategy"]["matrix"] for job in checks if "strategy" in job]
     stated = re.search(r"with Python ([\d., or]+)\.", (ROOT / "README.md").read_text()).group(1)
     assert matrix["python"] == re.findall(r"3\.\d+", stated)
 
 
 def test_files_that_steps_name_are_there():
-    for path in WORKFLOWS:
-        for name in re.findall(r"tests/\S+", path.read_text()):
-            assert (ROOT / name).exists()
+    named = {name for path in WORKFLOWS for name in re.findall(r"tests/\S+", path.read_text())}
+    assert [name for name in named if not (ROOT / name).exists()] == []
 
 
 def test_the_citation_names_every_source_and_this_version():

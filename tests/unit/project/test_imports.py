@@ -5,33 +5,22 @@ import re
 import subprocess
 import sys
 import tomllib
-from pathlib import Path
 
 import pytest
+from samples import ROOT
 
-ROOT = Path(__file__).resolve().parents[3]
 METHODS = ("maxent", "vocabulary", "collective", "proportions", "distribution", "labelsums")
-LIBRARY = (
-    *METHODS,
-    "observations",
-    "encoding",
-    "evaluation",
-    "estimator",
-    "cli",
-    "cli.aggregate",
-    "registry",
-)
+LIBRARY = (*METHODS, "observations", "encoding", "evaluation", "estimator", "cli", "cli.aggregate", "registry")
 OPTIONAL = (
     "snakemake", "mlflow", "matplotlib", "statsmodels", "jinja2", "pydantic", "opendp", "jax", "optax", "cvxpy",
     "casadi", "clarabel", "markdown2", "pyspark", "rdata", "skops", "sqlalchemy",
 )  # fmt: skip
 
 
-def loaded_after(statement: str) -> set[str]:
-    """Top-level packages in memory after a statement in a fresh process."""
-    code = f"{statement}\nimport sys\nprint(*{{name.partition('.')[0] for name in sys.modules}})"
-    finished = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    return set(finished.stdout.split())
+def printed(code: str, *arguments: str) -> str:
+    """What code prints in a fresh process."""
+    call = [sys.executable, "-c", code, *arguments]
+    return subprocess.run(call, capture_output=True, text=True, check=True).stdout
 
 
 IN_FORKS = """
@@ -50,9 +39,7 @@ for module in sys.argv[1:]:
 @pytest.mark.slow
 def test_imports_load_no_optional_package():
     """Each module in a process that has imported none of the others."""
-    call = [sys.executable, "-c", IN_FORKS, *LIBRARY]
-    lines = subprocess.run(call, capture_output=True, text=True, check=True).stdout.splitlines()
-    loaded = {line.split()[0]: set(line.split()[1:]) for line in lines}
+    loaded = {line.split()[0]: set(line.split()[1:]) for line in printed(IN_FORKS, *LIBRARY).splitlines()}
     assert set(loaded) == set(LIBRARY)
     assert all("agglearn" in packages for packages in loaded.values())
     assert not {name: packages & set(OPTIONAL) for name, packages in loaded.items() if packages & set(OPTIONAL)}
@@ -62,25 +49,21 @@ def test_imports_load_no_optional_package():
 def test_commands_load_no_optional_package(tmp_path):
     """aggregate, fit, predict, compress from one end to the other; noise alone needs OpenDP."""
     (tmp_path / "data.csv").write_text("a,b,y\n" + "1,x,0\n2,y,1\n3,x,1\n" * 20)
-    runs = [
-        ["aggregate", "data.csv", "--label", "y", "--out", "tables"],
-        ["fit", "tables", "--set", "n_chains=100", "--set", "max_iter=5", "--out", "model"],
-        ["predict", "model", "data.csv", "--out", "p.csv"],
-        ["compress", "tables", "--budget", "2", "--out", "clusters.csv"],
-    ]
-    lines = [f"import os; os.chdir({str(tmp_path)!r})", "import contextlib, io", "from agglearn.cli import main"]
-    lines += ["with contextlib.redirect_stdout(io.StringIO()):", f"    assert not any(main(run) for run in {runs})"]
-    assert not loaded_after("\n".join(lines)) & set(OPTIONAL)
+    calls = (
+        "aggregate data.csv --label y --out tables", "fit tables --set n_chains=100 --set max_iter=5 --out model",
+        "predict model data.csv --out p.csv", "compress tables --budget 2 --out clusters.csv",
+    )  # fmt: skip
+    lines = (f"import os; os.chdir({str(tmp_path)!r})", "import contextlib, io, sys", "from agglearn.cli import main",
+             "with contextlib.redirect_stdout(io.StringIO()):", f"    assert not any(main(call.split()) for call in {calls})",
+             "print(*{name.partition('.')[0] for name in sys.modules})")  # fmt: skip
+    assert not {*printed("\n".join(lines)).split()} & {*OPTIONAL}
     assert (tmp_path / "clusters.csv").is_file()
 
 
 def test_the_optional_packages_here_are_those_of_the_extras():
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
-    named = {
-        line.split(">")[0]
-        for extra in ("workflow", "networks", "privacy", "generic", "spark")
-        for line in extras[extra]
-    }
+    kinds = ("workflow", "networks", "privacy", "generic", "spark")
+    named = {line.split(">")[0] for kind in kinds for line in extras[kind]}
     assert named - {"psutil"} <= set(OPTIONAL)  # which joblib imports where it is installed
 
 

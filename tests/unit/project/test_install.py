@@ -11,9 +11,8 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from samples import empty_environment
+from samples import ROOT, empty_environment
 
-ROOT = Path(__file__).resolve().parents[3]
 SCRIPT = ROOT / "workflow/scripts/install.py"
 HASH = "--hash=sha256:"
 
@@ -36,7 +35,8 @@ install.timeout='99'
 def test_uv_gets_every_setting_of_pip_install():
     pip = install.settings(CONFIGURED)
     environ = install.uv_environment(pip, {"HOME": "/home/me"})
-    assert environ == {
+    proxies = dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"), "http://proxy.example:3128")
+    assert environ == proxies | {
         "HOME": "/home/me",
         "UV_DEFAULT_INDEX": "https://from-environment.example/simple",
         "UV_INDEX": "https://one.example/simple https://two.example/simple",
@@ -46,16 +46,13 @@ def test_uv_gets_every_setting_of_pip_install():
         "UV_PYTHON_DOWNLOADS": "never",
         "UV_COMPILE_BYTECODE": "1",
         "SSL_CERT_FILE": "/etc/company.pem",
-        "HTTP_PROXY": "http://proxy.example:3128",
-        "HTTPS_PROXY": "http://proxy.example:3128",
-        "ALL_PROXY": "http://proxy.example:3128",
     }
     assert install.uv_options(pip) == ["--find-links", "/srv/wheels", "--find-links", "https://wheels.example/"]
 
 
 def test_settings_of_uv_itself_come_first():
-    environ = install.uv_environment({"index-url": "https://pip.example"}, {"UV_DEFAULT_INDEX": "https://uv.example"})
-    assert environ["UV_DEFAULT_INDEX"] == "https://uv.example"
+    own = {"UV_DEFAULT_INDEX": "https://uv.example"}
+    assert install.uv_environment({"index-url": "https://pip.example"}, own).items() >= own.items()
 
 
 @pytest.mark.parametrize(("value", "options"), [("true", ["--no-index"]), ("1", ["--no-index"]), ("false", [])])
@@ -66,13 +63,16 @@ def test_no_index(value, options):
 def wheel(folder: Path, name: str = "tiny-example") -> str:
     """Write a wheel of a tiny package; returns its sha256."""
     module = name.replace("-", "_")
-    path = folder / f"{module}-1.0-py3-none-any.whl"
+    path, info = folder / f"{module}-1.0-py3-none-any.whl", f"{module}-1.0.dist-info"
+    files = {
+        f"{module}.py": "",
+        f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n",
+        f"{info}/WHEEL": "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+        f"{info}/RECORD": "",
+    }
     with zipfile.ZipFile(path, "w") as archive:
-        info = f"{module}-1.0.dist-info"
-        archive.writestr(f"{module}.py", "")
-        archive.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
-        archive.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
-        archive.writestr(f"{info}/RECORD", "")
+        for file, text in files.items():
+            archive.writestr(file, text)
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
@@ -82,77 +82,72 @@ def empty(tmp_path_factory) -> Path:
     return empty_environment(tmp_path_factory.mktemp("empty") / "venv")
 
 
-@pytest.fixture
-def place(empty, tmp_path):
-    """An empty environment, and pip configured to find one package in a folder and no other."""
-    shutil.copytree(empty, tmp_path / "venv", symlinks=True)
-    (tmp_path / "wheels").mkdir()
-    (tmp_path / "pip.conf").write_text(f"[install]\nno-index = true\nfind-links = {tmp_path}/wheels\n")
-    digest = wheel(tmp_path / "wheels")
-    clean = {k: v for k, v in os.environ.items() if not k.startswith(("PIP_", "UV_"))}
-    environ = clean | {"PIP_CONFIG_FILE": str(tmp_path / "pip.conf"), "UV_CACHE_DIR": str(tmp_path / "cache")}
+class Place:
+    """An empty environment, and pip configured to find packages in a folder and no other."""
 
-    def run(digest=digest, uv: str = "/nowhere"):
-        (tmp_path / "lock").write_text(f"tiny-example==1.0 {HASH}{digest}\n")
-        call = [tmp_path / "venv/bin/python", SCRIPT, "--require-hashes", "-r", tmp_path / "lock"]
-        finished = subprocess.run(
-            call, env=environ | {"PATH": f"{uv}:/usr/bin:/bin"}, capture_output=True, text=True, cwd=tmp_path
-        )
+    def __init__(self, empty: Path, folder: Path):
+        shutil.copytree(empty, folder / "venv", symlinks=True)
+        (folder / "wheels").mkdir()
+        (folder / "pip.conf").write_text(f"[install]\nno-index = true\nfind-links = {folder}/wheels\n")
+        clean = {k: v for k, v in os.environ.items() if not k.startswith(("PIP_", "UV_"))}
+        self.environ = clean | {"PIP_CONFIG_FILE": f"{folder}/pip.conf", "UV_CACHE_DIR": f"{folder}/cache"}
+        self.folder, self.python = folder, folder / "venv/bin/python"
+
+    def run(self, *command, uv: str = "/nowhere") -> subprocess.CompletedProcess:
+        environ = self.environ | {"PATH": f"{uv}:/usr/bin:/bin"}
+        return subprocess.run(command, env=environ, capture_output=True, text=True, cwd=self.folder)
+
+    def install(self, digest: str, uv: str = "/nowhere") -> tuple[int, str]:
+        """Exit status and errors of the set-up with one wheel of this digest."""
+        (self.folder / "lock").write_text(f"tiny-example==1.0 {HASH}{digest}\n")
+        finished = self.run(self.python, SCRIPT, "--require-hashes", "-r", self.folder / "lock", uv=uv)
         return finished.returncode, finished.stderr
 
-    run.python, run.environ = tmp_path / "venv/bin/python", environ
-    return run
+    def installer(self) -> str:
+        """The program that installed the tiny package, by its own record."""
+        code = "from importlib.metadata import distribution as d; print(d('tiny-example').read_text('INSTALLER'))"
+        return self.run(self.python, "-c", code).stdout.strip()
 
 
-def installer(python) -> str:
-    """The program that installed the tiny package, by its own record."""
-    code = "from importlib.metadata import distribution as d; print(d('tiny-example').read_text('INSTALLER'))"
-    return subprocess.run([python, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
-
-
-@pytest.mark.slow
-def test_uv_installs_from_the_place_that_pip_knows(place):
-    status, errors = place(uv=str(Path(sys.executable).parent))
-    assert status == 0, errors
-    assert installer(place.python) == "uv"
+@pytest.fixture
+def place(empty, tmp_path) -> Place:
+    return Place(empty, tmp_path)
 
 
 @pytest.mark.slow
-def test_pip_takes_over_where_uv_fails(place, tmp_path):
+@pytest.mark.parametrize(
+    ("uv", "by", "said"), [("ours", "uv", ""), ("broken", "pip", "pip tries it now"), ("/nowhere", "pip", "")]
+)
+def test_uv_installs_from_the_place_that_pip_knows_or_pip_does(place, tmp_path, uv, by, said):
     (tmp_path / "uv").write_text("#!/bin/sh\nexit 3\n")
     (tmp_path / "uv").chmod(0o755)
-    status, errors = place(uv=str(tmp_path))
-    assert status == 0
-    assert "pip tries it now" in errors
-    assert installer(place.python) == "pip"
-
-
-@pytest.mark.slow
-def test_pip_installs_where_there_is_no_uv(place):
-    status, errors = place()
+    found = {"ours": str(Path(sys.executable).parent), "broken": str(tmp_path)}.get(uv, uv)
+    status, errors = place.install(wheel(tmp_path / "wheels"), found)
     assert status == 0, errors
-    assert installer(place.python) == "pip"
+    assert said in errors
+    assert place.installer() == by
 
 
 @pytest.mark.slow
-def test_a_wrong_hash_installs_nothing(place):
-    status, errors = place(digest="0" * 64, uv=str(Path(sys.executable).parent))
+def test_a_wrong_hash_installs_nothing(place, tmp_path):
+    wheel(tmp_path / "wheels")
+    status, errors = place.install("0" * 64, str(Path(sys.executable).parent))
     assert status != 0
     assert "hash" in errors.lower()
+    assert place.installer() == ""
 
 
 @pytest.mark.slow
 def test_pip_takes_the_lock_as_constraints_of_packages_without_hashes(place, tmp_path):
-    wheel(tmp_path / "wheels", "peer")
-    (tmp_path / "lock").write_text(f"tiny-example==1.0 \\\n    {HASH}{'0' * 64} \\\n    {HASH}{'1' * 64}\n")
+    for name in ("peer", "tiny-example"):
+        wheel(tmp_path / "wheels", name)
     call = [place.python, SCRIPT, "-c", tmp_path / "lock", "peer", "tiny-example"]
-    environ = place.environ | {"PATH": "/nowhere:/usr/bin:/bin"}
-    finished = subprocess.run(call, env=environ, capture_output=True, text=True, cwd=tmp_path)
+    (tmp_path / "lock").write_text(f"tiny-example==1.0 \\\n    {HASH}{'0' * 64} \\\n    {HASH}{'1' * 64}\n")
+    finished = place.run(*call)
     assert finished.returncode == 0, finished.stderr
-    assert installer(place.python) == "pip"
+    assert place.installer() == "pip"
     (tmp_path / "lock").write_text(f"tiny-example==2.0 {HASH}{'0' * 64}\n")
-    finished = subprocess.run(call, env=environ, capture_output=True, text=True, cwd=tmp_path)
-    assert finished.returncode != 0
+    assert place.run(*call).returncode != 0
 
 
 # -- the environment ---------------------------------------------------------------------------------------------------
@@ -172,32 +167,21 @@ def build_editable(folder, config_settings=None, metadata_directory=None):
 
 
 @pytest.mark.slow
-def test_a_set_up_installs_what_the_lock_names(empty, tmp_path):
-    (tmp_path / "wheels").mkdir()
+def test_a_set_up_installs_what_the_lock_names(place, tmp_path):
     digest = {name: wheel(tmp_path / "wheels", name) for name in ("first", "second", "old")}
     shutil.copytree(ROOT / "workflow/scripts", tmp_path / "workflow/scripts")
     (tmp_path / "backend.py").write_text(BACKEND)
-    (tmp_path / "pyproject.toml").write_text(
-        '[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n'
-    )
-    (tmp_path / "pip.conf").write_text(f"[install]\nno-index = true\nfind-links = {tmp_path}/wheels\n")
-    clean = {k: v for k, v in os.environ.items() if not k.startswith(("PIP_", "UV_"))}
-    environ = clean | {"PIP_CONFIG_FILE": str(tmp_path / "pip.conf"), "PATH": "/nowhere:/usr/bin:/bin"}
+    system = '[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n'
+    (tmp_path / "pyproject.toml").write_text(system)
+    lock = "".join(f"{name}==1.0 {HASH}{digest[name]}\n" for name in ("first", "second"))
+    (tmp_path / "requirements.lock").write_text(lock)
 
     def call(*command) -> str:
-        process = subprocess.run(command, env=environ, capture_output=True, text=True, cwd=tmp_path)
+        process = place.run(*command)
         assert process.returncode == 0, process.stderr
         return process.stdout
 
-    def lock(*names) -> str:
-        return "".join(f"{n}==1.0 {HASH}{digest[n]}\n" for n in names)
-
-    def installed() -> set[str]:
-        code = "from importlib.metadata import distributions as d; print(*(x.name for x in d()))"
-        return set(call("venv/bin/python", "-c", code).split()) - {"pip", "setuptools"}
-
-    shutil.copytree(empty, tmp_path / "venv", symlinks=True)
-    call("venv/bin/python", "-m", "pip", "install", "first", "old")  # of an earlier lock
-    (tmp_path / "requirements.lock").write_text(lock("first", "second"))
+    call(place.python, "-m", "pip", "install", "first", "old")  # of an earlier lock
     assert "setting up venv" in call("sh", "workflow/scripts/setup.sh", sys.executable, "venv")
-    assert installed() == {"agglearn", "first", "second"}
+    names = call(place.python, "-c", "from importlib.metadata import distributions as d; print(*(x.name for x in d()))")
+    assert set(names.split()) - {"pip", "setuptools"} == {"agglearn", "first", "second"}

@@ -2,7 +2,6 @@
 
 import os
 import sys
-import textwrap
 
 import pytest
 
@@ -114,28 +113,20 @@ def test_the_star_of_a_signature_is_no_product(copy):
 @pytest.mark.slow
 def test_noticed_and_unnoticed(copy, runner, monkeypatch):
     monkeypatch.setattr(run, "END_TO_END", ())
-    outcome = {
-        (m.line(), m.changed()): run.judge(m, Everything(), runner) for m in found(copy) if m.start[0] in (13, 24)
-    }
-    assert outcome["return 2 * count", "return 2 / count"] == "killed: test_module.py::test_double"
-    assert outcome["if value > best:", "if value < best:"] == "survived"
+    for quick, unnoticed in ((False, "survived"), (True, "open")):  # quick tests alone kill or leave open
+        mutants = [m for m in found(copy) if m.changed() in ("return 2 / count", "if value < best:")]
+        judged = {m.changed(): run.judge(m, Everything(), runner, quick=quick) for m in mutants}
+        assert judged == {
+            "return 2 / count": "killed: test_module.py::test_double",
+            "if value < best:": unnoticed,
+        }
     assert (copy / "module.py").read_text() == MODULE
-
-
-@pytest.mark.slow
-def test_quick_tests_alone_kill_or_leave_open(copy, runner):
-    judged = {
-        m.changed(): run.judge(m, Everything(), runner, quick=True) for m in found(copy) if m.start[0] in (13, 24)
-    }
-    assert judged["return 2 / count"] == "killed: test_module.py::test_double"
-    assert judged["if value < best:"] == "open"
 
 
 @pytest.mark.slow
 def test_a_loop_without_an_end_is_too_slow(copy, runner):
     (copy / "test_module.py").write_text("def test_forever():\n    while True:\n        pass\n")
-    assert runner.first_failure(["test_module.py::test_forever"], 2) == "too slow"
-    assert runner.first_failure(["test_module.py::test_forever"], 2) == "too slow"
+    assert [runner.first_failure(["test_module.py::test_forever"], 2) for _ in range(2)] == ["too slow"] * 2
 
 
 def test_the_limit_grows_with_what_tests_take():
@@ -154,8 +145,7 @@ def test_outcomes_are_kept_until_the_module_changes(copy):
 
 
 def test_the_share_counts_what_is_not_equivalent(copy, capsys):
-    store, mutants = run.Store(copy / "results.jsonl"), found(copy)
-    noticed, unnoticed, same = mutants[0], mutants[1], mutants[2]
+    store, (noticed, unnoticed, same, *_) = run.Store(copy / "results.jsonl"), found(copy)
     store.put(noticed, "killed: test_module.py::test_double")
     store.put(unnoticed, "survived")
     accepted = [{"file": same.path, "line": same.line(), "changed": same.changed(), "reason": "the same sum"}]
@@ -171,12 +161,8 @@ def test_every_accepted_change_has_a_reason():
 
 
 def test_times_of_tests_by_name(tmp_path):
-    (tmp_path / "times.xml").write_text(
-        textwrap.dedent("""\
-        <testsuites><testsuite>
-        <testcase classname="tests.unit.test_x" name="test_a[1]" time="0.25"/>
-        </testsuite></testsuites>""")
-    )
+    case = '<testcase classname="tests.unit.test_x" name="test_a[1]" time="0.25"/>'
+    (tmp_path / "times.xml").write_text(f"<testsuites><testsuite>{case}</testsuite></testsuites>")
     assert read_seconds(tmp_path / "times.xml") == {"tests/unit/test_x.py::test_a[1]": 0.25}
 
 
@@ -193,22 +179,22 @@ def test_a_test_that_is_not_there_kills_nothing(copy, runner):
 # -- bugs by kind -----------------------------------------------------------------------------------------------------
 
 
+PLANTED = r"""
+[[kind]]
+name = "order"
+edits = [
+    { file = "module.py", old = "        if value > best:\n            best = value", new = "        if value < best:\n            best = value" },
+    { file = "module.py", old = "return 2 * count", new = "return 3 * count" },
+    { file = "module.py", old = "best", new = "worst" },
+    { file = "gone.py", old = "1", new = "2" },
+]
+"""
+
+
 @pytest.fixture
 def planted(copy, monkeypatch):
     """Two edits of today's code, one that is noticed, and one whose text is gone."""
-    (copy / "kinds.toml").write_text(
-        textwrap.dedent("""\
-        [[kind]]
-        name = "order"
-        wrong = "the least is taken for the largest"
-        where = "module.py"
-        edits = [
-            { file = "module.py", old = "        if value > best:\\n            best = value", new = "        if value < best:\\n            best = value" },
-            { file = "module.py", old = "return 2 * count", new = "return 3 * count" },
-            { file = "module.py", old = "best", new = "worst" },
-            { file = "gone.py", old = "1", new = "2" },
-        ]""")
-    )
+    (copy / "kinds.toml").write_text(PLANTED)
     monkeypatch.setattr(kinds, "KINDS", copy / "kinds.toml")
     return kinds.read_edits()
 

@@ -3,13 +3,12 @@
 import re
 import runpy
 import tomllib
-from pathlib import Path
 
 from packaging.requirements import Requirement
+from samples import ROOT
 
 import agglearn
 
-ROOT = Path(__file__).resolve().parents[3]
 LOCK = (ROOT / "requirements.lock").read_text()
 SPARK = (ROOT / "requirements-spark.lock").read_text()
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]

@@ -57,9 +57,7 @@ def test_what_has_no_experiment_has_a_reason(source):
     for item, entry in stated.items():
         assert entry.keys() <= {"is", "differs", "why_not", "test", "experiments"}, item
         assert entry["is"], item
-        assert bool(found[item]["experiments"]) != ("why_not" in entry), (
-            f"{item}: an experiment, or the reason for none"
-        )
+        assert bool(found[item]["experiments"]) != ("why_not" in entry), f"{item}: an experiment, or why there is none"
         assert "test" not in entry or (ROOT / entry["test"]).exists(), item
         assert "differs" in entry or not found[item]["printed"], f"{item}: differences of the protocol"
     names = {name for row in found.values() for name in row["experiments"]}
@@ -102,8 +100,7 @@ def test_the_figure_of_an_experiment_is_drawn_from_the_archive(tmp_path, monkeyp
 
 
 def test_pages_draw_experiments_that_there_are():
-    asked = {
-        page.stem: re.findall(r"^```{drawn} (\w+)$", page.read_text(), re.M) for page in (ROOT / "docs").glob("*.md")
-    }
+    pages = {page.stem: page.read_text() for page in (ROOT / "docs").glob("*.md")}
+    asked = {name: re.findall(r"^```{drawn} (\w+)$", text, re.M) for name, text in pages.items()}
     assert reproduced.listed().keys() <= {page for page, names in asked.items() if names}
     assert {name for names in asked.values() for name in names} <= reproduced.paper().experiments.keys()

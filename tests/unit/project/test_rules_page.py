@@ -1,9 +1,9 @@
 """The table of rules in `docs/architecture.md` is that of the rules: their names, scripts and what they write."""
 
 import re
-from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[3]
+from samples import ROOT
+
 HELPERS = {
     "pages(": "pages",
     "verdicts(": "claims",
@@ -14,11 +14,8 @@ OF_ALL = {"pages": "site", "claims": "claims.json"}  # what they name of the tar
 
 def stated() -> dict[str, tuple[str, set[str]]]:
     """Rule → its script, and folders that it writes, by the table."""
-    rows = re.findall(
-        r"^\| `(\w+)` \| .* \| `workflow/scripts/(\w+\.py)`.*? \| (.*) \|$",
-        (ROOT / "docs/architecture.md").read_text(),
-        re.M,
-    )
+    row = re.compile(r"^\| `(\w+)` \| .* \| `workflow/scripts/(\w+\.py)`.*? \| (.*) \|$", re.M)
+    rows = row.findall((ROOT / "docs/architecture.md").read_text())
     return {rule: (script, set(re.findall(r"`([\w.]+)`", writes)) - {"runs"}) for rule, script, writes in rows}
 
 
@@ -31,9 +28,8 @@ def written() -> dict[str, tuple[str, set[str]]]:
             script = (re.findall(r"scripts/(\w+\.py)", block) or [script])[0]  # a rule that uses another has its script
             output = re.search(r"^    output:\n(.*?)^    \w+:", block, re.M | re.S)[1]
             folders = set(re.findall(r"\{[RS]\}/(\w+)", output))
-            folders |= {
-                OF_ALL[kind] if f'{call}"all"' in output else kind for call, kind in HELPERS.items() if call in output
-            }
+            calls = [(call, kind) for call, kind in HELPERS.items() if call in output]
+            folders |= {OF_ALL[kind] if f'{call}"all"' in output else kind for call, kind in calls}
             found[name] = script, folders
     return found
 

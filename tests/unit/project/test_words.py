@@ -14,14 +14,9 @@ EMPTY = {
     "part", "parts", "place", "places", "room", "said", "seen", "share", "shares", "since", "wanted", "where", "which",
 }  # fmt: skip
 PUBLIC = {
-    ("results.py", "gap"),
-    ("generic_solvers.py", "gap"),
-    ("subsets.py", "most"),
-    ("models.py", "place"),
-    ("flows.py", "place"),
-    ("flows.py", "places"),
-    ("movements.py", "places"),
-}  # parameters and fields that users write
+    ("results.py", "gap"), ("generic_solvers.py", "gap"), ("subsets.py", "most"), ("models.py", "place"), ("flows.py", "place"),
+    ("flows.py", "places"), ("movements.py", "places"),
+}  # fmt: skip  # parameters and fields that users write
 NO_PAUSE = re.compile(r"I\([^()]*;[^()]*\)|';'")  # mutual information, and the separator of a file
 
 

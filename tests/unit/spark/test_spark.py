@@ -32,10 +32,8 @@ from agglearn.spark import active_session, aggregate
 from agglearn.spark.aggregation import collect, count
 from agglearn.vocabulary import DistributedSubmodularQuantizer
 
-LACKING = [
-    *([] if importlib.util.find_spec("pyspark") else ["PySpark is not installed (`make spark` installs it)"]),
-    *([] if shutil.which("java") else ["there is no java"]),
-]
+PYSPARK, JAVA = importlib.util.find_spec("pyspark") is not None, shutil.which("java") is not None
+LACKING = ["PySpark is not installed (`make spark` installs it)"] * (not PYSPARK) + ["there is no java"] * (not JAVA)
 
 
 def needs_spark(test):
@@ -46,10 +44,11 @@ def needs_spark(test):
 # -- without Spark ----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.skipif(importlib.util.find_spec("pyspark") is not None, reason="PySpark is installed")
+@pytest.mark.skipif(PYSPARK, reason="PySpark is installed")
 def test_without_pyspark_there_is_one_line():
-    with pytest.raises(NotAvailable, match=r"pip install 'agglearn\[spark\]'"):
-        active_session()
+    for need in (active_session, lambda: DistributedSubmodularQuantizer(90, engine="spark").fit(*vocabulary(1))):
+        with pytest.raises(NotAvailable, match=r"pip install 'agglearn\[spark\]'"):
+            need()
 
 
 def test_records_that_a_schema_leaves_out_are_counted_over_partitions():
@@ -94,11 +93,7 @@ def test_encoders_of_counted_values(how):
 
 def test_numbers_that_hardly_repeat_are_told_from_counts():
     values = pd.Series(np.arange(100), name="n")
-    for counts, warns in (
-        (np.full(100, 1), True),
-        (np.append(np.full(95, 1), np.full(5, 2)), True),
-        (np.full(100, 2), False),
-    ):
+    for counts, warns in ((np.full(100, 1), True), (np.repeat([1, 2], [95, 5]), True), (np.full(100, 2), False)):
         with warnings.catch_warnings(record=True) as raised:
             warnings.simplefilter("always")
             fit_column(values, Quantiles(10), False, None, None, counts)
@@ -128,10 +123,9 @@ def check_blocks(moved_as, sampler):
     layout = WeightIndex.from_tables(world())
     weights = np.random.default_rng(1).normal(size=(2, len(layout.rows)))
     whole = Chains(layout, 1000, -0.4, seed=5, sampler=sampler)
-    bounds = [0, 1, 300, 999, 1000]
     blocks = [
         Chains(layout, b - a, -0.4, seed=5, sampler=sampler, first=moved_as(a), positions=whole.positions[a:b].copy())
-        for a, b in itertools.pairwise(bounds)
+        for a, b in itertools.pairwise([0, 1, 300, 999, 1000])
     ]
     for step in range(3):
         for chains in (whole, *blocks):
@@ -157,13 +151,8 @@ def test_engines_by_name():
 
 
 def settings_of(builder, master: str):
-    return (
-        builder.master(master)
-        .config("spark.ui.enabled", "false")
-        .config("spark.sql.shuffle.partitions", "3")
-        .config("spark.driver.bindAddress", "127.0.0.1")
-        .config("spark.driver.host", "127.0.0.1")
-    )
+    builder = builder.master(master).config("spark.ui.enabled", "false").config("spark.sql.shuffle.partitions", "3")
+    return builder.config("spark.driver.bindAddress", "127.0.0.1").config("spark.driver.host", "127.0.0.1")
 
 
 @pytest.fixture(scope="module")
@@ -197,7 +186,6 @@ def kinds() -> pd.DataFrame:
         {"features": ["home", "job"], "cross_buckets": 5},
         {"categorical": ["zone", "user.id `x`"], "hash_above": (2, 3)},
     ],
-    ids=["all", "hashed", "crosses", "hashed above"],
 )
 def test_tables_are_those_of_one_machine(spark, how):
     frame = kinds()
@@ -367,9 +355,3 @@ def test_machines_are_tasks(spark, features):
     assert there.n_rounds_ == here.n_rounds_
     for name in counts:
         assert there.labels_[name].tolist() == here.labels_[name].tolist()
-
-
-@pytest.mark.skipif(importlib.util.find_spec("pyspark") is not None, reason="PySpark is installed")
-def test_machines_need_pyspark():
-    with pytest.raises(NotAvailable, match=r"pip install 'agglearn\[spark\]'"):
-        DistributedSubmodularQuantizer(90, engine="spark").fit(*vocabulary(1))
