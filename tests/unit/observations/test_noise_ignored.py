@@ -10,12 +10,7 @@ from samples import ROOT, people, shipped_config
 from agglearn.encoding import FeatureMap, FrameEncoder
 from agglearn.errors import NoiseIgnored
 from agglearn.labelsums import AggregateSearch, BaseRateClassifier, WALRClassifier
-from agglearn.maxent import (
-    BestPairClassifier,
-    MaxEntClassifier,
-    NaiveBayesClassifier,
-    NoiseAwareMaxEntClassifier,
-)
+from agglearn.maxent import BestPairClassifier, MaxEntClassifier, NaiveBayesClassifier, NoiseAwareMaxEntClassifier
 from agglearn.maxent.noise_aware import ExactNoiseAwareMaxEntClassifier
 from agglearn.maxent.subsets import FeatureSubsets
 from agglearn.observations import Bags, ContingencyTables, CountedBags, LabelSums
