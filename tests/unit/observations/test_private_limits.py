@@ -215,26 +215,6 @@ def test_halves_of_one_noise_and_one_encoder():
         Halves(TABLES, fewer)
 
 
-def change(**columns) -> dict:
-    table = TABLES.tables[0,]
-    return {(0,): replace(table, **{name: of(getattr(table, name)) for name, of in columns.items()})}
-
-
-@pytest.mark.parametrize(
-    ("columns", "problem"),
-    [
-        ({"counts": lambda n: n * 1.5}, "not whole"),
-        ({"label_sums": lambda n: n / 2}, "not whole"),
-        ({"counts": lambda n: n * np.nan}, "not whole"),
-        ({"cells": lambda c: c * 0}, "stands twice"),
-        ({"cells": lambda c: c[::-1]}, "stands twice"),
-    ],
-)
-def test_exact_tables_count_records(columns, problem):
-    with pytest.raises(DataError, match=rf"^table 'x': .*{problem}"):
-        replace(TABLES, tables=change(**columns))
-
-
 @pytest.mark.parametrize("rows", [[4, 0, 4], [4, 0, 5], [4, -1, 2], [0, 0, 0]])
 def test_a_record_is_in_one_bag(rows):
     """In two bags one label changes two numbers, and noise is for one."""
