@@ -1,7 +1,7 @@
 """What is drawn when a task observes: a seed repeats, and two differ.
 
 A task or an observation without a row in `observed_sources.py` fails. Where the rows to learn from are the same for all seeds, nothing but
-noise, bags and halves can differ.
+noise, bags and halves can differ. No two parts and no two seeds share their noise, and it is as large as it is stated.
 """
 
 import functools
@@ -12,12 +12,13 @@ import numpy as np
 import pandas as pd
 import pytest
 from observed_sources import (
-    CODED,
     FRAME,
     LAPLACE,
+    NOISY,
     REGIONS,
     ROWS,
     Row,
+    birds,
     fixed_rows,
     forget,
     parts_of,
@@ -25,6 +26,7 @@ from observed_sources import (
     split_by_seed,
     stored_in_order,
 )
+from samples import write_election
 
 from agglearn import tasks
 from agglearn.datasets import Population, RecordStore
@@ -34,6 +36,7 @@ from agglearn.observations import (
     Bags,
     ContingencyTables,
     CountedBags,
+    FlowInstances,
     Halves,
     LabelledBags,
     LabelSums,
@@ -57,18 +60,8 @@ ROWS = [*ROWS, Row(tasks.EcologicalTables, Margins, election, seeded=False)]  # 
 @pytest.fixture(scope="module")
 def folders(folders, tmp_path_factory):
     """The others and an election in two districts, of two units and of one."""
-    folder, districts = tmp_path_factory.mktemp("election"), ["north", "north", "south"]
-    groups, options = ["old", "young"], ["left", "right"]
-    margins = [
-        pd.DataFrame({"district": districts, "unit": range(3), "margin": margin, "name": name, "votes": counts[:, k]})
-        for margin, names, counts in (("group", groups, VOTES.sum(axis=2)), ("option", options, VOTES.sum(axis=1)))
-        for k, name in enumerate(names)
-    ]
-    pd.concat(margins, ignore_index=True).to_parquet(folder / "features.parquet")
-    cells = pd.MultiIndex.from_product([["north", "south"], groups, options], names=["district", "group", "option"])
-    tables = np.stack([VOTES[:2].sum(axis=0), VOTES[2]])
-    pd.Series(tables.ravel(), cells, name="votes").reset_index().to_parquet(folder / "labels.parquet")
-    (folder / "records.json").write_text('{"n": 12, "parts": {}}')
+    folder = tmp_path_factory.mktemp("election")
+    write_election(folder, VOTES, ["north", "north", "south"])
     return folders | {"election": folder}
 
 
@@ -142,25 +135,6 @@ def test_regions_are_held_out_whole(folders):
     )
 
 
-def test_rows_that_encode_are_not_counted(folders):
-    """Labels of the rows set aside make the encoding and are in no table; those of the others are in tables alone."""
-    source = fixed_rows(folders, **CODED)
-    tables, _ = tasks.Classification().observe(source, ContingencyTables, {}, 0)
-    aside = tables.total
-    assert 180 < aside < 240  # of 300, a share of 0.3 is set aside
-    same = {"encoding": [], "tables": []}
-    for i in range(0, 300, 15):
-        y = source.data.y.copy()
-        y[i] = 1 - y[i]
-        other, _ = tasks.Classification().observe(
-            replace(source, data=replace(source.data, y=y)), ContingencyTables, {}, 0
-        )
-        same["encoding"].append(other.encoder == tables.encoder)
-        same["tables"].append(other.positives == tables.positives)
-    assert [not t for t in same["tables"]] == same["encoding"]  # one of them, and never both
-    assert 3 < sum(same["tables"]) < 17
-
-
 def test_margins_and_tables_of_an_election(folders):
     seen, truth = tasks.EcologicalTables().observe(election(folders), Margins, {}, 0)
     assert seen.groups.tolist() == [[8, 9], [9, 10], [13, 13]]
@@ -191,28 +165,10 @@ def test_what_is_promised_by_default(folders):
     assert seen.noise.delta == 0
 
 
-@pytest.mark.parametrize("source", [split_by_seed, functools.partial(split_by_seed, rows=300)])
-def test_splits_of_seeds(source, folders):
-    """Of every seed other rows are tested, of the share that the entry states, and none of them is learned from."""
-    parts = [tasks.splitting.split_rows(source(folders), seed) for seed in range(6)]
-    n = source(folders).params.get("rows", 400)
-    for train, test in parts:
-        assert not set(train) & set(test)
-        assert len(train) + len(test) == pytest.approx(n, abs=1)
-        assert 0.2 < len(test) / n < 0.4
-    overlaps = [len(set(a[1]) & set(b[1])) / len(a[1]) for a in parts for b in parts if a is not b]
-    assert max(overlaps) < 0.55  # 0.3 are expected
-
-
 def test_stored_records_are_learned_from_or_tested(folders):
     records, truth = tasks.Classification().observe(split_by_seed(folders), Records, {}, 0)
     parts = [part.frame.assign(y=part.y)[list(FRAME)].astype(str) for part in (records, truth)]
     assert sorted(map(tuple, pd.concat(parts).to_numpy())) == sorted(map(tuple, FRAME.astype(str).to_numpy()))
-
-
-def test_a_share_of_noise_is_of_the_training_records(folders):
-    seen, _ = tasks.Classification().observe(fixed_rows(folders), ContingencyTables, {"noise_share": 0.01}, 0)
-    assert seen.noise.scale == pytest.approx(0.01 * 300)
 
 
 def test_splits_go_by_the_name_that_data_sets_share(folders):
@@ -298,3 +254,65 @@ def test_instances_come_in_bags_of_their_own_column(folders):
         x = seen.bags.X[low:high, 0]  # the age, standardised over all
         scaled = (np.sort(ages[name]) - FRAME["age"][:300].mean()) / FRAME["age"][:300].std(ddof=0)
         np.testing.assert_allclose(np.sort(x), scaled, atol=1e-5)
+
+
+# -- noise ------------------------------------------------------------------------------------------------------------
+
+
+def noise_of(row, folders, seed: int) -> dict[str, np.ndarray]:
+    """Released less exact numbers; parts without noise are left out."""
+    seen, exact = (parts_of(row.observe(folders, seed, exactly)[0]) for exactly in (False, True))
+    found = {name: values - exact[name] for name, values in seen.items()}
+    return {name: values for name, values in found.items() if np.any(values) and len(values) > 3}
+
+
+def alike(a: np.ndarray, b: np.ndarray) -> bool:
+    """Whether numbers are the same but for their scale."""
+    n = min(len(a), len(b))
+    a, b = a[:n], b[:n]
+    return bool(abs(a @ b) > 0.99 * np.linalg.norm(a) * np.linalg.norm(b) > 0)
+
+
+@pytest.mark.parametrize("row", NOISY, ids=str)
+def test_no_two_parts_and_no_two_seeds_share_their_noise(row, folders):
+    noise = [(f"seed {s}: {name}", v) for s in (0, 1) for name, v in noise_of(row, folders, s).items()]
+    assert len(noise) >= 2
+    shared = [(a, b) for i, (a, u) in enumerate(noise) for b, v in noise[:i] if alike(u, v)]
+    assert shared == []
+
+
+@pytest.mark.parametrize("on", ["node", "edge"])
+@pytest.mark.parametrize(
+    "law", [{"noise": "gaussian", "scale": 3.0}, {"noise": "laplace", "scale": 3.0}, {"epsilon": 0.5}]
+)
+def test_no_two_steps_and_no_two_years_share_their_noise(on, law, folders):
+    parts = []
+    for seed in (0, 1):
+        seen, truth = tasks.FlowLearning().observe(birds(folders), FlowInstances, {"evidence": on, **law}, seed)
+        for year, (counts, true) in enumerate(zip(seen.instances, truth.edge_tables, strict=True)):
+            exact = tasks.flows._node_tables(true) if on == "node" else true
+            gaps = (counts.node_counts if on == "node" else counts.edge_counts) - exact
+            parts += [((seed, year, step), gap.ravel()) for step, gap in enumerate(gaps)]
+    assert [(a, b) for i, (a, u) in enumerate(parts) for b, v in parts[:i] if alike(u, v)] == []
+
+
+@pytest.mark.parametrize("law", [{"summed_as": "laplace"}, {"summed_as": "gaussian"}])
+def test_noise_of_sums_is_as_large_as_it_is_stated(law, folders):
+    """Sums of nine Laplace numbers of scale 3 have a standard deviation of 3·√18; as Gaussian noise they state it."""
+    gaps = []
+    for seed in range(8):
+        params = {"evidence": "node_sums", "noise": "laplace", "scale": 3.0, **law}
+        seen, truth = tasks.FlowLearning().observe(birds(folders), FlowInstances, params, seed)
+        for counts, true in zip(seen.instances, truth.edge_tables, strict=True):
+            gaps.append(counts.node_counts - tasks.flows._node_tables(true))
+            stated = counts.scale if counts.noise == "gaussian" else counts.scale * np.sqrt(2 * 9)
+    assert np.std(gaps) == pytest.approx(3 * np.sqrt(18), rel=0.15)
+    assert stated == pytest.approx(3 * np.sqrt(18))
+
+
+def test_poisson_counts_of_years_are_their_own(folders):
+    """Two years of the same true counts are seen differently."""
+    source = birds(folders)
+    same = replace(source.data, edge_tables=[source.data.edge_tables[0]] * 2)
+    seen, _ = tasks.FlowLearning().observe(replace(source, data=same), FlowInstances, {}, 0)
+    assert not np.array_equal(seen.instances[0].node_counts, seen.instances[1].node_counts)

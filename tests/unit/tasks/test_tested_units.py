@@ -14,7 +14,6 @@ from agglearn.tasks.classification import Classification
 from agglearn.tasks.compression import Compression
 from agglearn.tasks.distribution import DistributionRegression
 from agglearn.tasks.flows import FlowInference
-from agglearn.tasks.splitting import split_rows
 
 Y = np.array([0, 1, 1, 0, 1], dtype=np.int8)
 BAGS = Bags(np.arange(10.0).reshape(5, 2), np.array([0, 2, 5]), np.array([[1, 1], [1, 2]]), target=np.array([0.2, 0.7]))
@@ -72,10 +71,3 @@ PARTS = {"train": (0, 800), "test": (800, 1000)}
 )
 def test_overlap_of_the_seeds_splits(task, source, expected):
     assert task().overlap(source) == pytest.approx(expected)
-
-
-def test_overlap_is_that_of_the_rows_drawn():
-    source = stored({"split": 0.3})
-    train, test = split_rows(source, 0)
-    assert len(test) / len(train) == pytest.approx(Classification().overlap(source), rel=0.15)
-    assert not np.array_equal(test, split_rows(source, 1)[1])
