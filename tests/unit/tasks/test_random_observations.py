@@ -28,22 +28,11 @@ from observed_sources import (
 )
 from samples import write_election
 
-from agglearn import tasks
+from agglearn import observations, tasks
 from agglearn.datasets import Population, RecordStore
 from agglearn.encoding import FrameEncoder
 from agglearn.errors import ConfigError
-from agglearn.observations import (
-    Bags,
-    ContingencyTables,
-    CountedBags,
-    FlowInstances,
-    Halves,
-    LabelledBags,
-    LabelSums,
-    Margins,
-    Records,
-    TablesAndSample,
-)
+from agglearn.observations import Bags, ContingencyTables, Halves, LabelSums, Margins, Records
 from agglearn.tasks import TaskInput, classification
 from agglearn.tasks.base import Task
 
@@ -88,7 +77,7 @@ def test_a_seed_repeats_and_two_differ(row, folders):
 
 @pytest.mark.parametrize("source", [split_by_seed, functools.partial(stored_in_order, rows=200)])
 def test_all_kinds_of_a_seed_learn_from_and_are_tested_on_the_same_records(source, folders):
-    kinds = (ContingencyTables, CountedBags, Halves, LabelSums, Records)
+    kinds = (ContingencyTables, observations.CountedBags, Halves, LabelSums, Records)
     for seed in (0, 1):
         found = [tasks.Classification().observe(source(folders), kind, {}, seed) for kind in kinds]
         assert len({truth.tested for _, truth in found}) == 1
@@ -185,7 +174,7 @@ def test_splits_go_by_the_name_that_data_sets_share(folders):
 def test_a_sample_is_in_no_table(folders):
     observe = lambda kind, n: tasks.Classification().observe(fixed_rows(folders), kind, {"sample": n}, 0)[0]  # noqa: E731
     whole = tasks.Classification().observe(fixed_rows(folders), ContingencyTables, {}, 0)[0]
-    both = observe(TablesAndSample, 40)
+    both = observe(observations.TablesAndSample, 40)
     assert len(both.sample.y) == 40
     assert both.tables.digest == observe(ContingencyTables, 40).digest
     assert both.sample.digest == observe(Records, 40).digest
@@ -201,7 +190,7 @@ def test_a_sample_is_in_no_table(folders):
         ):
             observe(kind, n)
     with pytest.raises(ConfigError, match=r"^observe: tables and a sample need the sample's size; write sample: 1000$"):
-        tasks.Classification().observe(fixed_rows(folders), TablesAndSample, {}, 0)
+        tasks.Classification().observe(fixed_rows(folders), observations.TablesAndSample, {}, 0)
 
 
 def test_label_sums_of_all_records_have_the_features_of_a_sample(folders):
@@ -234,7 +223,7 @@ def test_labels_of_bags_are_those_of_their_instances(bags, folders):
     """An oracle's labels follow the records into the bags: encoded, they are told by the records' own columns."""
     source = stored_in_order(folders, bags=bags)
     frame = FRAME.drop(columns="y").assign(y=FRAME["y"])[:300]
-    seen, _ = tasks.BagClassification().observe(source, LabelledBags, {}, 0)
+    seen, _ = tasks.BagClassification().observe(source, observations.LabelledBags, {}, 0)
     encoded = tasks.bags.DenseEncoder(
         tasks.bags.fill_text(frame.drop(columns="y")), tasks.bags.text_columns(frame.drop(columns="y"), source.entry)
     ).transform(tasks.bags.fill_text(frame.drop(columns="y")))
@@ -247,7 +236,7 @@ def test_labels_of_bags_are_those_of_their_instances(bags, folders):
 
 
 def test_instances_come_in_bags_of_their_own_column(folders):
-    seen, _ = tasks.BagClassification().observe(stored_in_order(folders, bags="job"), LabelledBags, {}, 0)
+    seen, _ = tasks.BagClassification().observe(stored_in_order(folders, bags="job"), observations.LabelledBags, {}, 0)
     ages = {job: part["age"].to_numpy() for job, part in FRAME[:300].groupby("job")}
     for name, low, high in zip(seen.bags.bag_names, seen.bags.offsets, seen.bags.offsets[1:], strict=False):
         assert high - low == len(ages[name])
@@ -288,7 +277,9 @@ def test_no_two_parts_and_no_two_seeds_share_their_noise(row, folders):
 def test_no_two_steps_and_no_two_years_share_their_noise(on, law, folders):
     parts = []
     for seed in (0, 1):
-        seen, truth = tasks.FlowLearning().observe(birds(folders), FlowInstances, {"evidence": on, **law}, seed)
+        seen, truth = tasks.FlowLearning().observe(
+            birds(folders), observations.FlowInstances, {"evidence": on, **law}, seed
+        )
         for year, (counts, true) in enumerate(zip(seen.instances, truth.edge_tables, strict=True)):
             exact = tasks.flows._node_tables(true) if on == "node" else true
             gaps = (counts.node_counts if on == "node" else counts.edge_counts) - exact
@@ -302,7 +293,7 @@ def test_noise_of_sums_is_as_large_as_it_is_stated(law, folders):
     gaps = []
     for seed in range(8):
         params = {"evidence": "node_sums", "noise": "laplace", "scale": 3.0, **law}
-        seen, truth = tasks.FlowLearning().observe(birds(folders), FlowInstances, params, seed)
+        seen, truth = tasks.FlowLearning().observe(birds(folders), observations.FlowInstances, params, seed)
         for counts, true in zip(seen.instances, truth.edge_tables, strict=True):
             gaps.append(counts.node_counts - tasks.flows._node_tables(true))
             stated = counts.scale if counts.noise == "gaussian" else counts.scale * np.sqrt(2 * 9)
@@ -314,5 +305,5 @@ def test_poisson_counts_of_years_are_their_own(folders):
     """Two years of the same true counts are seen differently."""
     source = birds(folders)
     same = replace(source.data, edge_tables=[source.data.edge_tables[0]] * 2)
-    seen, _ = tasks.FlowLearning().observe(replace(source, data=same), FlowInstances, {}, 0)
+    seen, _ = tasks.FlowLearning().observe(replace(source, data=same), observations.FlowInstances, {}, 0)
     assert not np.array_equal(seen.instances[0].node_counts, seen.instances[1].node_counts)
