@@ -48,6 +48,10 @@ def released() -> dict:
     }
 
 
+def spec_of(noisy):
+    return noisy.privacy if isinstance(noisy, FlowCounts) else noisy.noise
+
+
 KINDS = ["tables", "labels of tables", "label sums", "bags", "counted bags", "flows"]
 
 
@@ -77,8 +81,7 @@ def test_a_delta_too_small_to_compute_with_is_refused(released, kind):
     ):
         with pytest.raises(ConfigError, match=f"^delta: {delta:g} is below 1e-30, too small to compute with"):
             released[kind](1.0, delta, mechanism=mechanism)
-    noisy = released[kind](1.0, 1e-30)
-    assert (noisy.privacy if kind == "flows" else noisy.noise).private
+    assert spec_of(released[kind](1.0, 1e-30)).private
 
 
 def test_discrete_noise_is_never_far_below_continuous_noise():
@@ -123,8 +126,7 @@ def test_the_largest_delta_by_the_largest_number_of_records(released, adjacency,
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_promise_in_words(released, kind, tmp_path):
-    noisy = released[kind](1.0, 1e-6)
-    spec = noisy.privacy if kind == "flows" else noisy.noise
+    spec = spec_of(released[kind](1.0, 1e-6))
     assert spec.private
     assert "at most 2.72 times as likely" in spec.meaning
     assert "1e-06 (delta)" in spec.meaning
@@ -135,9 +137,8 @@ def test_the_promise_in_words(released, kind, tmp_path):
     with pytest.warns(PrivacyWarning):
         large = [released[kind](epsilon, 1e-6, allow_large_epsilon=True) for epsilon in (12.0, 1e6)]
     for noisy, said in zip(large, ("162,755 times", "at most e^1e+06 times as likely"), strict=True):
-        assert said in (noisy.privacy if kind == "flows" else noisy.noise).meaning
-    seeded = released[kind](1.0, 1e-6, draw=draw_seeded(0))
-    assert (seeded.privacy if kind == "flows" else seeded.noise).meaning.startswith("Not private: ")
+        assert said in spec_of(noisy).meaning
+    assert spec_of(released[kind](1.0, 1e-6, draw=draw_seeded(0))).meaning.startswith("Not private: ")
 
 
 def test_an_exact_target_does_not_go_beside_noisy_counts():
