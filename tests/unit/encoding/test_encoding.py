@@ -78,29 +78,20 @@ def test_unknown_binning():
 # -- categories -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "column",
-    [
-        pd.Series([3, 4]),
-        pd.Series([3.0, 4.0]),
-        pd.Series(["3", "4"]),
-        pd.Series([3, 4], dtype="Int64"),
-        pd.Series([3, 4], dtype="uint8"),
-        pd.Series(["3", "4"], dtype="category"),
-        pd.Series([3, 4], dtype="category"),
-        pd.Series(["3", "4"], dtype="string"),
-        pd.Series([3.0, 4.0], dtype=object),
-        pd.Series([3.0, 4.0], dtype="float32"),
-        pd.Series([3.0, 4.0], dtype="category"),
-        pd.Series([3.0, 4.0], dtype="Float64"),
-        pd.Series([3.0, 4.0], dtype="double[pyarrow]"),
-        pd.Series(["3.0", "4.00"]),
-        pd.Series([Decimal("3"), Decimal("4.00")]),
-        pd.Series([Decimal("3.0"), Decimal("4.0")], dtype=pd.ArrowDtype(pa.decimal128(5, 1))),
-        pd.Series([3 + 0j, 4 + 0j]),
-        pd.Series([np.float32(3), np.int8(4)], dtype=object),
-    ],
-)
+THREE_AND_FOUR = [
+    *(pd.Series([3, 4], dtype=kind) for kind in (None, "Int64", "uint8", "category")),
+    *(
+        pd.Series([3.0, 4.0], dtype=kind)
+        for kind in (None, object, "float32", "category", "Float64", "double[pyarrow]")
+    ),
+    *(pd.Series(["3", "4"], dtype=kind) for kind in (None, "category", "string")),
+    *(pd.Series(values) for values in (["3.0", "4.00"], [Decimal("3"), Decimal("4.00")], [3 + 0j, 4 + 0j])),
+    pd.Series([Decimal("3.0"), Decimal("4.0")], dtype=pd.ArrowDtype(pa.decimal128(5, 1))),
+    pd.Series([np.float32(3), np.int8(4)], dtype=object),
+]
+
+
+@pytest.mark.parametrize("column", THREE_AND_FOUR)
 def test_one_category_however_it_is_stored(column):
     assert as_text(column).tolist() == ["3", "4"]
     assert CategoricalEncoder("x", ("3", "4")).encode(column).tolist() == [0, 1]
@@ -306,15 +297,14 @@ def test_numbers_that_look_like_names_are_told(column, why):
 def test_text_that_looks_like_amounts_is_told(tmp_path, source, values, example):
     frame = pd.DataFrame({"sum": values * 30, "y": [0, 1, 0] * (10 * len(values))})
     frame.to_parquet(tmp_path / "sums.parquet")
+    read = {
+        "frame": lambda: [FrameEncoder.fit(frame[["sum"]], categorical=known) for known in ([], ["sum"])],
+        "Parquet": lambda: ContingencyTables.from_parquet(tmp_path / "sums.parquet", "y", pairs="none"),
+        "draft": lambda: draft(frame, "y"),
+    }
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        if source == "frame":
-            FrameEncoder.fit(frame[["sum"]])
-            FrameEncoder.fit(frame[["sum"]], categorical=["sum"])
-        elif source == "Parquet":
-            ContingencyTables.from_parquet(tmp_path / "sums.parquet", "y", pairs="none")
-        else:
-            draft(frame, "y")
+        read[source]()
     told = [str(w.message) for w in caught]
     assert [t.split(": ")[1].split(";")[0] for t in told] == ([f"'sum' ({example})"] if example else [])
     assert all("taken for categories" in t and "with a decimal point" in t for t in told)
@@ -356,16 +346,14 @@ def test_codes_that_lost_digits_are_told():
             FrameEncoder.fit(frame, **how)
 
 
-@pytest.mark.parametrize("source", ["frame", "Parquet"])
+@pytest.mark.parametrize("source", ["from_records", "from_parquet"])
 def test_many_columns_of_codes_are_one_warning(tmp_path, source):
     frame = pd.DataFrame({f"id_{i}": [1, 2, 1] for i in range(300)} | {"n": ["01", "2", "3"], "y": [0, 1, 0]})
     frame.to_parquet(tmp_path / "codes.parquet")
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        if source == "frame":
-            ContingencyTables.from_records(frame, "y", pairs="none")
-        else:
-            ContingencyTables.from_parquet(tmp_path / "codes.parquet", "y", pairs="none")
+        door = getattr(ContingencyTables, source)
+        door(frame if source == "from_records" else tmp_path / "codes.parquet", "y", pairs="none")
     [warning] = caught
     assert str(warning.message).startswith(
         "columns were taken for numbers and binned, but look like names: 'id_0' (its name is that of a code), 'id_1' (its"

@@ -126,7 +126,10 @@ def release_single_tables(draw: Recorder, frame: pd.DataFrame) -> ContingencyTab
 @pytest.mark.parametrize("kind", COLUMNS)
 @pytest.mark.filterwarnings("ignore:Casting complex")
 def test_a_record_of_any_type_changes_tables_by_itself(kind, dtype, draw, tmp_path):
-    """Whatever pandas makes of the columns, the values of all the others stay as they were spelt."""
+    """Whatever pandas makes of the columns, the values of all the others stay as they were spelt.
+
+    At ε = .1 one text among floats turned 103 counts: they are 1 apart, as promised.
+    """
     for k, intruder in enumerate([*INTRUDERS, *ODD] if (kind, dtype) == ("texts", "object") else INTRUDERS):
         if kind == "large" and dtype != "object" and (intruder is None or isinstance(intruder, float | complex)):
             continue  # pandas has rounded the whole numbers before they come here
@@ -149,18 +152,6 @@ def test_a_label_of_any_type_changes_that_of_no_other_record(labels, intruder, d
     pair = [frame[:40].assign(y=column(labels * 20, dtype)), frame.assign(y=column([*labels * 20, intruder], dtype))]
     distance = compare(partial(release_single_tables, draw), pair, draw, tmp_path)
     assert distance == (8 if intruder in (1, "1") and (intruder is not True or dtype == "category") else 0)
-
-
-def test_the_attack_by_one_text_among_floats():
-    """At ε = .1 one text turned 103 counts: they are 1 apart, as promised."""
-    schema = Schema.parse(
-        "{reviewed: true, one_row_per_person: true, label: {column: y, positive: 1, negative: 0}, features: {x: {values: [1, 2]}}}"
-    )
-    floats = pd.DataFrame({"x": [1.0, 2.0] * 51, "y": [0, 1] * 51})
-    text = pd.concat([floats, pd.DataFrame({"x": ["z"], "y": [0]})], ignore_index=True)
-    one, more = (ContingencyTables.from_records(frame, schema=schema).dense(0) for frame in (floats, text))
-    assert np.abs(one[0] - more[0]).sum() == 1
-    assert np.abs(one[1] - more[1]).sum() == 0
 
 
 @pytest.mark.parametrize("values", [[1, 2, 3], [1.0, 2.5, 2.0], [True, False, True], [DAY] * 3, [Decimal("2.50")] * 3])

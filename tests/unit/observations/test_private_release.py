@@ -53,49 +53,31 @@ def test_labels_alone(tables):
     assert noisy.total == tables.total
 
 
-def stacked_constraints(tables):
-    """All cells and the total in one vector, and a matrix of what must be zero where tables agree."""
-    place, at = {}, 0
-    for key, t in tables.tables.items():
-        place[key] = np.arange(at, at + math.prod(t.shape)).reshape(t.shape)
-        at += math.prod(t.shape)
-    rows = []
-    for key, cells in place.items():
-        if len(key) == 1:
-            rows.append((cells, [at]))
-        for axis, i in enumerate(key if len(key) == 2 else ()):
-            rows += [(np.take(cells, m, axis), [place[(i,)][m]]) for m in range(cells.shape[axis])]
-    matrix = np.zeros((len(rows), at + 1))
-    for r, (plus, minus) in enumerate(rows):
-        matrix[r, np.ravel(plus)] = 1
-        matrix[r, minus] -= 1
-    return matrix
+def marginals(sizes: np.ndarray, keys) -> np.ndarray:
+    """What sums up a table of all features, as a matrix: tables that agree are sums of one, if its cells may be negative."""
+    joint = np.eye(np.prod(sizes)).reshape(*sizes, -1)
+    axes = [tuple(i for i in range(len(sizes)) if i not in key) for key in (*keys, ())]
+    return np.concatenate([joint.sum(axis=of).reshape(-1, joint.shape[-1]) for of in axes])
 
 
 @pytest.mark.parametrize("split", ["uniform", "cells"])
 def test_projection_is_the_weighted_least_squares_solution(split):
-    few = ContingencyTables.from_records(
-        people(300), "y", ["age", "job", "zone"], binning=EqualWidth(4), categorical=[]
-    )
+    how = {"features": ["age", "job", "zone"], "binning": EqualWidth(4), "categorical": []}
+    few = ContingencyTables.from_records(people(300), "y", **how)
     noisy = release_tables(few, 1.0, 1e-6, split=split, draw=draw_seeded(1))
-    a = stacked_constraints(few)
-    spec, names = noisy.noise, noisy.names
-    scale = lambda k: (spec.scales or {}).get(k, spec.scale)  # noqa: E731
-    sigma = np.concatenate(
-        [np.full(math.prod(t.shape), scale(" × ".join(names[i] for i in k))) for k, t in noisy.tables.items()]
-        + [[scale("totals")]]
-    )
-    found = project_tables(noisy)
+    a = marginals(few.encoder.sizes, few.tables)
+    scale = lambda name: (noisy.noise.scales or {}).get(name, noisy.noise.scale)  # noqa: E731
+    tables = [(" × ".join(noisy.names[i] for i in key), table.shape) for key, table in noisy.tables.items()]
+    sigma = np.concatenate([np.full(math.prod(shape), scale(name)) for name, shape in (*tables, ("totals", ()))])
     for which, total in ((0, "total"), (1, "positives")):
-        flat = lambda t, w=which, n=total: np.append(  # noqa: E731
-            np.concatenate([t.dense(*k)[w].ravel() for k in few.tables]), getattr(t, n)
+        flat, found = (
+            np.array([*np.concatenate([t.dense(*k)[which].ravel() for k in few.tables]), getattr(t, total)])
+            for t in (noisy, project_tables(noisy))
         )
-        b = a * sigma  # in units of σ: the nearest point of the null space
-        nearest = flat(noisy) - sigma * (np.linalg.pinv(b) @ (a @ flat(noisy)))
-        np.testing.assert_allclose(flat(found), nearest, atol=1e-6)
-        assert abs(a @ flat(found)).max() < 1e-6
-        wrong = flat(noisy) - np.linalg.pinv(a) @ (a @ flat(noisy))  # weights forgotten: shows for unequal ones
-        assert (split == "uniform") == np.allclose(flat(found), wrong, atol=1e-6)
+        nearest = lambda sigma, y=flat: a @ np.linalg.lstsq(a / sigma[:, None], y / sigma)[0]  # noqa: E731
+        np.testing.assert_allclose(found, nearest(sigma), atol=1e-6)
+        forgotten = nearest(np.ones(len(sigma)))  # shows where weights are unequal
+        assert (split == "uniform") == np.allclose(found, forgotten, atol=1e-6)
 
 
 @pytest.mark.parametrize("split", ["uniform", "cells"])

@@ -69,20 +69,6 @@ def test_every_cell_is_what_counting_gives(drawn):
         assert cells_of(tables, key) == counted(frame, [tables.names[i] for i in key], "y")
 
 
-@pytest.mark.slow
-@given(rows, st.randoms(use_true_random=False), st.integers(1, 39))
-@settings(max_examples=40, deadline=None)
-def test_order_and_batches_change_nothing(drawn, random, cut):
-    frame = framed(drawn)
-    whole = ContingencyTables.from_records(frame, "y")
-    order = list(range(len(frame)))
-    random.shuffle(order)
-    assert ContingencyTables.from_records(frame.iloc[order], "y").digest == whole.digest
-    codes, y = whole.encoder.encode(frame), frame.y.to_numpy()
-    parts = [(codes[:cut], y[:cut]), (codes[cut:], y[cut:])]
-    assert ContingencyTables.from_batches(whole.encoder, parts, "y").digest == whole.digest
-
-
 def test_parquet_missing_marks_and_absent_columns(tmp_path):
     path = tmp_path / "r.parquet"
     frame = pd.DataFrame({"a": ["?", "u", "v", "u"], "n": [1, -1, 2, 3], "y": [0, 1, 0, 1]})
