@@ -37,11 +37,6 @@ def test_buckets_are_fixed_for_ever():
     assert buckets_of(["u1", "u2", "3"], 1 << 20).tolist() == [891282, 170874, 599454]
 
 
-def test_values_spread_over_buckets():
-    counts = np.bincount(buckets_of([f"value {i}" for i in range(50_000)], 50), minlength=50)
-    assert np.sum((counts - 1000) ** 2 / 1000) < 110  # chi-square, 49 degrees: p about 1e-6
-
-
 def test_spelling_decides_and_parts_are_as_the_whole():
     encoder = HashedEncoder("x", 97)
     assert len({encoder.encode(pd.Series([v]))[0] for v in (3, 3.0, "3", np.int8(3))}) == 1

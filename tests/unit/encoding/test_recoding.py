@@ -1,7 +1,6 @@
 """Encodings from noisy tables: what is summed, and the law of what is drawn instead of summed."""
 
 import math
-from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -10,7 +9,7 @@ from test_target_encoding import clicks
 
 from agglearn.datasets import Population
 from agglearn.encoding import FrameEncoder, TargetEncoder
-from agglearn.observations import ContingencyTables, Records, Table, tables_with_noisy_encoding, with_gaussian_noise
+from agglearn.observations import ContingencyTables, Records, tables_with_noisy_encoding, with_gaussian_noise
 from agglearn.tasks import Classification, TaskInput
 
 
@@ -93,18 +92,6 @@ def drawn(encoder, codes, y, sigma, seed):
     return tables_with_noisy_encoding(encoder, codes, y, sigma, seed, above=10, modalities=20)
 
 
-def cell_by_cell(encoder, codes, y, sigma, seed):
-    """What `tables_with_noisy_encoding` says it is like: all noisy tables held, their cells summed."""
-    noisy = with_gaussian_noise(ContingencyTables.from_codes(encoder, codes, y), sigma, seed)
-    coded = drawn(encoder, codes, y, sigma, seed)
-    to, _ = behind(coded, noisy)
-    tables = dict(coded.tables)
-    for key in noisy.pairs:
-        sums = [summed(full, to, coded.encoder.features[0].size) if key[0] == 0 else full for full in noisy.dense(*key)]
-        tables[key] = Table(sums[0].shape, np.arange(sums[0].size), sums[0].ravel(), sums[1].ravel())
-    return replace(coded, tables=tables)
-
-
 def unsummed(encoder, codes, y, sigma, seed):
     """Noise as if no cells had been summed."""
     return with_gaussian_noise(drawn(encoder, codes, y, 0.0, seed), sigma, seed)
@@ -113,7 +100,6 @@ def unsummed(encoder, codes, y, sigma, seed):
 @pytest.mark.slow
 def test_noise_of_sums_has_their_law(world):
     check_law(drawn, world)
-    check_law(cell_by_cell, world)
     with pytest.raises(AssertionError):
         check_law(unsummed, world)
 

@@ -271,9 +271,8 @@ def test_only_declared_schemas_are_called_private(frame, schema):
             learned.private(1.0, 1e-6, adjacency=adjacency)
         spec = learned.private(1.0, 1e-6, adjacency=adjacency, accept_learned_schema=True).noise
         assert not spec.private
-        assert spec.meaning.startswith(
-            "Not private: bins, categories and which features have missing values were learned"
-        )
+        said = "Not private: bins, categories and which features have missing values were learned"
+        assert spec.meaning.startswith(said)
         assert "at most" not in spec.meaning
 
 

@@ -116,12 +116,9 @@ def test_rows_that_an_encoding_was_fitted_to_are_not_learned_from():
 
 def test_kept_optima_are_those_of_their_budget_and_tables():
     encoder = FrameEncoder((CodedEncoder("a", 5),))
-    one, two = (
-        ContingencyTables(
-            encoder, "y", 60, 25, {(0,): Table((5,), np.arange(5), np.array([20, 10, 9, 15, 6]), np.array(sums))}
-        )
-        for sums in ([2, 5, 8, 6, 4], [6, 2, 8, 4, 5])
-    )
+    counted = np.array([20, 10, 9, 15, 6]), np.array([[2, 5, 8, 6, 4], [6, 2, 8, 4, 5]])
+    made = [Table((5,), np.arange(5), counted[0], sums) for sums in counted[1]]
+    one, two = (ContingencyTables(encoder, "y", 60, 25, {(0,): table}) for table in made)
     asked = [(one, 2, 0), (one, 3, 0), (one, 3, 10), (two, 2, 0), (one, 4, 0)]
     compression._OPTIMA.clear()
     for tables, budget, least in asked:
