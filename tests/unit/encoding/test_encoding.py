@@ -1,4 +1,4 @@
-"""Bins, vocabularies, labels: what becomes which modality, and what is refused."""
+"""Bins, vocabularies, labels, coordinates: what becomes which modality, and what is refused."""
 
 import datetime
 import math
@@ -13,9 +13,9 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from pandas.api.types import is_numeric_dtype
 
-from agglearn.encoding import FeatureMap, FrameEncoder, HashedEncoder, design
+from agglearn.encoding import UNSEEN, FeatureMap, FrameEncoder, HashedEncoder, design
 from agglearn.encoding.binned import BinnedEncoder, EqualWidth, Quantiles, binning, quantiles
-from agglearn.encoding.categorical import UNSEEN, CategoricalEncoder
+from agglearn.encoding.categorical import CategoricalEncoder
 from agglearn.encoding.columns import as_text, is_continuous, numbers
 from agglearn.encoding.drafting import draft
 from agglearn.encoding.labels import binary_label
