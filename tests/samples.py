@@ -1,6 +1,7 @@
 """Samples that tests make: records, and a project's configuration to be edited."""
 
 import functools
+import json
 import os
 import shutil
 import subprocess
@@ -148,3 +149,20 @@ def counted_paths(paths: np.ndarray):
     for t in range(2):
         np.add.at(edges[t], (paths[:, t], paths[:, t + 1]), 1)
     return FlowCounts(nodes, edges, noise="exact", population_size=len(paths))
+
+
+def write_election(folder: Path, votes: np.ndarray, districts: list[str]) -> np.ndarray:
+    """Write margins of units, and the tables of their districts, made of `votes` (units, 2 groups, 2 or 3 options). Return the tables."""
+    groups, options = ["old", "young"], ["left", "middle", "right"][: votes.shape[2]]
+    margins = [
+        pd.DataFrame({"district": districts, "unit": range(len(votes)), "margin": margin, "name": name, "votes": part})
+        for margin, names, counts in (("group", groups, votes.sum(axis=2)), ("option", options, votes.sum(axis=1)))
+        for name, part in zip(names, counts.T, strict=True)
+    ]
+    pd.concat(margins, ignore_index=True).to_parquet(folder / "features.parquet")
+    places = sorted(set(districts))
+    tables = np.stack([votes[np.array(districts) == place].sum(axis=0) for place in places])
+    cells = pd.MultiIndex.from_product([places, groups, options], names=["district", "group", "option"])
+    pd.Series(tables.ravel(), cells, name="votes").reset_index().to_parquet(folder / "labels.parquet")
+    (folder / "records.json").write_text(json.dumps({"n": int(votes.sum()), "parts": {}}))
+    return tables

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from agglearn.encoding import FeatureMap, FrameEncoder, with_target_encodings
+from agglearn.encoding import FeatureMap, FrameEncoder, Schema, with_target_encodings
 from agglearn.encoding.drafting import draft
 from agglearn.errors import DataError
 from agglearn.maxent import NaiveBayesClassifier
@@ -23,53 +23,39 @@ SCHEMA = f"reviewed: true\n{MARK}\nfeatures: {{'0': {{edges: [1, 2]}}, '2': {{va
 
 
 def labelled(frame: pd.DataFrame) -> pd.DataFrame:
-    return (
-        frame.assign(**{"3": Y}) if isinstance(frame.columns[0], str) else frame.assign(y=Y).set_axis(range(4), axis=1)
-    )
+    names = ["0", "1", "2", "3"] if isinstance(frame.columns[0], str) else range(4)
+    return frame.assign(y=Y).set_axis(names, axis=1)
 
 
-def encoder_of(frame: pd.DataFrame) -> FrameEncoder:
-    return FrameEncoder.fit(frame)
-
-
-def declared(frame: pd.DataFrame) -> ContingencyTables:
-    from agglearn.encoding import Schema
-
-    return ContingencyTables.from_records(labelled(frame), schema=Schema.parse(SCHEMA))
+encoder_of = FrameEncoder.fit
 
 
 def counted(frame: pd.DataFrame) -> CountedBags:
     return CountedBags.from_records(encoder_of(TEXTS), frame, Y, 10, np.random.default_rng(0))
 
 
-def name_of(frame: pd.DataFrame, j: int) -> object:
-    return frame.columns[j]
-
-
 DOORS = {
     "FrameEncoder.fit": encoder_of,
-    "FrameEncoder.fit, settings": lambda f: FrameEncoder.fit(
-        f, categorical=[name_of(f, 1)], hashed={name_of(f, 2): 7}
-    ),
+    "FrameEncoder.fit, settings": lambda f: FrameEncoder.fit(f, categorical=[f.columns[1]], hashed={f.columns[2]: 7}),
     "FrameEncoder.encode": lambda f: encoder_of(TEXTS).encode(f),
     "with_target_encodings": lambda f: with_target_encodings(encoder_of(TEXTS), f, Y, 2, 5),
     "FeatureMap.fit": lambda f: FeatureMap.fit("scaled", encoder_of(TEXTS), f, "features").ranges,
     "FeatureMap.matrix": lambda f: FeatureMap.fit("quadratic", encoder_of(TEXTS), TEXTS).matrix(f).toarray(),
     "ContingencyTables": lambda f: ContingencyTables.from_records(labelled(f), labelled(f).columns[3]),
     "ContingencyTables, settings": lambda f: ContingencyTables.from_records(
-        labelled(f), labelled(f).columns[3], features=[name_of(f, 2), name_of(f, 0)],
-        pairs=[(name_of(f, 0), name_of(f, 2))], categorical=[name_of(f, 0)],
-    ).select([name_of(f, 0)]),
-    "ContingencyTables, schema": declared,
-    "Records": lambda f: Records.from_records(labelled(f), labelled(f).columns[3]).select([name_of(f, 1)]),
+        labelled(f), labelled(f).columns[3], features=[f.columns[2], f.columns[0]],
+        pairs=[(f.columns[0], f.columns[2])], categorical=[f.columns[0]],
+    ).select([f.columns[0]]),
+    "ContingencyTables, schema": lambda f: ContingencyTables.from_records(labelled(f), schema=Schema.parse(SCHEMA)),
+    "Records": lambda f: Records.from_records(labelled(f), labelled(f).columns[3]).select([f.columns[1]]),
     "Records, constructor": lambda f: Records(encoder_of(TEXTS), f, Y),
     "Halves": lambda f: Halves.from_records(labelled(f), labelled(f).columns[3], random_state=0),
-    "LabelSums.from_records": lambda f: LabelSums.from_records(f, Y, bounds={name_of(f, j): (0, 3) for j in range(3)}),
+    "LabelSums.from_records": lambda f: LabelSums.from_records(f, Y, bounds={f.columns[j]: (0, 3) for j in range(3)}),
     "LabelSums.from_map": lambda f: LabelSums.from_map(FeatureMap.fit("onehot", encoder_of(TEXTS), f), f, Y),
     "LabelSums.from_release": lambda f: LabelSums.from_release(f, pd.Series(np.arange(4.0), ["0", "1", "2", "intercept"]), noise=None),
     "CountedBags": counted,
     "Bags": lambda f: Bags.from_groups(f, np.arange(120) // 10, dict.fromkeys(range(12), 5)),
-    "schema draft": lambda f: draft(labelled(f), labelled(f).columns[3], 1, [name_of(f, 1)]),
+    "schema draft": lambda f: draft(labelled(f), labelled(f).columns[3], 1, [f.columns[1]]),
     "quantizer": lambda f: OptimalQuantizer(6).fit(f, Y).transform(f),
     "predict_proba": lambda f: NaiveBayesClassifier()
     .fit(ContingencyTables.from_records(labelled(TEXTS), "3"))
@@ -132,7 +118,5 @@ def test_columns_of_an_array_are_x0_x1():
 @pytest.mark.parametrize("wrong", [np.zeros(5), np.zeros((5, 2, 2)), "text", None, 3])
 def test_what_is_no_table_is_refused_in_one_line(wrong):
     for call in (FrameEncoder.fit, lambda f: ContingencyTables.from_records(f, "y"), encoder_of(TEXTS).encode, draft):
-        with pytest.raises(
-            DataError, match=r"^X: must be a data frame, or an array of shape \(records, .*\), got shape"
-        ):
+        with pytest.raises(DataError, match=r"^X: must be a data frame, or an array of shape \(records, .*, got shape"):
             call(wrong)

@@ -1,4 +1,4 @@
-"""Dense vectors of records: values by hand, sums, principal components, columns that give the label away."""
+"""Dense vectors of records against their definitions: values by hand, sums, principal components, columns that give the label away."""
 
 import numpy as np
 import pandas as pd
@@ -19,42 +19,93 @@ def test_vectors_by_hand():
     assert unseen.tolist() == [[0, 0, 0, 0, 0]]
 
 
-def test_sums_are_those_of_the_columns():
-    rng = np.random.default_rng(0)
-    frame = pd.DataFrame(
-        {"age": rng.normal(size=300), "job": rng.integers(-5, 40, 300), "far": rng.integers(0, 3, 300)}
-    )
-    frame.loc[::7, "age"] = np.nan
-    frame["far"] = frame["far"] * 10**9
-    encoder = DenseEncoder(frame[:100], ["job", "far"])
-    groups, weights = np.sort(rng.integers(0, 5, 300)), rng.random(300)
-    dense = encoder.sparse(frame).toarray()
-    again = np.array([(weights * (groups == g)) @ dense for g in range(6)])
-    np.testing.assert_allclose(encoder.sums(frame, groups, weights, 6), again, atol=1e-5)
-    assert dense[:, encoder.names.index("job=-5")].tolist() == (frame["job"] == -5).tolist()
-    assert dense[:, encoder.names.index("far=2000000000")].tolist() == (frame["far"] == 2 * 10**9).tolist()
+def test_a_numeric_column_of_one_value_becomes_zeros():
+    frame = pd.DataFrame({"a": [2.0, 2.0, 2.0], "b": [1.0, 2.0, 3.0]})
+    encoder = DenseEncoder(frame, [])
+    np.testing.assert_allclose(encoder.sparse(frame).toarray(), [[0, -(1.5**0.5)], [0, 0], [0, 1.5**0.5]], atol=1e-6)
 
 
-def test_components_are_those_of_the_covariance():
-    rng = np.random.default_rng(0)
-    frame = pd.DataFrame({"a": rng.normal(size=400), "b": rng.normal(size=400), "c": rng.integers(0, 3, 400)})
-    frame["b"] += 2 * frame["a"]
-    encoder = DenseEncoder(frame, ["c"])
-    whole = encoder.transform(frame)
-    share = encoder.reduce(frame, 2)
-    x = encoder.transform(frame)
-    u, s, _ = np.linalg.svd(whole - whole.mean(axis=0), full_matrices=False)
-    assert share == pytest.approx((s[:2] ** 2).sum() / (s**2).sum(), abs=1e-4)
-    assert np.allclose(abs(x), abs(u[:, :2] * s[:2]), atol=1e-3)
+def persons(n: int = 601) -> tuple[pd.DataFrame, np.ndarray]:
+    """Records of three classes; numbers and a category that follow one of them, upwards and downwards, and others that do not."""
+    rng = np.random.default_rng(3)
+    y = rng.choice(3, n, p=[0.5, 0.3, 0.2])
+    of = lambda k: (y == k).astype(float)  # noqa: E731
+    frame = pd.DataFrame({"up": of(1) + 0.3 * rng.normal(size=n), "down": 5 - 3 * of(2) + 0.7 * rng.normal(size=n)})
+    frame["weak"] = of(0) + 0.6 * rng.normal(size=n)
+    frame["gap"] = np.where(rng.random(n) < 0.2, np.nan, rng.exponential(size=n))
+    frame["never"] = np.where(y == 0, np.nan, 2.0)  # missing tells the class
+    frame["told"] = np.where(y == 1, rng.choice([4, 7], n), 9)
+    frame["kind"] = rng.choice([11, 29, 30], n)
+    return frame, y
 
 
-def test_what_gives_the_label_away_is_left_out():
-    rng = np.random.default_rng(0)
-    y = rng.integers(0, 3, 500)
-    twin = np.where(rng.random(500) < 0.9, y, rng.integers(0, 3, 500))
-    frame = pd.DataFrame({"twin": twin, "other": rng.integers(0, 4, 500), "near": (y == 1) + rng.normal(0, 0.2, 500)})
-    encoder = DenseEncoder(frame, ["twin", "other"])
-    assert encoder.drop_correlated(frame, y) == ["near", "twin"]
-    assert encoder.transform(frame).shape == (500, 4)
+@pytest.mark.parametrize("above", [0.5, 0.7, 0.95])
+def test_attributes_that_give_a_class_away_are_dropped_whatever_the_sign(above):
+    frame, y = persons()
+    encoder = DenseEncoder(frame, ["told", "kind"])
+    x = encoder.sparse(frame).toarray().astype(float)
+    varies = x.std(axis=0) > 0
+    r = np.zeros((x.shape[1], 3))
+    r[varies] = np.corrcoef(x[:, varies].T, np.eye(3)[y].T)[: varies.sum(), varies.sum() :]
+    expected = sorted({a for a, row in zip(encoder.attributes, r, strict=True) if abs(row).max() > above})
+    assert encoder.drop_correlated(frame, y, above) == expected
+    assert {a for a, k in zip(encoder.attributes, encoder.mask, strict=True) if k} == set(frame) - set(expected)
     with pytest.raises(DataError, match="none is left"):
-        DenseEncoder(frame[["twin"]], ["twin"]).drop_correlated(frame[["twin"]], y)
+        DenseEncoder(frame[["told"]], ["told"]).drop_correlated(frame[["told"]], y)
+    if above == 0.7:  # the case of each sign
+        signed = {encoder.attributes[i]: r[i, abs(r[i]).argmax()] for i in range(len(r)) if abs(r[i]).max() > above}
+        assert signed["up"] > 0.7
+        assert signed["down"] < -0.7
+        assert "weak" not in expected
+
+
+def test_principal_components_by_the_singular_values():
+    frame, y = persons()
+    encoder = DenseEncoder(frame, ["told", "kind"])
+    encoder.drop_correlated(frame, y)
+    x = encoder.sparse(frame)[:, encoder.mask].toarray().astype(float)
+    _, s, v = np.linalg.svd(x - x.mean(axis=0), full_matrices=False)
+    assert encoder.reduce(frame, 2) == pytest.approx(np.sum(s[:2] ** 2) / np.sum(s**2), rel=1e-5)
+    first = v[:2] * np.sign(v[[0, 1], abs(v[:2]).argmax(axis=1)])[:, None]
+    np.testing.assert_allclose(encoder.transform(frame), (x - x.mean(axis=0)) @ first.T, atol=2e-5)
+
+
+def test_sums_over_groups_are_those_of_the_vectors():
+    """The last group is empty. Categories lie far apart, and those of other records are unknown."""
+    frame, y = persons(50)
+    frame["kind"] *= 10**8
+    encoder, weights = DenseEncoder(frame[:20], ["told", "kind"]), 1 + np.arange(50.0) / 7
+    x = encoder.sparse(frame).toarray()
+    expected = [(weights[y == k, None] * x[y == k]).sum(axis=0) for k in range(4)]
+    np.testing.assert_allclose(encoder.sums(frame, y, weights, 4), expected, rtol=1e-5, atol=1e-5)
+    assert x[:, encoder.names.index("kind=2900000000")].tolist() == (frame["kind"] == 29 * 10**8).tolist()
+
+
+def test_a_gap_is_the_mean_and_has_a_column():
+    frame, _ = persons(40)
+    encoder = DenseEncoder(frame, ["told", "kind"])
+    x = pd.DataFrame(encoder.sparse(frame).toarray(), columns=encoder.names)
+    missing = frame["gap"].isna()
+    assert (x.loc[missing, "gap"] == 0).all()
+    assert (x["gap=missing"] == missing).all()
+    known = frame["gap"][~missing]
+    np.testing.assert_allclose(x.loc[~missing, "gap"], (known - known.mean()) / known.std(ddof=0), rtol=1e-5)
+    for name, value in (("told", 4), ("told", 9), ("kind", 11), ("kind", 30)):  # the least and the greatest
+        assert (x[f"{name}={value}"] == (frame[name] == value)).all()
+    other = encoder.sparse(frame.assign(told=8, kind=99)).toarray()
+    assert (other[:, [encoder.names.index(n) for n in encoder.names if n.startswith(("told", "kind"))]] == 0).all()
+
+
+@pytest.mark.parametrize("fitted", ["int8", "int16", "uint8", "int64"])
+@pytest.mark.parametrize("encoded", ["int8", "int16", "uint8", "uint64", "int64"])
+def test_categories_are_told_apart_at_both_ends_of_narrow_integers(fitted, encoded):
+    """The distance of the ends does not fit an int8; the column that is encoded may be of another type."""
+    values, asked = [sorted({np.iinfo(t).min, 0, 3, min(np.iinfo(t).max, 300)}) for t in (fitted, encoded)]
+    encoder = DenseEncoder(pd.DataFrame({"c": np.array(values, fitted)}), ["c"])
+    columns = encoder.sparse(pd.DataFrame({"c": np.array(asked, encoded)})).toarray()
+    np.testing.assert_array_equal(columns, [[float(a == v) for v in values] for a in asked])
+
+
+def test_names_of_categories_are_read_once():
+    frame = pd.DataFrame({"a": [1, 2, 2], "b": [0.5, 7.0, 9.0], "c": [5, 6, 7]})
+    assert DenseEncoder(frame, iter(["a", "c"])).attributes == ["b", "a", "a", "c", "c", "c"]

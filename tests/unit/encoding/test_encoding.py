@@ -1,4 +1,4 @@
-"""Bins, vocabularies, labels: what becomes which modality, and what is refused."""
+"""Bins, vocabularies, labels, coordinates: what becomes which modality, and what is refused."""
 
 import datetime
 import math
@@ -13,18 +13,10 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from pandas.api.types import is_numeric_dtype
 
-from agglearn.encoding import (
-    UNSEEN,
-    BinnedEncoder,
-    CategoricalEncoder,
-    EqualWidth,
-    FrameEncoder,
-    HashedEncoder,
-    Quantiles,
-    binning,
-    design,
-)
-from agglearn.encoding.columns import as_text, numbers
+from agglearn.encoding import UNSEEN, FeatureMap, FrameEncoder, HashedEncoder, design
+from agglearn.encoding.binned import BinnedEncoder, EqualWidth, Quantiles, binning, quantiles
+from agglearn.encoding.categorical import CategoricalEncoder
+from agglearn.encoding.columns import as_text, is_continuous, numbers
 from agglearn.encoding.drafting import draft
 from agglearn.encoding.labels import binary_label
 from agglearn.errors import ConfigError, DataError, LooksLikeCodes
@@ -33,38 +25,39 @@ from agglearn.observations import ContingencyTables
 # -- bins -------------------------------------------------------------------------------------------------------------
 
 
-def test_deciles_hold_a_tenth_each():
-    encoder = BinnedEncoder.fit(pd.Series(np.arange(1, 1001)), Quantiles(10))
-    codes = encoder.encode(pd.Series(np.arange(1, 1001)))
-    np.testing.assert_array_equal(np.bincount(codes), np.full(10, 100))
-    assert encoder.encode(pd.Series([-5, 5000])).tolist() == [0, 9]
-
-
 def test_bins_are_open_below_and_closed_above():
     encoder = BinnedEncoder("x", (1.0, 2.0))
     assert encoder.encode(pd.Series([0.9, 1.0, 1.1, 2.0, 2.1])).tolist() == [0, 0, 1, 1, 2]
     assert encoder.labels == ["(-inf, 1]", "(1, 2]", "(2, inf]"]
 
 
-def test_width_edges_are_rounded_unless_the_range_is_tiny():
-    values = np.linspace(0, 25, 1001)
-    assert EqualWidth(10).edges(values).tolist() == [2, 5, 8, 10, 12, 15, 18, 20, 22]  # halves go to even
-    np.testing.assert_allclose(EqualWidth(10).edges(values / 100), np.arange(0.025, 0.25, 0.025))
+@pytest.mark.parametrize("n", [1, 2, 5, 17])
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_quantiles_of_counted_values_are_those_of_all_rows(n, seed):
+    rng = np.random.default_rng(seed)
+    values, counts = rng.normal(size=n), rng.integers(1, 6, n)
+    q = np.linspace(0, 1, 11)
+    np.testing.assert_array_equal(quantiles(values, counts, q), np.quantile(np.repeat(values, counts), q))
 
 
-def test_empty_bins_are_merged_into_their_lower_neighbour():
-    values = np.array([0.0, 1.0, 2.0, 99.0, 100.0])
-    edges = EqualWidth(10).edges(values)
-    assert edges.tolist() == [90]
-    skewed = np.array([0.0] * 95 + [1.0] * 5)
-    assert Quantiles(10).edges(skewed).tolist() == [0]
+def test_quantile_bins_by_hand():
+    """Quartiles of 1 … 9 are 3, 5, 7; a value on an edge is in the lower bin, and a bin without values is no bin."""
+    assert Quantiles(4).edges(np.arange(1.0, 10.0)).tolist() == [3, 5, 7]
+    column = pd.Series([1.0, 3.0, 3.1, 7.0, 99.0], name="a")
+    assert BinnedEncoder("a", (3.0, 5.0, 7.0)).encode(column).tolist() == [0, 0, 1, 2, 3]
+    assert Quantiles(4).edges(np.array([1.0, 1, 1, 1, 1, 2, 6])).tolist() == [1.5]
 
 
-@pytest.mark.parametrize("how", [Quantiles(10), EqualWidth(10)])
-def test_a_constant_is_one_bin(how):
-    encoder = BinnedEncoder.fit(pd.Series([7.0] * 5), how)
-    assert encoder.size == 1
-    assert encoder.encode(pd.Series([6.0, 7.0, 8.0])).tolist() == [0, 0, 0]
+@pytest.mark.parametrize(
+    ("values", "edges"),
+    [
+        ([0.0, 0.2, 0.45, 0.99], [0.2475, 0.7425]),  # below 1: not rounded
+        ([0.0, 0.2, 0.45, 1.0], [0.0]),  # 0.25, 0.5 and 0.75 are rounded from a range of 1 on
+        ([0.0, 3.0, 9.0, 10.0], [2.0, 8.0]),  # 2.5, 5 and 7.5; no value is above 2 and at most 5
+    ],
+)
+def test_bins_of_equal_width_by_hand(values, edges):
+    assert EqualWidth(4).edges(np.array(values)).tolist() == pytest.approx(edges)
 
 
 @given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=60), st.sampled_from([Quantiles(10), EqualWidth(10)]))
@@ -85,29 +78,20 @@ def test_unknown_binning():
 # -- categories -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "column",
-    [
-        pd.Series([3, 4]),
-        pd.Series([3.0, 4.0]),
-        pd.Series(["3", "4"]),
-        pd.Series([3, 4], dtype="Int64"),
-        pd.Series([3, 4], dtype="uint8"),
-        pd.Series(["3", "4"], dtype="category"),
-        pd.Series([3, 4], dtype="category"),
-        pd.Series(["3", "4"], dtype="string"),
-        pd.Series([3.0, 4.0], dtype=object),
-        pd.Series([3.0, 4.0], dtype="float32"),
-        pd.Series([3.0, 4.0], dtype="category"),
-        pd.Series([3.0, 4.0], dtype="Float64"),
-        pd.Series([3.0, 4.0], dtype="double[pyarrow]"),
-        pd.Series(["3.0", "4.00"]),
-        pd.Series([Decimal("3"), Decimal("4.00")]),
-        pd.Series([Decimal("3.0"), Decimal("4.0")], dtype=pd.ArrowDtype(pa.decimal128(5, 1))),
-        pd.Series([3 + 0j, 4 + 0j]),
-        pd.Series([np.float32(3), np.int8(4)], dtype=object),
-    ],
-)
+THREE_AND_FOUR = [
+    *(pd.Series([3, 4], dtype=kind) for kind in (None, "Int64", "uint8", "category")),
+    *(
+        pd.Series([3.0, 4.0], dtype=kind)
+        for kind in (None, object, "float32", "category", "Float64", "double[pyarrow]")
+    ),
+    *(pd.Series(["3", "4"], dtype=kind) for kind in (None, "category", "string")),
+    *(pd.Series(values) for values in (["3.0", "4.00"], [Decimal("3"), Decimal("4.00")], [3 + 0j, 4 + 0j])),
+    pd.Series([Decimal("3.0"), Decimal("4.0")], dtype=pd.ArrowDtype(pa.decimal128(5, 1))),
+    pd.Series([np.float32(3), np.int8(4)], dtype=object),
+]
+
+
+@pytest.mark.parametrize("column", THREE_AND_FOUR)
 def test_one_category_however_it_is_stored(column):
     assert as_text(column).tolist() == ["3", "4"]
     assert CategoricalEncoder("x", ("3", "4")).encode(column).tolist() == [0, 1]
@@ -139,11 +123,8 @@ def test_nan_is_missing_in_every_type():
     arrow = pd.Series(pa.array([float("nan"), 3.0]), dtype=pd.ArrowDtype(pa.float64()))
     for column in (ratio, arrow, ratio.astype(object), pd.Series([np.nan, 3.0])):
         assert as_text(column).tolist() == [None, "3"]
-        for encoder in (
-            CategoricalEncoder("x", ("3",), True, True),
-            BinnedEncoder("x", (3.0,), True, True),
-            HashedEncoder("x", 1, True, True),
-        ):
+        for kind, how in ((CategoricalEncoder, ("3",)), (BinnedEncoder, (3.0,)), (HashedEncoder, 1)):
+            encoder = kind("x", how, True, True)
             assert [encoder.labels[c] for c in encoder.encode(column)] == ["missing", encoder.labels[0]]
 
 
@@ -171,14 +152,6 @@ def _rounds(values: list) -> bool:
     return any(isinstance(v, int | np.integer) and abs(int(v)) > 2**53 for v in values)
 
 
-@pytest.mark.slow
-@given(st.lists(st.one_of(st.none(), st.floats(-1e20, 1e20), st.integers(-9, 9).map(float)), min_size=1))
-def test_text_of_a_part_is_part_of_the_text(values):
-    column = pd.Series(values, dtype=float)
-    alone = [as_text(column.iloc[[i]]).iloc[0] for i in range(len(column))]
-    assert as_text(column).tolist() == alone
-
-
 def test_unseen_and_missing():
     with_missing = CategoricalEncoder.fit(pd.Series(["b", None, "a"], name="x"))
     without = CategoricalEncoder.fit(pd.Series(["b", "a"], name="x"))
@@ -192,22 +165,10 @@ def test_unseen_and_missing():
 
 
 def test_which_columns_are_binned():
-    frame = pd.DataFrame(
-        {
-            "number": [1.5, 2.5, 3.5],
-            "digits": ["1", "2", "30"],
-            "code": [1, 2, 3],
-            "flag": [True, False, True],
-            "text": ["1", "x", "y"],
-            "empty": [None, None, None],
-            "kind": pd.Categorical([1, 2, 1]),
-        }
-    )
+    frame = pd.DataFrame({"number": [1.5, 2.5, 3.5], "digits": ["1", "2", "30"], "code": [1, 2, 3]})
+    frame = frame.assign(flag=[True, False, True], text=["1", "x", "y"], empty=None, kind=pd.Categorical([1, 2, 1]))
     encoder = FrameEncoder.fit(frame, categorical=["code"])
-    kinds = {f.name: isinstance(f, BinnedEncoder) for f in encoder.features}
-    assert kinds == {
-        "number": True, "digits": True, "code": False, "flag": False, "text": False, "empty": False, "kind": False,
-    }  # fmt: skip
+    assert [f.name for f in encoder.features if isinstance(f, BinnedEncoder)] == ["number", "digits"]
 
 
 def test_frames_are_matched_by_name(records, tmp_path):
@@ -235,6 +196,12 @@ def test_encoder_errors(records):
         encoder.features[0].encode(pd.Series([30, "old"], name="age"))
     with pytest.raises(DataError, match="infinite"):
         numbers(pd.Series([1.0, np.inf], name="x"))
+
+
+def test_nine_numbers_and_one_word_look_like_a_mistake():
+    with pytest.raises(DataError, match="word"):
+        is_continuous(pd.Series([*map(str, range(9)), "word"], name="a"))
+    assert not is_continuous(pd.Series([*map(str, range(8)), "some", "words"], name="a"))
 
 
 def test_text_is_read_to_the_last_bit():
@@ -281,6 +248,12 @@ def test_labels_that_are_refused(column, positive, said):
         binary_label(pd.Series(column, name="y"), positive)
 
 
+@pytest.mark.parametrize(("n", "end"), [(3, "a, b, c$"), (5, "a, b, c, d, e$"), (6, "a, b, c, d, e, …$")])
+def test_up_to_five_values_of_a_label_are_shown(n, end):
+    with pytest.raises(DataError, match=end):
+        binary_label(pd.Series(list("abcdef"[:n]), name="y"))
+
+
 @pytest.mark.parametrize(
     ("column", "why"),
     [
@@ -324,15 +297,14 @@ def test_numbers_that_look_like_names_are_told(column, why):
 def test_text_that_looks_like_amounts_is_told(tmp_path, source, values, example):
     frame = pd.DataFrame({"sum": values * 30, "y": [0, 1, 0] * (10 * len(values))})
     frame.to_parquet(tmp_path / "sums.parquet")
+    read = {
+        "frame": lambda: [FrameEncoder.fit(frame[["sum"]], categorical=known) for known in ([], ["sum"])],
+        "Parquet": lambda: ContingencyTables.from_parquet(tmp_path / "sums.parquet", "y", pairs="none"),
+        "draft": lambda: draft(frame, "y"),
+    }
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        if source == "frame":
-            FrameEncoder.fit(frame[["sum"]])
-            FrameEncoder.fit(frame[["sum"]], categorical=["sum"])
-        elif source == "Parquet":
-            ContingencyTables.from_parquet(tmp_path / "sums.parquet", "y", pairs="none")
-        else:
-            draft(frame, "y")
+        read[source]()
     told = [str(w.message) for w in caught]
     assert [t.split(": ")[1].split(";")[0] for t in told] == ([f"'sum' ({example})"] if example else [])
     assert all("taken for categories" in t and "with a decimal point" in t for t in told)
@@ -374,16 +346,14 @@ def test_codes_that_lost_digits_are_told():
             FrameEncoder.fit(frame, **how)
 
 
-@pytest.mark.parametrize("source", ["frame", "Parquet"])
+@pytest.mark.parametrize("source", ["from_records", "from_parquet"])
 def test_many_columns_of_codes_are_one_warning(tmp_path, source):
     frame = pd.DataFrame({f"id_{i}": [1, 2, 1] for i in range(300)} | {"n": ["01", "2", "3"], "y": [0, 1, 0]})
     frame.to_parquet(tmp_path / "codes.parquet")
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        if source == "frame":
-            ContingencyTables.from_records(frame, "y", pairs="none")
-        else:
-            ContingencyTables.from_parquet(tmp_path / "codes.parquet", "y", pairs="none")
+        door = getattr(ContingencyTables, source)
+        door(frame if source == "from_records" else tmp_path / "codes.parquet", "y", pairs="none")
     [warning] = caught
     assert str(warning.message).startswith(
         "columns were taken for numbers and binned, but look like names: 'id_0' (its name is that of a code), 'id_1' (its"
@@ -406,3 +376,37 @@ def test_a_warning_of_one_fit_is_not_lost_by_another_that_fails():
 def test_a_value_without_a_code_has_no_indicator():
     found = design._indicators(np.array([1, -1, 0, -1]), 2).toarray()
     np.testing.assert_array_equal(found, [[0, 1], [0, 0], [1, 0], [0, 0]])
+
+
+# -- coordinates ------------------------------------------------------------------------------------------------------
+
+
+def test_scaled_numbers_are_cut_at_their_range():
+    frame = pd.DataFrame({"a": [1.0, 2.5, 4.0, -3.0, 9.0]})
+    encoder = FrameEncoder((BinnedEncoder("a", (2.0,)),))
+    mapped = FeatureMap.fit("scaled", encoder, frame, {"a": (1.0, 5.0)}, intercept=False)
+    assert mapped.matrix(frame).toarray().ravel().tolist() == [0, 0.375, 0.75, 0, 1]
+
+
+def test_pairs_of_two_sizes_have_the_names_of_their_cells():
+    frame = pd.DataFrame({"a": list("uuvvuv"), "b": list("xyzxzy")})
+    encoder = FrameEncoder(tuple(CategoricalEncoder.fit(frame[c]) for c in frame))
+    mapped = FeatureMap.fit("quadratic", encoder, frame)
+    for k, row in enumerate(mapped.matrix(frame).toarray()):
+        a, b = frame.iloc[k]
+        filled = [name for name, x in zip(mapped.names, row, strict=True) if x]
+        assert filled == [f"a = {a}", f"b = {b}", f"a = {a} & b = {b}", "intercept"]
+
+
+def test_pairs_that_never_occurred_fill_no_coordinate():
+    frame = pd.DataFrame({"a": list("uuv"), "b": list("xyx")})
+    encoder = FrameEncoder.fit(frame)
+    mapped = FeatureMap.fit("quadratic", encoder, frame)
+    names = mapped.names
+    x = mapped.matrix(pd.DataFrame({"a": list("vuw"), "b": list("yxx")})).toarray()
+    filled = [[names[j] for j in np.flatnonzero(row)] for row in x]
+    assert filled == [
+        ["a = v", "b = y", "intercept"],
+        ["a = u", "b = x", "a = u & b = x", "intercept"],
+        ["b = x", "intercept"],
+    ]

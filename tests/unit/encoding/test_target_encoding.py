@@ -26,40 +26,51 @@ def clicks(n=4000, values=300, seed=0):
     return frame, y
 
 
-def test_values_alike_share_a_modality():
-    column = pd.Series(list("aaaabbbbccccdd"), name="v")
-    y = np.array([1, 1, 1, 0, 1, 1, 1, 0, 0, 0, 0, 0, 1, 1])
-    encoder = TargetEncoder.fit(column, y, modalities=30, prior=1.0)
-    a, b, c, d = encoder.encode(pd.Series(list("abcd"), name="v"))
-    assert a == b  # same count, same rate
-    assert len({a, c, d}) == 3
+def modality_by_definition(counts, sums, base, modalities, prior):
+    """Powers of two of the count, and within them the quantile of the shrunk rate among all values."""
+    levels = [len(bin(int(n))) - 3 for n in counts]
+    number = max(levels) + 1
+    if number > modalities - 2:
+        levels, number = [k * (modalities - 2) // number for k in levels], modalities - 2
+    rates = (sums + prior * base) / (counts + prior)
+    parts = max(1, (modalities - 2) // number)
+    edges = np.unique([np.quantile(rates, q) for q in np.linspace(0, 1, parts + 1)[1:parts]])
+    return [(level, int(np.sum(edges < rate))) for level, rate in zip(levels, rates, strict=True)]
 
 
-def test_fewer_modalities_than_asked_for():
-    frame, y = clicks()
-    for most in (10, 50, 200):
-        encoder = TargetEncoder.fit(frame["big"], y, most)
-        assert encoder.size < most
-        assert encoder.encode(frame["big"]).max() == encoder.size - 1
-
-
-def test_rate_rises_with_the_modality_inside_a_level():
-    frame, y = clicks(20_000)
-    encoder = TargetEncoder.fit(frame["big"], y, 60)
-    rates = pd.Series(y).groupby(encoder.encode(frame["big"])).mean()
-    by_label = {label: rates[k] for k, label in enumerate(encoder.labels) if k in rates.index}
-    levels = {}
-    for label, rate in by_label.items():
-        if "+" in label:
-            levels.setdefault(int(label.split("+")[0]).bit_length(), []).append(rate)
-    widest = max(levels.values(), key=len)
-    assert np.corrcoef(np.arange(len(widest)), widest)[0, 1] > 0.8
-
-
-def test_what_was_not_held_out_is_one_modality():
-    encoder = TargetEncoder.fit(pd.Series(["a", "b", "b"], name="v"), np.array([0, 1, 1]))
-    assert encoder.encode(pd.Series(["z", None], name="v")).tolist() == [0, 0]
+@pytest.mark.parametrize(("modalities", "prior"), [(50, 20.0), (23, 1.0), (12, 5.0), (6, 20.0), (3, 2.0)])
+def test_target_encoding_by_its_definition(modalities, prior):
+    """At 23 modalities each of 7 levels has three rates; one modality more or fewer would change that."""
+    rng = np.random.default_rng(5)
+    counts = np.concatenate([[1, 2, 3, 4, 7, 8, 15, 16, 31, 32, 63, 64, 127], rng.integers(1, 128, 60)])
+    sums = rng.binomial(counts, rng.beta(2, 5, len(counts)))
+    values = tuple(f"v{k:03d}" for k in range(len(counts)))
+    encoder = TargetEncoder.from_counts("a", values, counts, sums, 0.3, modalities, prior)
+    cells = modality_by_definition(counts, sums, 0.3, modalities, prior)
+    rank = {cell: k + 1 for k, cell in enumerate(sorted(set(cells)))}
+    assert encoder.codes == tuple(rank[cell] for cell in cells)
+    assert encoder.size == len(rank) + 1 < modalities or modalities == 3
+    column = pd.Series([values[0], "never", None, values[-1]], name="a")
+    assert encoder.encode(column).tolist() == [encoder.codes[0], 0, 0, encoder.codes[-1]]
     assert encoder.labels[0] == "not held out"
+
+
+def test_noisy_counts_below_one_are_taken_for_one():
+    encoder = TargetEncoder.from_counts(
+        "a", ("u", "v", "w"), np.array([0.0, -3.0, 16.0]), np.array([0, 2, 8]), 0.5, 50, 2.0
+    )
+    assert encoder.labels[1:] == ("1+ records, rate 0.333", "1+ records, rate 0.667", "16+ records, rate 0.5")
+
+
+def test_a_missing_value_is_a_value_with_its_own_rate():
+    """600 missing values with rate .9 among those with rate .1 and .5: pandas' groups leave them out by default."""
+    values, ones = np.repeat(["u", None, "v"], [400, 600, 100]), np.repeat([0.1, 0.9, 0.5], [400, 600, 100])
+    y = (np.concatenate([np.arange(n) / n for n in (400, 600, 100)]) < ones).astype(int)
+    encoder = TargetEncoder.fit(pd.Series(values, name="a"), y, modalities=40)
+    u, missing, v, unseen = encoder.encode(pd.Series(["u", None, "v", "w"], name="a", dtype=object))
+    assert len({u, missing, v, unseen}) == 4
+    assert unseen == 0
+    assert encoder.labels[missing] == f"600+ records, rate {(540 + 20 * 630 / 1100) / 620:.3g}"
 
 
 def test_modalities_are_the_optimal_clusters():
@@ -114,10 +125,8 @@ def test_tables_count_training_rows_only(entry):
 def test_an_optimum_is_compared_on_the_rows_of_its_twin():
     frame, y = clicks()
     frame["id"] = np.arange(len(y))
-    ours, theirs, another = (
-        observed(frame, y, *more)
-        for more in ((OPTIMUM, Records), (TARGET, Records, "twin"), (TARGET, Records, "other"))
-    )
+    asked = ((OPTIMUM, Records), (TARGET, Records, "twin"), (TARGET, Records, "other"))
+    ours, theirs, another = (observed(frame, y, *more) for more in asked)
     assert ours.frame["id"].tolist() == theirs.frame["id"].tolist() != another.frame["id"].tolist()
 
 

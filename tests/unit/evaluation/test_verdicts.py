@@ -164,13 +164,6 @@ def test_holm_against_its_definition():
     assert combine_p_values(p, p, 4) == pytest.approx((0.5, 0.004))
 
 
-def test_corrected_resampled_interval_by_hand():
-    values = [0.1, 0.2, 0.4]
-    mean, low, high = mean_interval(values, overlap=0.25)
-    half = stats.t(2).ppf(0.975) * np.std(values, ddof=1) * np.sqrt(1 / 3 + 0.25)
-    assert (mean, low, high) == pytest.approx((0.7 / 3, 0.7 / 3 - half, 0.7 / 3 + half))
-
-
 @pytest.mark.parametrize("values", [[0.5], [0.5] * 4, [0.1 + 0.2, 0.3]], ids=["one", "identical", "rounding"])
 def test_values_without_spread_have_no_interval(values):
     assert np.isnan(mean_interval(values)[1:]).all()

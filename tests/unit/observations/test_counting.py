@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agglearn.encoding import BinnedEncoder, CategoricalEncoder, FrameEncoder, Schema
+from agglearn.encoding import BinnedEncoder, FrameEncoder, Schema
 from agglearn.encoding.coded import CodedEncoder
 from agglearn.errors import DataError
 from agglearn.observations import ContingencyTables, Halves, counting, kernels
@@ -214,35 +214,27 @@ def many_kinds(n: int = 700) -> pd.DataFrame:
             "code": pd.Series(big, dtype="Int64").where(rng.random(n) < 0.9),
             "flag": rng.random(n) < 0.5,
             "real": rng.normal(size=n).round(1),
+            "half": np.where(rng.random(n) < 0.9, rng.integers(0, 9, n) / 2, np.nan),  # whole in some batches only
             "kind": pd.Categorical(rng.choice(["u", "v"], n), categories=["w", "v", "u"]),
         }
     )
     return frame.assign(y=rng.integers(0, 2, n))
 
 
-@pytest.mark.parametrize("missing", [(), ("?", "0.1")])
-def test_any_column_streams_as_it_is_aggregated_in_memory(tmp_path, monkeypatch, missing):
+@pytest.mark.parametrize(("missing", "pairs", "batch"), [((), "all", 111), (("?", "0.1"), [("half", "text")], 7)])
+def test_any_column_streams_as_it_is_aggregated_in_memory(tmp_path, monkeypatch, missing, pairs, batch):
     frame, path = many_kinds(), tmp_path / "r.parquet"
     frame.to_parquet(path, index=False, row_group_size=300)
-    monkeypatch.setattr("agglearn.observations.streaming.BATCH", 111)
-    how = {"categorical": ["code", "kind"], "hashed": {"text": 5}, "cross_buckets": 20}
+    monkeypatch.setattr("agglearn.observations.streaming.BATCH", batch)
+    how = {"categorical": ["code", "kind", "half"], "hashed": {"text": 5}, "cross_buckets": 20, "pairs": pairs}
     streamed = ContingencyTables.from_parquet(path, "y", missing=missing, **how)
     whole = frame.mask(frame.isin(["?", 0.1])) if missing else frame
     assert streamed.digest == ContingencyTables.from_records(whole.assign(y=frame.y), "y", **how).digest
     sizes = {f.name: f.size for f in streamed.encoder.features}
     assert sizes["code"] == 4
     assert sizes["kind"] == sizes["flag"] == 2
+    assert sizes["half"] == 10
     assert sizes["text"] == 6
-
-
-def test_spelling_of_many_rows_is_that_of_each():
-    mixed = pd.Series([1, "1", 1.0, True, None, "x", 2.5, np.nan])
-    encoder = CategoricalEncoder.fit(mixed.rename("m"))
-    assert encoder.values == ("1", "2.5", "True", "x")
-    assert encoder.encode(mixed).tolist() == [0, 0, 0, 2, 4, 3, 1, 4]
-    for k in range(len(mixed)):
-        assert encoder.encode(mixed[k : k + 1])[0] == encoder.encode(mixed)[k]
-    assert FrameEncoder.fit(pd.DataFrame({"z": [0.0, -0.0, 1.0]}), categorical=["z"]).features[0].values == ("0", "1")
 
 
 def test_text_of_any_arrow_type_streams(tmp_path):

@@ -28,19 +28,18 @@ SCHEMA = Schema.parse(
 def records(seed: int = 0, n: int = 500) -> pd.DataFrame:
     rng = np.random.default_rng(seed)
     frame = pd.DataFrame(
-        {
-            "age": rng.integers(18, 80, n).astype(float),
-            "job": rng.choice(["cook", "nurse", "clerk"], n),
-            "zip": rng.integers(0, 4, n).astype(str),
-            "y": rng.choice(["yes", "no"], n),
-        }
+        {"age": rng.integers(18, 80, n).astype(float), "job": rng.choice(["cook", "nurse", "clerk"], n)}
     )
+    frame = frame.assign(zip=rng.integers(0, 4, n).astype(str), y=rng.choice(["yes", "no"], n))
     frame.loc[rng.random(n) < 0.05, "age"] = np.nan
     return frame
 
 
 def tables(seed: int = 0, **options) -> ContingencyTables:
     return ContingencyTables.from_records(records(seed), schema=SCHEMA, **options)
+
+
+read_cells = ContingencyTables.from_frame
 
 
 def by_hand(*rows: tuple) -> pd.DataFrame:
@@ -51,45 +50,45 @@ def by_hand(*rows: tuple) -> pd.DataFrame:
 def test_cells_come_back_as_tables_in_any_order_and_any_files(seed):
     made = tables(seed)
     cells = made.to_frame().sample(frac=1, random_state=seed)
-    assert ContingencyTables.from_frame(cells, schema=SCHEMA).digest == made.digest
+    assert read_cells(cells, schema=SCHEMA).digest == made.digest
     files = {str(k): part for k, part in cells.groupby(cells[made.names].notna().sum(axis=1))}
     files["2"] = files["2"][["zip", "label_sum", "job", "age", "count"]]
-    assert ContingencyTables.from_frame(files, schema=SCHEMA).digest == made.digest
+    assert read_cells(files, schema=SCHEMA).digest == made.digest
 
 
 def test_without_a_schema_values_are_categories_and_intervals_are_bins():
     made = ContingencyTables.from_records(records(), "y", positive="yes", categorical=["zip"])
-    read = ContingencyTables.from_frame(made.to_frame(), label="y")
+    read = read_cells(made.to_frame(), label="y")
     np.testing.assert_allclose(read.encoder.features[0].edges, made.encoder.features[0].edges, rtol=1e-5)
     assert read.encoder.features[1:] == made.encoder.features[1:]
     for key in made.tables:
         np.testing.assert_array_equal(read.dense(*key), made.dense(*key))
     kinds = {f.name: type(f) for f in read.encoder.features}
     assert kinds == {"age": BinnedEncoder, "job": CategoricalEncoder, "zip": CategoricalEncoder}
-    gap = ContingencyTables.from_frame(by_hand(("(0, 1]", None, 5, 2), ("(2, 3]", None, 5, 2)))
+    gap = read_cells(by_hand(("(0, 1]", None, 5, 2), ("(2, 3]", None, 5, 2)))
     assert isinstance(gap.encoder.features[0], CategoricalEncoder)
 
 
 def test_raw_records_have_the_values_of_the_tables():
-    read = ContingencyTables.from_frame(tables().to_frame(), schema=SCHEMA)
+    read = read_cells(tables().to_frame(), schema=SCHEMA)
     frame = records(5)
     np.testing.assert_array_equal(read.encoder.encode(frame), SCHEMA.encoder.encode(frame))
 
 
 def test_other_and_missing_are_levels_of_their_own():
-    read = ContingencyTables.from_frame(by_hand(("cook", None, 5, 2), ("other", None, 3, 1), ("missing", None, 2, 1)))
+    read = read_cells(by_hand(("cook", None, 5, 2), ("other", None, 3, 1), ("missing", None, 2, 1)))
     codes = read.encoder.encode(pd.DataFrame({"a": ["cook", "astronaut", None]}))
     assert [read.encoder.features[0].labels[c] for c in codes[:, 0]] == ["cook", "other", "missing"]
 
 
 def test_noise_and_threshold_are_those_that_were_stated():
     made, hidden = tables(), hide_cells(tables(), 20)
-    read = ContingencyTables.from_frame(hidden.to_frame(), schema=SCHEMA, threshold=20)
+    read = read_cells(hidden.to_frame(), schema=SCHEMA, threshold=20)
     assert read.digest == hidden.digest
     assert read.noise.summary == "a threshold of 20"
     assert not read.noise.private
     noisy = with_gaussian_noise(made, 3.0, 0)
-    read = ContingencyTables.from_frame(noisy.to_frame(), schema=SCHEMA, noise="gaussian:3", threshold=0)
+    read = read_cells(noisy.to_frame(), schema=SCHEMA, noise="gaussian:3", threshold=0)
     assert (read.noise.mechanism, read.noise.scale, read.noise.epsilon) == ("gaussian", 3.0, np.inf)
     for key in made.tables:
         np.testing.assert_allclose(read.dense(*key), noisy.dense(*key))
@@ -97,7 +96,7 @@ def test_noise_and_threshold_are_those_that_were_stated():
 
 def test_a_hidden_cell_may_have_an_empty_count():
     shown = by_hand((None, None, 30, 12), ("u", None, 20, 8), ("v", None, np.nan, np.nan), ("w", None, None, None))
-    read = ContingencyTables.from_frame(shown, threshold=10)
+    read = read_cells(shown, threshold=10)
     assert read.encoder.features[0].labels == ["u", "v", "w"]
     np.testing.assert_array_equal(hidden_cells(read), [False, True, True])
 
@@ -127,11 +126,10 @@ def test_tables_of_fewer_records_are_scaled_to_the_totals():
     made = tables()
     cells = made.to_frame()
     pair = cells["age"].notna() & cells["job"].notna()
-    fewer = cells.assign(
-        **{name: cells[name].where(~pair, np.round(0.8 * cells[name])) for name in ("count", "label_sum")}
-    )
+    numbers = ["count", "label_sum"]
+    fewer = cells.assign(**cells[numbers].where(~pair, np.round(0.8 * cells[numbers]), axis=0))
     with pytest.warns(TablesDisagree, match="1 of 6 tables do not add up to 500 records"):
-        read = ContingencyTables.from_frame(fewer, schema=SCHEMA)
+        read = read_cells(fewer, schema=SCHEMA)
     assert read.total == 500
     scaled, true = read.dense(0, 1), made.dense(0, 1)
     np.testing.assert_allclose(scaled, true, atol=2.5)
@@ -141,7 +139,7 @@ def test_tables_of_fewer_records_are_scaled_to_the_totals():
 def test_each_label_is_scaled_by_itself():
     cells = by_hand((None, None, 100, 40), ("u", None, 60, 16), ("v", None, 40, 4))
     with pytest.warns(TablesDisagree):
-        read = ContingencyTables.from_frame(cells)
+        read = read_cells(cells)
     np.testing.assert_array_equal(read.dense(0), [[32 + 33, 8 + 27], [32, 8]])
 
 
@@ -149,7 +147,7 @@ def test_room_in_hidden_cells_is_no_disagreement():
     cells = by_hand((None, None, 100, 40), ("u", None, 90, 36), ("v", None, None, None), ("w", None, None, None))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        ContingencyTables.from_frame(cells, threshold=10)
+        read_cells(cells, threshold=10)
 
 
 def test_sums_of_noisy_tables_may_differ_by_the_noise_and_totals_are_means_by_precision():
@@ -157,7 +155,7 @@ def test_sums_of_noisy_tables_may_differ_by_the_noise_and_totals_are_means_by_pr
     cells = noisy.to_frame().iloc[1:]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        read = ContingencyTables.from_frame(cells, schema=SCHEMA, noise="gaussian:5")
+        read = read_cells(cells, schema=SCHEMA, noise="gaussian:5")
     sums = [t.counts.sum() for t in noisy.tables.values()]
     assert read.total == pytest.approx(np.average(sums, weights=[1 / len(t.cells) for t in noisy.tables.values()]))
 
@@ -165,24 +163,20 @@ def test_sums_of_noisy_tables_may_differ_by_the_noise_and_totals_are_means_by_pr
 def test_without_totals_the_fullest_table_has_them():
     cells = by_hand(("u", None, 60, 20), ("v", None, 40, 20), (None, "x", 95, 38))
     with pytest.warns(TablesDisagree):
-        read = ContingencyTables.from_frame(cells)
+        read = read_cells(cells)
     assert (read.total, read.positives) == (100, 40)
 
 
 def test_repeated_cells_are_summed_or_averaged_as_it_is_said():
     parts = [tables(0).to_frame(), tables(1).to_frame()]
-    read = ContingencyTables.from_frame(parts, schema=SCHEMA, repeated="sum")
+    read = read_cells(parts, schema=SCHEMA, repeated="sum")
     together = ContingencyTables.from_records(pd.concat([records(0), records(1)]), schema=SCHEMA)
     assert read.digest == together.digest
     releases = [with_gaussian_noise(tables(), 8.0, seed) for seed in (0, 1)]
-    mean = ContingencyTables.from_frame(
-        [r.to_frame() for r in releases], schema=SCHEMA, noise="gaussian:8", repeated="mean"
-    )
+    frames, how = [r.to_frame() for r in releases], {"schema": SCHEMA, "noise": "gaussian:8"}
+    mean, total = (read_cells(frames, repeated=repeated, **how) for repeated in ("mean", "sum"))
     np.testing.assert_allclose(mean.dense(0)[0], np.mean([r.dense(0)[0] for r in releases], axis=0))
     np.testing.assert_allclose(list(mean.noise.scales.values()), 8 / np.sqrt(2))
-    total = ContingencyTables.from_frame(
-        [r.to_frame() for r in releases], schema=SCHEMA, noise="gaussian:8", repeated="sum"
-    )
     np.testing.assert_allclose(list(total.noise.scales.values()), 8 * np.sqrt(2))
 
 
@@ -194,14 +188,11 @@ def test_the_layout_of_the_adkdd_challenge():
     singles, pairs = [], []
     for row in cells.to_dict("records"):
         filled = [(i, row[n]) for n, i in names.items() if isinstance(row[n], str)]
-        out = {
-            f"feature_{k}_{what}": v
-            for k, pair in enumerate(filled, 1)
-            for what, v in zip(("id", "value"), pair, strict=True)
-        }
+        out = {f"feature_{k}_id": i for k, (i, _) in enumerate(filled, 1)}
+        out |= {f"feature_{k}_value": v for k, (_, v) in enumerate(filled, 1)}
         (singles if len(filled) == 1 else pairs).append(out | {"count": row["count"], "nb_clicks": row["nb_clicks"]})
     frames = [pd.DataFrame(singles), pd.DataFrame(pairs)]
-    read = ContingencyTables.from_frame(frames, label_sum="nb_clicks", threshold=15)
+    read = read_cells(frames, label_sum="nb_clicks", threshold=15)
     assert read.names == ["hash_7", "hash_3"]
     assert read.tables.keys() == made.tables.keys()
     for key in made.tables:
@@ -243,14 +234,14 @@ WRONG = [
 @pytest.mark.parametrize(("frame", "options", "line"), WRONG, ids=[line[:40] for *_, line in WRONG])
 def test_wrong_tables_get_one_line(frame, options, line):
     with pytest.raises(AgglearnError) as caught:
-        ContingencyTables.from_frame(frame, **options)
+        read_cells(frame, **options)
     assert str(caught.value) == line
     assert isinstance(caught.value, DataError | ConfigError)
 
 
 def test_messages_name_the_file():
     with pytest.raises(DataError, match=r"^cells.csv: no column 'count'"):
-        ContingencyTables.from_frame({"cells.csv": GOOD.drop(columns="count")})
+        read_cells({"cells.csv": GOOD.drop(columns="count")})
 
 
 def test_a_threshold_alone_is_no_noise_and_is_refused_where_noise_is():

@@ -1,4 +1,7 @@
-"""Bags, records, label sums, projected and thinned tables and their memory against a few numbers."""
+"""Bags, records, label sums and the memory of tables against a few numbers.
+
+Instances come in any order, bags in any order: everything that belongs to an instance or to a bag goes with it.
+"""
 
 from dataclasses import replace
 
@@ -7,17 +10,9 @@ import pandas as pd
 import pytest
 from samples import people
 
+from agglearn.distribution.embedding import sample_instances, truncate_bags
 from agglearn.errors import DataError
-from agglearn.observations import (
-    Bags,
-    ContingencyTables,
-    LabelledBags,
-    LabelSums,
-    Records,
-    Table,
-    with_gaussian_noise,
-)
-from agglearn.observations.consistency import noise_variances, project_tables
+from agglearn.observations import Bags, LabelledBags, LabelSums, Records
 from agglearn.observations.counting import CELL_BYTES, DENSE_CELLS, DENSE_TOTAL, FIRST_SLOTS, TABLE_BYTES, workload_of
 
 
@@ -27,27 +22,17 @@ def test_labels_of_rows_do_not_tell_records_apart():
     assert there.digest == shifted.digest
 
 
-def test_variances_of_projected_tables_by_each_number_moved_alone():
-    """The projection is linear: a cell's variance is σ² times the sum of squares of what each released number moves it by."""
-    frame = pd.DataFrame({"a": list("uv") * 300, "b": list("xyz") * 200, "y": [0, 1] * 300})
-    noisy = with_gaussian_noise(ContingencyTables.from_records(frame, "y", categorical=["a", "b"]), 5.0, 0)
-    moved = [replace(noisy, total=noisy.total + 1)]
-    for key, table in noisy.tables.items():
-        counts, sums = table.dense()
-        for cell in np.ndindex(counts.shape):
-            more = counts.copy()
-            more[cell] += 1
-            new = Table(counts.shape, np.arange(counts.size), more.ravel(), sums.ravel())
-            moved.append(replace(noisy, tables=noisy.tables | {key: new}))
-    whole, stated = project_tables(noisy), noise_variances(project_tables(noisy))
-    for key in noisy.tables:
-        moves = [project_tables(m).tables[key].dense()[0] - whole.tables[key].dense()[0] for m in moved]
-        assert 25 * sum(np.square(moves)) == pytest.approx(np.full(moves[0].shape, stated[key]))
-
-
-def test_the_first_impossible_bag_is_named():
-    with pytest.raises(DataError, match="bag 1: 3 positives among 2"):
-        Bags(np.zeros((6, 1)), [0, 2, 4, 6], [1, 3, 5])
+@pytest.mark.parametrize(
+    ("offsets", "counts", "said"),
+    [
+        ([0, 2, 4, 6], [1, 3, 5], "bag 1: 3 positives among 2"),
+        ([0, 2, 4, 6], [[1, 1], [1, 2], [3, 1]], "bag 1: counts"),
+        ([0, 1, 1, 3], [1, 0, 1], "empty bags: 1;"),
+    ],
+)
+def test_the_first_wrong_bag_is_named(offsets, counts, said):
+    with pytest.raises(DataError, match=said):
+        Bags(np.zeros((offsets[-1], 1)), offsets, counts)
 
 
 def test_shares_of_weighed_bags_become_counts_of_their_weight():
@@ -56,27 +41,13 @@ def test_shares_of_weighed_bags_become_counts_of_their_weight():
     np.testing.assert_allclose(bags.counts, [[0.5, 0.5, 1.0], [4.0, 0.0, 0.0]])
 
 
-def test_only_empty_bags_are_named():
-    with pytest.raises(DataError, match=r"empty bags: 1;"):
-        Bags(np.zeros((3, 1)), [0, 1, 1, 3], [1, 0, 1])
-
-
-def test_the_first_bag_whose_counts_do_not_add_up_is_named():
-    with pytest.raises(DataError, match="bag 1: counts"):
-        Bags(np.zeros((6, 1)), [0, 2, 4, 6], [[1, 1], [1, 2], [3, 1]])
-
-
 def test_tables_beyond_the_memory_of_whole_ones_are_held_in_parts():
     sizes, records = np.full(40, 2000.0), 1000
     tables, dense = 40 + 780, 40 * 2000.0 + (780 * 4e6 if DENSE_CELLS >= 4e6 else 0)
     whole = min(1.0, DENSE_TOTAL / dense)
     assert whole < 1
-    memory = (
-        TABLE_BYTES * tables
-        + CELL_BYTES * (820 * records)
-        + 8 * dense * whole
-        + 16 * FIRST_SLOTS * tables * (1 - whole)
-    )
+    memory = TABLE_BYTES * tables + CELL_BYTES * 820 * records
+    memory += 8 * dense * whole + 16 * FIRST_SLOTS * tables * (1 - whole)
     assert workload_of(sizes, "all", records).bytes == int(memory)
 
 
@@ -85,12 +56,8 @@ def test_weighted_label_sums():
     sums = LabelSums.from_records(x, [1, 0, 1], weights=np.array([2.0, 5.0, 0.5]))
     assert dict(zip(sums.names, sums.sums, strict=True)) == {"a": 4.0, "b": 0.5, "intercept": 2.5}
     # the most that labels can give: a 2 + 10 + 2, b 1 + 0 − 0.5, seven and a half of weight
-    for moved, outside in (
-        ([14.0, 1.0, 7.5], [0, 0, 0]),
-        ([14.1, -0.6, 7.6], [1, 1, 1]),
-        ([0.0, -0.5, -0.1], [0, 0, 1]),
-    ):
-        other = LabelSums(sums.map, x, sums.names, np.array(moved), sums.weights)
+    for moved, outside in (((14, 1, 7.5), (0, 0, 0)), ((14.1, -0.6, 7.6), (1, 1, 1)), ((0, -0.5, -0.1), (0, 0, 1))):
+        other = LabelSums(sums.map, x, sums.names, np.array(moved, float), sums.weights)
         assert other.infeasible_coordinates().tolist() == [bool(v) for v in outside]
 
 
@@ -99,3 +66,65 @@ def test_labels_of_weighted_bags_add_up_by_weight():
     assert LabelledBags(bags, np.array([1, 0, 0])).y.tolist() == [1, 0, 0]
     with pytest.raises(DataError, match="by its labels"):
         LabelledBags(bags, np.array([0, 1, 0]))
+
+
+# -- order ------------------------------------------------------------------------------------------------------------
+
+OWNER = np.array([2, 0, 2, 1, 2, 0, 2, 1, 2, 3])  # sizes 2, 2, 5 and 1
+NAMES = np.array(["s", "t", "u", "v"])
+
+
+def weight(identity: np.ndarray) -> np.ndarray:
+    return 0.5 + identity / 8
+
+
+def bags(order: np.ndarray) -> Bags:
+    """Bags of instances whose only covariate is their number, listed in some order. Weights, counts and targets tell which they are."""
+    totals = np.bincount(OWNER, weight(np.arange(10.0)))
+    made = Bags.from_groups(
+        order[:, None].astype(float), NAMES[OWNER[order]],
+        {name: [total - 0.25, 0.25] for name, total in zip(NAMES, totals, strict=True)}, weights=weight(order),
+    )  # fmt: skip
+    return replace(made, target=10.0 * np.arange(4))
+
+
+def check(found: Bags, names: list[str], exact_totals=True) -> None:
+    identity = found.X[:, 0].astype(int)
+    assert list(found.bag_names) == names
+    assert [found.bag_names[b] for b in found.bag_of] == NAMES[OWNER[identity]].tolist()
+    np.testing.assert_allclose(found.weights, weight(identity))
+    numbers = [NAMES.tolist().index(n) for n in names]
+    assert found.target.tolist() == [10.0 * k for k in numbers]
+    np.testing.assert_allclose(found.totals, np.bincount(found.bag_of, weight(identity)))
+    if exact_totals:
+        np.testing.assert_allclose(found.counts.sum(axis=1), found.totals)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_rows_in_any_order(seed):
+    made = bags(np.random.default_rng(seed).permutation(10))
+    check(made, list("stuv"))
+    assert made.sizes.tolist() == [2, 2, 5, 1]
+
+
+@pytest.mark.parametrize("taken", [[0, 1], [3, 0, 2], [2], [1, 1, 3]])
+def test_bags_in_any_order(taken):
+    check(bags(np.arange(10)).take(taken), NAMES[taken].tolist())
+
+
+@pytest.mark.parametrize(
+    ("size", "sizes"), [(1, [1, 1, 1, 1]), (2, [2, 2, 2, 1]), (4, [2, 2, 4, 1]), (None, [2, 2, 5, 1])]
+)
+def test_first_instances_of_each_bag(size, sizes):
+    found = truncate_bags(bags(np.arange(10)), size)
+    check(found, list("stuv"), exact_totals=False)
+    assert found.sizes.tolist() == sizes
+    assert found.X[:, 0].tolist() == [i for b in range(4) for i in np.flatnonzero(b == OWNER)[: sizes[b]]]
+
+
+def test_instances_are_sampled_by_weight():
+    """One of three instances of weights 0, 1 and 3; the smallest mistake noticed is a share of .75 that is .70."""
+    made, n = Bags(np.arange(3.0)[:, None], [0, 3], weights=[0.0, 1.0, 3.0]), 8000
+    share = np.mean([sample_instances(made, 1, "seed", k)[0, 0] - 1 for k in range(n)])
+    assert abs(share - 3 / 4) < 5 * np.sqrt(3 / 16 / n)
+    assert 5 * np.sqrt(3 / 16 / n) < 0.05

@@ -8,37 +8,15 @@ from types import ModuleType
 import numpy as np
 import pandas as pd
 import pytest
+from samples import write_election
 
-from agglearn.datasets import RecordStore, Tabular
+from agglearn import observations, tasks
+from agglearn.datasets import BirdMigration, GaussianBags, RecordStore, Tabular
 from agglearn.encoding import FeatureMap, FrameEncoder
 from agglearn.errors import DataError
 from agglearn.estimator import Estimator
-from agglearn.observations import (
-    Bags,
-    ContingencyTables,
-    CountedBags,
-    FlowCounts,
-    FlowInstances,
-    Halves,
-    LabelledBags,
-    LabelSums,
-    Margins,
-    Observation,
-    Records,
-    TablesAndSample,
-)
-from agglearn.tasks import (
-    BagClassification,
-    Classification,
-    Compression,
-    DistributionRegression,
-    EcologicalTables,
-    FlowInference,
-    FlowLearning,
-    SubsetClassification,
-    Task,
-    TaskInput,
-)
+from agglearn.observations import Bags, ContingencyTables, CountedBags, FlowCounts, Halves, LabelSums, Margins, Records
+from agglearn.tasks import BagClassification, Classification, Compression, SubsetClassification, Task, TaskInput
 
 N = 300  # records; no table, vocabulary or list of bins is that long
 
@@ -46,9 +24,8 @@ N = 300  # records; no table, vocabulary or list of bins is that long
 def forbidden_records(folder: Path) -> tuple[pd.DataFrame, np.ndarray]:
     """Records written to `folder`: what no learner from aggregates may get hold of."""
     rng = np.random.default_rng(7)
-    frame = pd.DataFrame(
-        {"age": rng.normal(40, 10, N), "job": rng.choice(["cook", "nurse"], N), "zone": rng.integers(0, 9, N)}
-    )
+    frame = pd.DataFrame({"age": rng.normal(40, 10, N), "job": rng.choice(["cook", "nurse"], N)})
+    frame["zone"] = rng.integers(0, 9, N)
     frame["y"] = (rng.random(N) < 0.4).astype(np.int8)
     frame.to_csv(folder / "private.csv", index=False)
     return frame.drop(columns="y"), frame["y"].to_numpy()
@@ -96,9 +73,8 @@ def inside(thing) -> list:
     if isinstance(thing, list | tuple | set | frozenset):
         return [(f"[{i}]", v) for i, v in enumerate(thing)]
     if isinstance(thing, np.ndarray):
-        return ([(".base", thing.base)] if thing.base is not None else []) + (
-            [(f"[{i}]", v) for i, v in enumerate(thing.flat)] if thing.dtype == object else []
-        )
+        cells = thing.flat if thing.dtype == object else ()
+        return [(".base", thing.base), *((f"[{i}]", v) for i, v in enumerate(cells))]
     if isinstance(thing, pd.DataFrame):
         return [(f"[{c!r}]", thing[c].to_numpy()) for c in thing] + [(".attrs", thing.attrs)]
     if isinstance(thing, str | bytes | int | float | Path):
@@ -154,87 +130,63 @@ class WithAll(Thief):
     observes = Records
 
 
-def learners_see() -> list[type[Observation]]:
+def learners_see() -> list[type[observations.Observation]]:
     """Every observation type but those that hold labels: for oracles, and samples in the clear."""
-    found = [kind for kind in Observation.__subclasses__() if kind.__module__.startswith("agglearn")]
-    return [kind for kind in found if kind not in (Records, LabelledBags, TablesAndSample)]
+    found = [kind for kind in observations.Observation.__subclasses__() if kind.__module__.startswith("agglearn")]
+    return [kind for kind in found if kind not in (Records, observations.LabelledBags, observations.TablesAndSample)]
 
 
-def made_of(kind, frame, y, folder) -> list[Observation]:
-    """Observations of every way to make them."""
-    if kind is Bags:
-        return bags_made_of(frame, y, folder)
-    if kind in (FlowCounts, FlowInstances):  # the records as paths of two steps: zone, job
-        codes = frame["zone"].to_numpy(), pd.factorize(frame["job"])[0]
-        moved = np.zeros((1, 9, 9))
-        np.add.at(moved[0], codes, 1)
-        one = FlowCounts(edge_counts=moved, noise="laplace", population_size=N)
-        one.save(folder.parent / "shown")
-        made = [
-            one,
-            FlowCounts(node_counts=[moved[0].sum(1), moved[0].sum(0)]),
-            FlowCounts.load(folder.parent / "shown"),
-        ]
-        return made if kind is FlowCounts else [FlowInstances(tuple(made))]
-    if kind is LabelSums:
-        return label_sums_made_of(frame, y, folder)
-    if kind is CountedBags:
-        made = [CountedBags.from_records(FrameEncoder.fit(frame), frame, y, 10, np.random.default_rng(0))]
-        made[0].save(folder.parent / "shown")
-        return [*made, CountedBags.load(folder.parent / "shown")]
-    if kind is Halves:
-        return halves_made_of(frame, y, folder)
-    if kind is Margins:
-        return margins_made_of(frame, y, folder)
-    assert kind is ContingencyTables, f"say here how {kind.__name__} is made, so that it is searched too"
+def flows_of(frame) -> list[FlowCounts]:
+    """The records as paths of two steps: zone, job."""
+    moved = np.zeros((1, 9, 9))
+    np.add.at(moved[0], (frame["zone"].to_numpy(), pd.factorize(frame["job"])[0]), 1)
+    one = FlowCounts(edge_counts=moved, noise="laplace", population_size=N)
+    return [one, FlowCounts(node_counts=[moved[0].sum(1), moved[0].sum(0)])]
+
+
+def tables_of(frame, y, folder) -> list[ContingencyTables]:
     whole = frame.assign(y=y)
     whole.to_parquet(folder / "private.parquet", row_group_size=50)
-    made = [
-        ContingencyTables.from_records(whole, "y"),
-        ContingencyTables.from_records(whole, "y", pairs="none", binning="width"),
-        ContingencyTables.from_parquet(folder / "private.parquet", "y"),
-    ]
-    made[0].save(folder.parent / "shown")
-    return [*made, ContingencyTables.load(folder.parent / "shown")]
+    made = [ContingencyTables.from_records(whole, "y", **how) for how in ({}, {"pairs": "none", "binning": "width"})]
+    return [*made, ContingencyTables.from_parquet(folder / "private.parquet", "y")]
 
 
-def bags_made_of(frame, y, folder) -> list[Observation]:
-    """Bags: their covariates are public and may be found, labels and paths may not."""
-    x = np.column_stack([frame.age, frame.job == "cook"])
-    made = [
-        Bags(x, np.arange(0, N + 1, 10), y.reshape(-1, 10).sum(axis=1)),
-        Bags.from_groups(x, np.arange(N) % 7, {b: y[np.arange(N) % 7 == b].sum() for b in range(7)}),
-    ]
-    made[0].save(folder.parent / "shown")
-    return [*made, Bags.load(folder.parent / "shown")]
+def bags_of(frame, y, folder) -> list[Bags]:
+    x, groups = np.column_stack([frame.age, frame.job == "cook"]), np.arange(N) % 7
+    made = Bags(x, np.arange(0, N + 1, 10), y.reshape(-1, 10).sum(axis=1))
+    return [made, Bags.from_groups(x, groups, {b: y[groups == b].sum() for b in range(7)})]
 
 
-def label_sums_made_of(frame, y, folder) -> list[Observation]:
-    """Label sums: features are public and may be found, labels and paths may not."""
-    mapped = FeatureMap.fit("onehot", FrameEncoder.fit(frame), frame)
-    made = [LabelSums.from_map(mapped, frame, y), LabelSums.from_records(frame[["age", "zone"]], y)]
-    made.append(made[0].private(1.0, 1e-6))
-    made[0].save(folder.parent / "shown")
-    return [*made, LabelSums.load(folder.parent / "shown")]
+def label_sums_of(frame, y, folder) -> list[LabelSums]:
+    mapped = LabelSums.from_map(FeatureMap.fit("onehot", FrameEncoder.fit(frame), frame), frame, y)
+    return [mapped, LabelSums.from_records(frame[["age", "zone"]], y), mapped.private(1.0, 1e-6)]
 
 
-def halves_made_of(frame, y, folder) -> list[Observation]:
-    """Halves of tables; those of label sums hold public features."""
+def halves_of(frame, y, folder) -> list[Halves]:
     encoder, cut = FrameEncoder.fit(frame), (slice(N // 2), slice(N // 2, N))
-    made = [Halves(*(ContingencyTables.from_codes(encoder, encoder.encode(frame[p]), y[p]) for p in cut))]
-    made[0].save(folder.parent / "shown")
-    return [*made, Halves.load(folder.parent / "shown")]
+    return [Halves(*(ContingencyTables.from_codes(encoder, encoder.encode(frame[p]), y[p]) for p in cut))]
 
 
-def margins_made_of(frame, y, folder) -> list[Observation]:
-    """Margins of the zones: how many have each job, and how many have each label."""
+def margins_of(frame, y, folder) -> list[Margins]:
+    """How many of each zone have each job, and how many have each label."""
     jobs, labels = pd.crosstab(frame["zone"], frame["job"]), pd.crosstab(frame["zone"], y)
-    made = [
-        Margins.from_frames(jobs, labels),
-        Margins.from_frames(jobs.to_numpy(), labels.to_numpy(), jobs.index < 4, jobs.index / 9 + 1),
-    ]
-    made[0].save(folder.parent / "shown")
-    return [*made, Margins.load(folder.parent / "shown")]
+    weighted = Margins.from_frames(jobs.to_numpy(), labels.to_numpy(), jobs.index < 4, jobs.index / 9 + 1)
+    return [Margins.from_frames(jobs, labels), weighted]
+
+
+# Observations of every way to make them. Covariates in bags and features of label sums are public and may be found.
+MADE = {
+    Bags: bags_of,
+    ContingencyTables: tables_of,
+    CountedBags: lambda frame, y, folder: [
+        CountedBags.from_records(FrameEncoder.fit(frame), frame, y, 10, np.random.default_rng(0))
+    ],
+    FlowCounts: lambda frame, y, folder: flows_of(frame),
+    observations.FlowInstances: lambda frame, y, folder: [observations.FlowInstances(tuple(flows_of(frame)))],
+    Halves: halves_of,
+    LabelSums: label_sums_of,
+    Margins: margins_of,
+}
 
 
 def public(kind, frame) -> pd.DataFrame:
@@ -246,7 +198,10 @@ def public(kind, frame) -> pd.DataFrame:
 def test_nothing_is_found_in_what_learners_get(kind, hidden, monkeypatch):
     frame, y, _, store = hidden
     monkeypatch.setattr(Thief, "frame", public(kind, frame))
-    for observation in made_of(kind, frame, y, store.folder):
+    assert kind in MADE, f"say above how {kind.__name__} is made, so that it is searched too"
+    made = MADE[kind](frame, y, store.folder)
+    made[0].save(store.folder.parent / "shown")
+    for observation in [*made, kind.load(store.folder.parent / "shown")]:
         thief = type("T", (Thief,), {"observes": kind})().fit(observation)
         assert thief.found_ == []
         assert thief.visited_ > (50 if kind is ContingencyTables else 5)
@@ -276,69 +231,48 @@ def test_nothing_is_found_in_what_a_task_gives(kind, task, hidden, monkeypatch):
         assert type("T", (Thief,), {"observes": kind})().fit(seen).found_ == []
 
 
-@pytest.mark.parametrize("task", [FlowInference, FlowLearning])
-@pytest.mark.parametrize("kind", [FlowCounts, FlowInstances])
+def steal(kind, observation, secret, monkeypatch, folder=Path("nowhere")) -> list[str]:
+    """What is found of some secret numbers."""
+    values = np.asarray(secret, float).ravel()
+    monkeypatch.setattr(f"{__name__}.N", len(values))
+    for name, wanted in (("folder", folder), ("frame", pd.DataFrame({"secret": values})), ("y", values)):
+        monkeypatch.setattr(Thief, name, wanted)
+    return type("T", (Thief,), {"observes": kind})().fit(observation).found_
+
+
+@pytest.mark.parametrize("task", [tasks.FlowInference, tasks.FlowLearning])
+@pytest.mark.parametrize("kind", [FlowCounts, observations.FlowInstances])
 @pytest.mark.parametrize("on", ["node", "edge", "node_sums"])
 def test_true_flows_are_not_found_in_noisy_ones(task, kind, on, monkeypatch):
-    from agglearn.datasets import BirdMigration
-
-    drawn = BirdMigration(side=3, steps=5, years=2).draw(0)
-    seen, truth = task().observe(
-        TaskInput("birds", {}, {}, drawn), kind, {"evidence": on, "noise": "laplace", "scale": 2.0}, 0
-    )
+    source = TaskInput("birds", {}, {}, BirdMigration(side=3, steps=5, years=2).draw(0))
+    seen, truth = task().observe(source, kind, {"evidence": on, "noise": "laplace", "scale": 2.0}, 0)
     for true in (truth.edge_tables[0], truth.edge_tables[0].sum(axis=2)):
-        values = np.asarray(true, float).ravel()
-        monkeypatch.setattr(f"{__name__}.N", len(values))
-        monkeypatch.setattr(Thief, "folder", Path("nowhere"))
-        monkeypatch.setattr(Thief, "frame", pd.DataFrame({"flow": values}))
-        monkeypatch.setattr(Thief, "y", values)
-        assert type("T", (Thief,), {"observes": kind})().fit(seen).found_ == []
-        leaky = FlowCounts(node_counts=np.ones((2, 2)), context={"extra": values})
-        assert type("T", (Thief,), {"observes": FlowCounts})().fit(leaky).found_
+        assert steal(kind, seen, true, monkeypatch) == []
+        leaky = FlowCounts(node_counts=np.ones((2, 2)), context={"extra": np.asarray(true, float).ravel()})
+        assert steal(FlowCounts, leaky, true, monkeypatch)
 
 
 def test_true_cross_tables_are_not_found_in_margins(tmp_path, monkeypatch):
     """The cells of all districts are as many as the counts of groups, and those of one district as many as the units."""
-    units, groups, options = pd.Series(range(6), name="unit"), ["old", "young"], ["left", "middle", "right"]
     votes = np.random.default_rng(3).integers(1, 1000, (6, 2, 3))  # the secret cells of each unit
-    districts = np.where(units < 3, "north", "south")
-    margins = [
-        pd.DataFrame({"district": districts, "unit": units, "margin": margin, "name": name, "votes": counts[:, k]})
-        for margin, names, counts in (("group", groups, votes.sum(axis=2)), ("option", options, votes.sum(axis=1)))
-        for k, name in enumerate(names)
-    ]
-    pd.concat(margins, ignore_index=True).to_parquet(tmp_path / "features.parquet")
-    tables = np.stack([votes[:3].sum(axis=0), votes[3:].sum(axis=0)])
-    cells = pd.MultiIndex.from_product([["north", "south"], groups, options], names=["district", "group", "option"])
-    pd.Series(tables.ravel(), cells, name="votes").reset_index().to_parquet(tmp_path / "labels.parquet")
-    (tmp_path / "records.json").write_text('{"n": 30, "parts": {}}')
-    source = TaskInput("election", {}, {}, RecordStore.open(tmp_path))
-    seen, truth = EcologicalTables().observe(source, Margins, {}, 0)
+    tables = write_election(tmp_path, votes, ["north"] * 3 + ["south"] * 3)
+    seen, truth = tasks.EcologicalTables().observe(
+        TaskInput("election", {}, {}, RecordStore.open(tmp_path)), Margins, {}, 0
+    )
     assert truth.tables.tolist() == tables.tolist()
-    monkeypatch.setattr(Thief, "folder", tmp_path)
     for secret in (votes, *votes, tables, *tables):
-        values = np.asarray(secret, float).ravel()
-        monkeypatch.setattr(f"{__name__}.N", len(values))
-        monkeypatch.setattr(Thief, "frame", pd.DataFrame({"cell": values}))
-        monkeypatch.setattr(Thief, "y", values)
-        assert type("T", (Thief,), {"observes": Margins})().fit(seen).found_ == []
+        assert steal(Margins, seen, secret, monkeypatch, tmp_path) == []
         leaky = Margins.from_frames(votes.sum(axis=2), votes.sum(axis=1))
         object.__setattr__(leaky, "extra", secret)
-        assert type("T", (Thief,), {"observes": Margins})().fit(leaky).found_
+        assert steal(Margins, leaky, secret, monkeypatch, tmp_path)
 
 
 def test_targets_of_test_bags_are_not_found_in_bags_to_learn_from(monkeypatch):
-    from agglearn.datasets import GaussianBags
-
-    drawn = GaussianBags(n_bags=20, n_validation=0, n_test=30, bag_size=4).draw(0)
-    seen, truth = DistributionRegression().observe(TaskInput("gaussian_bags", {}, {}, drawn), Bags, {}, 0)
-    monkeypatch.setattr(f"{__name__}.N", len(truth.bags))
-    monkeypatch.setattr(Thief, "folder", Path("nowhere"))
-    monkeypatch.setattr(Thief, "frame", pd.DataFrame({"target": truth.bags.target}))
-    monkeypatch.setattr(Thief, "y", truth.bags.target)
-    assert type("T", (Thief,), {"observes": Bags})().fit(seen).found_ == []
+    source = TaskInput("gaussian_bags", {}, {}, GaussianBags(n_bags=20, n_validation=0, n_test=30, bag_size=4).draw(0))
+    seen, truth = tasks.DistributionRegression().observe(source, Bags, {}, 0)
+    assert steal(Bags, seen, truth.bags.target, monkeypatch) == []
     leaky = Bags(truth.bags.X, truth.bags.offsets, target=truth.bags.target)
-    assert type("T", (Thief,), {"observes": Bags})().fit(leaky).found_
+    assert steal(Bags, leaky, truth.bags.target, monkeypatch)
 
 
 def test_every_task_is_searched():
@@ -347,10 +281,9 @@ def test_every_task_is_searched():
         todo += (found := todo.pop().__subclasses__())
         known |= {t for t in found if t.__module__.startswith("agglearn")}
     public_tasks = {t for t in known if not t.__name__.startswith("_")}
-    records = {BagClassification, Classification, Compression, SubsetClassification}
-    assert public_tasks == records | {DistributionRegression, EcologicalTables, FlowInference, FlowLearning}, (
-        "name the new task in the parameters above"
-    )
+    searched = {BagClassification, Classification, Compression, SubsetClassification, tasks.DistributionRegression}
+    searched |= {tasks.EcologicalTables, tasks.FlowInference, tasks.FlowLearning}
+    assert public_tasks == searched, "name the new task in the parameters above"
 
 
 def test_the_thief_finds_records_where_they_are(hidden):

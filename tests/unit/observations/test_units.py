@@ -11,6 +11,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from recorded_draws import Recorder, loss
 from scipy import stats
 
 from agglearn.encoding import FeatureMap, FrameEncoder, Schema
@@ -18,7 +19,7 @@ from agglearn.errors import ConfigError, DataError, RecordsLeftOut
 from agglearn.observations import ContingencyTables, CountedBags, Halves, LabelSums, Records, Unit, units
 from agglearn.observations.release import release_bag_counts, release_tables
 from agglearn.observations.units import BOUNDS, NOBODY, rank_rows
-from agglearn.privacy import MECHANISMS, discrete_gaussian_delta, draw_seeded, gaussian_delta
+from agglearn.privacy import MECHANISMS, draw_seeded
 
 pytestmark = pytest.mark.filterwarnings("ignore::agglearn.errors.RecordsLeftOut")
 EPSILON, DELTA = 0.7, 1e-5
@@ -68,37 +69,16 @@ def with_other_labels(frame: pd.DataFrame) -> list[pd.DataFrame]:
     return changed
 
 
-class Exact:
-    """Draws no noise, and remembers what it was to draw; the number of units by size as they are stated."""
-
-    def __init__(self, sizes=None):
-        self.draws, self.sizes = [], sizes
-
-    def __call__(self, mechanism, values, *names):
-        self.draws.append((mechanism, np.array(values, float)))
-        return np.asarray(values if names[0] != "records of units" or self.sizes is None else self.sizes)
-
-
-def loss(kind: str, one: Exact, other: Exact) -> float:
-    """ε of two neighbours under Laplace noise, else δ at ε."""
-    changes = np.concatenate([np.ravel(abs(a - b)) for (_, a), (_, b) in zip(one.draws, other.draws, strict=True)])
-    assert [m for m, _ in one.draws] == [m for m, _ in other.draws]  # the noise tells nothing of the unit
-    scales = np.concatenate([np.full(values.size, mechanism.scale) for mechanism, values in one.draws])
-    if kind.endswith("laplace") or not changes.any():
-        return float(np.sum(changes / scales))
-    if kind == "gaussian":
-        return gaussian_delta(1.0, math.sqrt(np.sum((changes / scales) ** 2)), EPSILON)
-    return discrete_gaussian_delta(scales[changes > 0], changes[changes > 0].astype(int), EPSILON)
+def promise_of(kind: str) -> tuple[float | None, float]:
+    """(δ that a release is given, the most that `loss` may be)."""
+    return (DELTA, DELTA) if kind.endswith("gaussian") else (None, EPSILON)
 
 
 def worst(kind: str, release, neighbours: list[pd.DataFrame]) -> float:
-    draws = []
-    for frame in neighbours:
-        draws.append(Exact())
-        release(
-            frame, epsilon=EPSILON, delta=DELTA if kind.endswith("gaussian") else None, mechanism=kind, draw=draws[-1]
-        )
-    return max(loss(kind, draws[0], other) for other in draws[1:])
+    draws = [Recorder() for _ in neighbours]
+    for frame, draw in zip(neighbours, draws, strict=True):
+        release(frame, epsilon=EPSILON, delta=promise_of(kind)[0], mechanism=kind, draw=draw)
+    return max(loss(draws[0], other, EPSILON) for other in draws[1:])
 
 
 ENCODER = SCHEMA.encoder
@@ -140,7 +120,7 @@ RELEASES = {
 def test_the_worst_unit_has_the_promised_loss(name, kind):
     """No more, which would be no guarantee, and no less: the noise is the least for the worst unit."""
     release, neighbours = RELEASES[name]
-    found, promise = worst(kind, release, neighbours(people())), EPSILON if kind.endswith("laplace") else DELTA
+    found, promise = worst(kind, release, neighbours(people())), promise_of(kind)[1]
     assert found <= promise * (1 + 1e-9)
     assert found >= promise * (0.99 if kind == "discrete_gaussian" else 1 - 1e-6)
 
@@ -153,8 +133,7 @@ def test_noise_for_one_record_does_not_protect_a_unit(kind):
         tables = ContingencyTables.from_records(frame, schema=SCHEMA)
         return release_tables(replace(tables, unit=Unit()), **how)
 
-    found = worst(kind, release, without_one_unit(people()))
-    assert found > 1.9 * (EPSILON if kind.endswith("laplace") else DELTA)
+    assert worst(kind, release, without_one_unit(people())) > 1.9 * promise_of(kind)[1]
 
 
 def test_halves_share_the_bound_of_a_unit(monkeypatch):
@@ -166,32 +145,34 @@ def test_halves_share_the_bound_of_a_unit(monkeypatch):
 
     monkeypatch.setattr("agglearn.observations.halves.toss_coins", toss)
     frame = pd.concat([people().query("who != 'alike'"), people().query("who == 'alike'")])
-    first, other = Exact(), Exact()
+    first, other = Recorder(), Recorder()
     for draw, rows in ((first, frame), (other, frame.query("who != 'alike'"))):
         for half in release_halves(rows, epsilon=EPSILON, mechanism="laplace", draw=draw):
             assert half.noise.unit == Unit("who", 3)
-    assert loss("laplace", first, other) <= EPSILON * (1 + 1e-9)
+    assert loss(first, other, EPSILON) <= EPSILON * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("kind", MECHANISMS)
 def test_a_private_choice_and_the_release_keep_one_promise(kind):
     """The choice has a twentieth of ε, by one number of units that changes by 1; the tables have the rest."""
     frame, sizes = people(), [0, 0, 9, *[0] * 9]  # as if noise had made these numbers: three records are chosen
-    draws, delta = [], DELTA if kind.endswith("gaussian") else None
+    draws, delta = [], promise_of(kind)[0]
     for rows in without_one_unit(frame):
-        draws.append(Exact(sizes))
+        draws.append(
+            Recorder(lambda law, values, *names: np.asarray(sizes) if names[0] == "records of units" else values)
+        )
         noisy = release_tables_of(rows, "auto", epsilon=EPSILON, delta=delta, mechanism=kind, draw=draws[-1])
         assert noisy.unit == noisy.noise.unit == Unit("who", noisy.unit.max_rows)
         assert noisy.noise.epsilon == EPSILON
     chosen = noisy.unit.max_rows
     for draw in draws[1:]:
-        (law, a), (_, b) = draws[0].draws[0], draw.draws[0]
+        (law, a, _), (_, b, _) = draws[0].draws[0], draw.draws[0]
         assert law.kind == "discrete_laplace"
         assert abs(a - b).sum() == 1
         assert abs(a - b).sum() / law.scale == pytest.approx(0.05 * EPSILON)
-    fixed = Exact()
+    fixed = Recorder()
     release_tables_of(frame, chosen, epsilon=0.95 * EPSILON, delta=delta, mechanism=kind, draw=fixed)
-    assert [(m, v.tolist()) for m, v in fixed.draws] == [(m, v.tolist()) for m, v in draws[0].draws[1:]]
+    assert [(m, v.tolist()) for m, v, _ in fixed.draws] == [(m, v.tolist()) for m, v, _ in draws[0].draws[1:]]
 
 
 def test_a_release_holds_no_exact_number_of_a_unit(tmp_path):

@@ -9,17 +9,9 @@ from scipy.integrate import quad
 from scipy.stats import norm
 
 from agglearn.errors import DataError
-from agglearn.privacy import analytic_gaussian_scale, discrete_gaussian_delta, gaussian_epsilon
+from agglearn.privacy import analytic_gaussian_scale, discrete_gaussian_delta, gaussian_epsilon, spending
 from agglearn.privacy.mechanisms import Mechanism, discrete_gaussian
-from agglearn.privacy.spending import (
-    COLUMNS,
-    add_up,
-    append_ledger,
-    attacker_advantage,
-    describe_attacker,
-    gaussian_rho,
-    read_ledger,
-)
+from agglearn.privacy.spending import COLUMNS, add_up, append_ledger, attacker_advantage, gaussian_rho, read_ledger
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.1, 1e-6), (1, 1e-5), (3, 1e-6), (10, 1e-9)])
@@ -88,6 +80,6 @@ def test_a_damaged_ledger_is_refused(tmp_path, change):
 
 
 def test_the_gain_in_words():
-    said = describe_attacker(attacker_advantage(1.0), "record")
+    said = spending.describe_attacker(attacker_advantage(1.0), "record")
     assert "whether a record is among the data is right in at most 73.1 of 100 guesses, where chance gives 50" in said
-    assert "which of two labels a record has" in describe_attacker(0.1, "label")
+    assert "which of two labels a record has" in spending.describe_attacker(0.1, "label")

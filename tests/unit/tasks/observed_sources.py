@@ -8,20 +8,9 @@ import numpy as np
 from census_sample import ENTRY
 from samples import people
 
-from agglearn import tasks
+from agglearn import observations, tasks
 from agglearn.datasets import BagPopulation, BirdMigration, Population, RecordStore
-from agglearn.observations import (
-    Bags,
-    ContingencyTables,
-    CountedBags,
-    FlowCounts,
-    FlowInstances,
-    Halves,
-    LabelledBags,
-    LabelSums,
-    Records,
-    TablesAndSample,
-)
+from agglearn.observations import Bags, ContingencyTables, CountedBags, FlowCounts, Halves, LabelSums, Records
 from agglearn.tasks import TaskInput, census_design, classification
 from agglearn.tasks.base import Task
 
@@ -131,14 +120,14 @@ ROWS = [
     Row(C, Records, fixed_rows, seeded=False),
     Row(C, Records, split_by_seed, tested=True),
     *(Row(S, kind, split_by_seed, tested=True) for kind in (ContingencyTables, CountedBags, Halves, LabelSums, Records)),
-    Row(C, TablesAndSample, fixed_rows, {"sample": 40}),
+    Row(C, observations.TablesAndSample, fixed_rows, {"sample": 40}),
     Row(C, Records, fixed_rows, {"sample": 40}),
-    Row(S, TablesAndSample, split_by_seed, {"sample": 40}, tested=True),
+    Row(S, observations.TablesAndSample, split_by_seed, {"sample": 40}, tested=True),
     Row(B, Bags, functools.partial(stored_in_order, bags=10)),
     Row(B, Bags, functools.partial(stored_in_order, bags="age")),
-    Row(B, LabelledBags, functools.partial(split_by_seed, bags=10), tested=True),
+    Row(B, observations.LabelledBags, functools.partial(split_by_seed, bags=10), tested=True),
     Row(B, Bags, functools.partial(persons, **HIDDEN)),
-    Row(B, LabelledBags, functools.partial(persons, **HIDDEN)),
+    Row(B, observations.LabelledBags, functools.partial(persons, **HIDDEN)),
     Row(B, Bags, functools.partial(persons, **VOTERS), tested=True),
     Row(B, Bags, functools.partial(persons, **VOTERS), {"persons": "all"}, tested=True),
     Row(tasks.Compression, ContingencyTables, fixed_rows, seeded=False),
@@ -148,7 +137,7 @@ ROWS = [
     Row(D, Bags, functools.partial(persons, **REGIONS)),
     Row(D, Bags, drawn_bags, seeded=False),
     *(Row(task, kind, birds, {"evidence": e, "scale": 3.0, "noise": n})
-      for task in (INFERENCE, LEARNING) for kind in (FlowCounts, FlowInstances)
+      for task in (INFERENCE, LEARNING) for kind in (FlowCounts, observations.FlowInstances)
       for e, n in (("node", "poisson"), ("edge", "gaussian"), ("node_sums", "laplace"))),
     Row(INFERENCE, FlowCounts, birds, {"epsilon": 0.5}),
     Row(INFERENCE, FlowCounts, birds, {"noise": "exact"}, seeded=False),

@@ -62,9 +62,8 @@ def voters():
     rows += [(state, "sex", g, share, 50) for (state, g), share in POLLED.items()]
     polls = pd.DataFrame(rows, columns=["area", "covariate", "group", "share", "size"])
     regions = Bags(np.zeros((4, 1)), np.array([0, 2, 4]), weights=np.array([9.0, 1, 2, 8]), target=np.array([0.5, 0.2]))
-    places = pd.DataFrame(
-        {"state": ["AL", "WY"], "longitude": [-86.6, -107.2], "latitude": [33.0, 42.8], "share": [0.4, 0.3]}
-    )
+    known = [("AL", -86.6, 33.0, 0.4), ("WY", -107.2, 42.8, 0.3)]
+    places = pd.DataFrame(known, columns=["state", "longitude", "latitude", "share"])
     truth = bags.HeldOutPersons(regions, None, frame, polls, places)
     stub = SimpleNamespace(
         predict_proba=lambda x: np.array([p for *_, p in VOTERS]),
@@ -103,28 +102,22 @@ def of_votes_by_hand() -> dict:
             found["share", keys, None], found["expected_share", keys, None] = share(chosen, hard), share(chosen, soft)
     predicted = {g: share(chosen, hard) for g, chosen in sides.items()}
     rmse = lambda of: math.sqrt(sum(s * (of[g] - q) ** 2 for g, (q, s) in NATION.items()) / 100)  # noqa: E731
-    found["majority", about(covariate="sex"), None] = sum(
-        (predicted[g] > 0.5) == (q > 0.5) for g, (q, _) in NATION.items()
-    )
-    found["pair_auc", about(covariate="sex"), None] = float((predicted["male"] > predicted["female"]) == (0.45 > 0.455))
-    found["pair_auc_close", about(covariate="sex"), None] = 1.0
-    found["poll_rmse", about(covariate="sex"), None] = rmse(predicted)
-    found["expected_poll_rmse", about(covariate="sex"), None] = rmse(
-        {g: share(chosen, soft) for g, chosen in sides.items()}
-    )
+    sex = about(covariate="sex")
+    found["majority", sex, None] = sum((predicted[g] > 0.5) == (q > 0.5) for g, (q, _) in NATION.items())
+    found["pair_auc", sex, None] = float((predicted["male"] > predicted["female"]) == (0.45 > 0.455))
+    found["pair_auc_close", sex, None] = 1.0
+    found["poll_rmse", sex, None] = rmse(predicted)
+    found["expected_poll_rmse", sex, None] = rmse({g: share(chosen, soft) for g, chosen in sides.items()})
     points = {s: share([v for v in VOTERS if v[:2] == (s, "male")], hard) for s in STATES}
     assert math.isnan(points.pop("OH"))
     for state, value in points.items():
         keys = about(covariate="sex", group="male", state=state)
         found["state_share", keys, None], found["state_poll", keys, None] = value, POLLED[state, "male"]
-    found["state_rmse", about(covariate="sex"), None] = math.sqrt(
-        mean((v - POLLED[s, "male"]) ** 2 for s, v in points.items())
-    )
+    found["state_rmse", sex, None] = math.sqrt(mean((v - POLLED[s, "male"]) ** 2 for s, v in points.items()))
     # regions: weights 10 and 10; shares 3/5 and 2/5 beside 0.5 and 0.2
     found["region_rmse", None, None] = math.sqrt((10 * 0.1**2 + 10 * 0.2**2) / 20)
-    alabama, wyoming = (
-        about(state=s, longitude=x, latitude=y) for s, x, y in (("AL", -86.6, 33.0), ("WY", -107.2, 42.8))
-    )
+    places = (("AL", -86.6, 33.0), ("WY", -107.2, 42.8))
+    alabama, wyoming = (about(state=s, longitude=x, latitude=y) for s, x, y in places)
     found["map_share", alabama, None] = share([v for v in VOTERS if v[0] == "AL"], soft)
     found |= {("map_counted", alabama, None): 0.4, ("map_counted", wyoming, None): 0.3}
     return found

@@ -1,7 +1,7 @@
 """What is drawn when a task observes: a seed repeats, and two differ.
 
 A task or an observation without a row in `observed_sources.py` fails. Where the rows to learn from are the same for all seeds, nothing but
-noise, bags and halves can differ.
+noise, bags and halves can differ. No two parts and no two seeds share their noise, and it is as large as it is stated.
 """
 
 import functools
@@ -12,12 +12,13 @@ import numpy as np
 import pandas as pd
 import pytest
 from observed_sources import (
-    CODED,
     FRAME,
     LAPLACE,
+    NOISY,
     REGIONS,
     ROWS,
     Row,
+    birds,
     fixed_rows,
     forget,
     parts_of,
@@ -25,22 +26,13 @@ from observed_sources import (
     split_by_seed,
     stored_in_order,
 )
+from samples import write_election
 
-from agglearn import tasks
+from agglearn import observations, tasks
 from agglearn.datasets import Population, RecordStore
 from agglearn.encoding import FrameEncoder
 from agglearn.errors import ConfigError
-from agglearn.observations import (
-    Bags,
-    ContingencyTables,
-    CountedBags,
-    Halves,
-    LabelledBags,
-    LabelSums,
-    Margins,
-    Records,
-    TablesAndSample,
-)
+from agglearn.observations import Bags, ContingencyTables, Halves, LabelSums, Margins, Records
 from agglearn.tasks import TaskInput, classification
 from agglearn.tasks.base import Task
 
@@ -57,18 +49,8 @@ ROWS = [*ROWS, Row(tasks.EcologicalTables, Margins, election, seeded=False)]  # 
 @pytest.fixture(scope="module")
 def folders(folders, tmp_path_factory):
     """The others and an election in two districts, of two units and of one."""
-    folder, districts = tmp_path_factory.mktemp("election"), ["north", "north", "south"]
-    groups, options = ["old", "young"], ["left", "right"]
-    margins = [
-        pd.DataFrame({"district": districts, "unit": range(3), "margin": margin, "name": name, "votes": counts[:, k]})
-        for margin, names, counts in (("group", groups, VOTES.sum(axis=2)), ("option", options, VOTES.sum(axis=1)))
-        for k, name in enumerate(names)
-    ]
-    pd.concat(margins, ignore_index=True).to_parquet(folder / "features.parquet")
-    cells = pd.MultiIndex.from_product([["north", "south"], groups, options], names=["district", "group", "option"])
-    tables = np.stack([VOTES[:2].sum(axis=0), VOTES[2]])
-    pd.Series(tables.ravel(), cells, name="votes").reset_index().to_parquet(folder / "labels.parquet")
-    (folder / "records.json").write_text('{"n": 12, "parts": {}}')
+    folder = tmp_path_factory.mktemp("election")
+    write_election(folder, VOTES, ["north", "north", "south"])
     return folders | {"election": folder}
 
 
@@ -93,9 +75,18 @@ def test_a_seed_repeats_and_two_differ(row, folders):
     assert [(seen.digest, truth.tested) for seen, truth in again] == digests
 
 
+def seen_by(folders, kind, **params):
+    """What is observed of rows that are the same for every seed."""
+    return tasks.Classification().observe(fixed_rows(folders), kind, params, 0)[0]
+
+
+def rows_of(frame: pd.DataFrame) -> list[tuple]:
+    return sorted(map(tuple, frame.astype(str).to_numpy()))
+
+
 @pytest.mark.parametrize("source", [split_by_seed, functools.partial(stored_in_order, rows=200)])
 def test_all_kinds_of_a_seed_learn_from_and_are_tested_on_the_same_records(source, folders):
-    kinds = (ContingencyTables, CountedBags, Halves, LabelSums, Records)
+    kinds = (ContingencyTables, observations.CountedBags, Halves, LabelSums, Records)
     for seed in (0, 1):
         found = [tasks.Classification().observe(source(folders), kind, {}, seed) for kind in kinds]
         assert len({truth.tested for _, truth in found}) == 1
@@ -104,9 +95,7 @@ def test_all_kinds_of_a_seed_learn_from_and_are_tested_on_the_same_records(sourc
         assert (tables.total, tables.positives) == (len(records.y), records.y.sum())
         assert (halves.combined.total, halves.combined.positives) == (tables.total, tables.positives)
         assert sums.sums[-1] == tables.positives
-        assert sorted(map(tuple, bags.frame.astype(str).to_numpy())) == sorted(
-            map(tuple, records.frame.astype(str).to_numpy())
-        )
+        assert rows_of(bags.frame) == rows_of(records.frame)
 
 
 def test_observations_of_a_split_that_are_encoded_alike_share_their_encoder(folders, monkeypatch):
@@ -137,28 +126,8 @@ def test_nobody_is_learned_from_and_tested(entry, folders):
 def test_regions_are_held_out_whole(folders):
     source = persons(folders, **REGIONS, bag_size=8)
     seen, truth = tasks.DistributionRegression().observe(source, Bags, {}, 0)
-    assert sorted(seen.bag_names + truth.bags.bag_names) == sorted(
-        pd.read_parquet(folders["persons"] / "regions.parquet")["name"]
-    )
-
-
-def test_rows_that_encode_are_not_counted(folders):
-    """Labels of the rows set aside make the encoding and are in no table; those of the others are in tables alone."""
-    source = fixed_rows(folders, **CODED)
-    tables, _ = tasks.Classification().observe(source, ContingencyTables, {}, 0)
-    aside = tables.total
-    assert 180 < aside < 240  # of 300, a share of 0.3 is set aside
-    same = {"encoding": [], "tables": []}
-    for i in range(0, 300, 15):
-        y = source.data.y.copy()
-        y[i] = 1 - y[i]
-        other, _ = tasks.Classification().observe(
-            replace(source, data=replace(source.data, y=y)), ContingencyTables, {}, 0
-        )
-        same["encoding"].append(other.encoder == tables.encoder)
-        same["tables"].append(other.positives == tables.positives)
-    assert [not t for t in same["tables"]] == same["encoding"]  # one of them, and never both
-    assert 3 < sum(same["tables"]) < 17
+    names = pd.read_parquet(folders["persons"] / "regions.parquet")["name"]
+    assert sorted(seen.bag_names + truth.bags.bag_names) == sorted(names)
 
 
 def test_margins_and_tables_of_an_election(folders):
@@ -185,34 +154,15 @@ def test_margins_and_tables_of_records(tmp_path):
 
 def test_what_is_promised_by_default(folders):
     for kind, n in ((ContingencyTables, 300), (LabelSums, 300)):
-        seen, _ = tasks.Classification().observe(fixed_rows(folders), kind, {"epsilon": 3.0}, 0)
+        seen = seen_by(folders, kind, epsilon=3.0)
         assert (seen.noise.epsilon, seen.noise.delta) == (3.0, pytest.approx(1 / (10 * n)))
-    seen, _ = tasks.Classification().observe(fixed_rows(folders), ContingencyTables, LAPLACE, 0)
-    assert seen.noise.delta == 0
-
-
-@pytest.mark.parametrize("source", [split_by_seed, functools.partial(split_by_seed, rows=300)])
-def test_splits_of_seeds(source, folders):
-    """Of every seed other rows are tested, of the share that the entry states, and none of them is learned from."""
-    parts = [tasks.splitting.split_rows(source(folders), seed) for seed in range(6)]
-    n = source(folders).params.get("rows", 400)
-    for train, test in parts:
-        assert not set(train) & set(test)
-        assert len(train) + len(test) == pytest.approx(n, abs=1)
-        assert 0.2 < len(test) / n < 0.4
-    overlaps = [len(set(a[1]) & set(b[1])) / len(a[1]) for a in parts for b in parts if a is not b]
-    assert max(overlaps) < 0.55  # 0.3 are expected
+    assert seen_by(folders, ContingencyTables, **LAPLACE).noise.delta == 0
 
 
 def test_stored_records_are_learned_from_or_tested(folders):
     records, truth = tasks.Classification().observe(split_by_seed(folders), Records, {}, 0)
     parts = [part.frame.assign(y=part.y)[list(FRAME)].astype(str) for part in (records, truth)]
-    assert sorted(map(tuple, pd.concat(parts).to_numpy())) == sorted(map(tuple, FRAME.astype(str).to_numpy()))
-
-
-def test_a_share_of_noise_is_of_the_training_records(folders):
-    seen, _ = tasks.Classification().observe(fixed_rows(folders), ContingencyTables, {"noise_share": 0.01}, 0)
-    assert seen.noise.scale == pytest.approx(0.01 * 300)
+    assert rows_of(pd.concat(parts)) == rows_of(FRAME)
 
 
 def test_splits_go_by_the_name_that_data_sets_share(folders):
@@ -227,9 +177,9 @@ def test_splits_go_by_the_name_that_data_sets_share(folders):
 
 
 def test_a_sample_is_in_no_table(folders):
-    observe = lambda kind, n: tasks.Classification().observe(fixed_rows(folders), kind, {"sample": n}, 0)[0]  # noqa: E731
-    whole = tasks.Classification().observe(fixed_rows(folders), ContingencyTables, {}, 0)[0]
-    both = observe(TablesAndSample, 40)
+    observe = lambda kind, n: seen_by(folders, kind, sample=n)  # noqa: E731
+    whole = seen_by(folders, ContingencyTables)
+    both = observe(observations.TablesAndSample, 40)
     assert len(both.sample.y) == 40
     assert both.tables.digest == observe(ContingencyTables, 40).digest
     assert both.sample.digest == observe(Records, 40).digest
@@ -240,20 +190,17 @@ def test_a_sample_is_in_no_table(folders):
     rows = [set(observe(Records, n).frame.astype(str).itertuples(index=False)) for n in (10, 40)]
     assert rows[0] <= rows[1]  # a larger sample has the smaller one
     for n, kind in itertools.product((1, 300), (Records, LabelSums)):
-        with pytest.raises(
-            ConfigError, match=rf"^observe: sample must be between 2 and 299 of the training rows, got {n}$"
-        ):
+        with pytest.raises(ConfigError, match=rf"^observe: sample must be between 2 and 299 of .* rows, got {n}$"):
             observe(kind, n)
     with pytest.raises(ConfigError, match=r"^observe: tables and a sample need the sample's size; write sample: 1000$"):
-        tasks.Classification().observe(fixed_rows(folders), TablesAndSample, {}, 0)
+        seen_by(folders, observations.TablesAndSample)
 
 
 def test_label_sums_of_all_records_have_the_features_of_a_sample(folders):
-    observe = lambda kind, **params: tasks.Classification().observe(fixed_rows(folders), kind, params, 0)[0]  # noqa: E731
-    few, all_rows = observe(LabelSums, sample=40, epsilon=1), observe(LabelSums, epsilon=1)
+    few, all_rows = seen_by(folders, LabelSums, sample=40, epsilon=1), seen_by(folders, LabelSums, epsilon=1)
     assert few.sums.tolist() == all_rows.sums.tolist()
     assert few.n_records == 300
-    pd.testing.assert_frame_equal(few.frame, observe(Records, sample=40).frame)
+    pd.testing.assert_frame_equal(few.frame, seen_by(folders, Records, sample=40).frame)
 
 
 # -- bags and halves --------------------------------------------------------------------------------------------------
@@ -261,10 +208,7 @@ def test_label_sums_of_all_records_have_the_features_of_a_sample(folders):
 
 def test_each_record_is_in_one_half(folders):
     for params in ({}, {"of": "label_sums"}):
-        halves, _ = tasks.Classification().observe(fixed_rows(folders), Halves, params, 0)
-        whole, _ = tasks.Classification().observe(
-            fixed_rows(folders), LabelSums if params else ContingencyTables, {}, 0
-        )
+        halves, whole = seen_by(folders, Halves, **params), seen_by(folders, LabelSums if params else ContingencyTables)
         joined = parts_of(halves.combined)
         for name, values in parts_of(whole).items():
             np.testing.assert_allclose(joined[name], values, rtol=1e-12)
@@ -277,24 +221,85 @@ def test_each_record_is_in_one_half(folders):
 def test_labels_of_bags_are_those_of_their_instances(bags, folders):
     """An oracle's labels follow the records into the bags: encoded, they are told by the records' own columns."""
     source = stored_in_order(folders, bags=bags)
-    frame = FRAME.drop(columns="y").assign(y=FRAME["y"])[:300]
-    seen, _ = tasks.BagClassification().observe(source, LabelledBags, {}, 0)
-    encoded = tasks.bags.DenseEncoder(
-        tasks.bags.fill_text(frame.drop(columns="y")), tasks.bags.text_columns(frame.drop(columns="y"), source.entry)
-    ).transform(tasks.bags.fill_text(frame.drop(columns="y")))
+    known = tasks.bags.fill_text(FRAME.drop(columns="y")[:300])
+    seen, _ = tasks.BagClassification().observe(source, observations.LabelledBags, {}, 0)
+    encoder = tasks.bags.DenseEncoder(known, tasks.bags.text_columns(FRAME.drop(columns="y")[:300], source.entry))
     pairs = lambda x, y: sorted((*row, label) for row, label in zip(x.tolist(), y.tolist(), strict=True))  # noqa: E731
-    found, known = pairs(seen.bags.X, seen.y), pairs(encoded, frame["y"].to_numpy())
-    assert len(known) == len(found) == 300
-    assert found == known
+    found = pairs(seen.bags.X, seen.y)
+    assert len(found) == 300
+    assert found == pairs(encoder.transform(known), FRAME["y"][:300].to_numpy())
     counted = np.add.reduceat(seen.y, seen.bags.offsets[:-1])
     assert seen.bags.counts[:, 1].tolist() == counted.tolist()
 
 
 def test_instances_come_in_bags_of_their_own_column(folders):
-    seen, _ = tasks.BagClassification().observe(stored_in_order(folders, bags="job"), LabelledBags, {}, 0)
+    seen, _ = tasks.BagClassification().observe(stored_in_order(folders, bags="job"), observations.LabelledBags, {}, 0)
     ages = {job: part["age"].to_numpy() for job, part in FRAME[:300].groupby("job")}
     for name, low, high in zip(seen.bags.bag_names, seen.bags.offsets, seen.bags.offsets[1:], strict=False):
         assert high - low == len(ages[name])
         x = seen.bags.X[low:high, 0]  # the age, standardised over all
         scaled = (np.sort(ages[name]) - FRAME["age"][:300].mean()) / FRAME["age"][:300].std(ddof=0)
         np.testing.assert_allclose(np.sort(x), scaled, atol=1e-5)
+
+
+# -- noise ------------------------------------------------------------------------------------------------------------
+
+
+def noise_of(row, folders, seed: int) -> dict[str, np.ndarray]:
+    """Released less exact numbers; parts without noise are left out."""
+    seen, exact = (parts_of(row.observe(folders, seed, exactly)[0]) for exactly in (False, True))
+    found = {name: values - exact[name] for name, values in seen.items()}
+    return {name: values for name, values in found.items() if np.any(values) and len(values) > 3}
+
+
+def alike(a: np.ndarray, b: np.ndarray) -> bool:
+    """Whether numbers are the same but for their scale."""
+    n = min(len(a), len(b))
+    a, b = a[:n], b[:n]
+    return bool(abs(a @ b) > 0.99 * np.linalg.norm(a) * np.linalg.norm(b) > 0)
+
+
+@pytest.mark.parametrize("row", NOISY, ids=str)
+def test_no_two_parts_and_no_two_seeds_share_their_noise(row, folders):
+    noise = [(f"seed {s}: {name}", v) for s in (0, 1) for name, v in noise_of(row, folders, s).items()]
+    assert len(noise) >= 2
+    shared = [(a, b) for i, (a, u) in enumerate(noise) for b, v in noise[:i] if alike(u, v)]
+    assert shared == []
+
+
+@pytest.mark.parametrize("on", ["node", "edge"])
+@pytest.mark.parametrize(
+    "law", [{"noise": "gaussian", "scale": 3.0}, {"noise": "laplace", "scale": 3.0}, {"epsilon": 0.5}]
+)
+def test_no_two_steps_and_no_two_years_share_their_noise(on, law, folders):
+    parts = []
+    for seed in (0, 1):
+        how = {"evidence": on, **law}
+        seen, truth = tasks.FlowLearning().observe(birds(folders), observations.FlowInstances, how, seed)
+        for year, (counts, true) in enumerate(zip(seen.instances, truth.edge_tables, strict=True)):
+            exact = tasks.flows._node_tables(true) if on == "node" else true
+            gaps = (counts.node_counts if on == "node" else counts.edge_counts) - exact
+            parts += [((seed, year, step), gap.ravel()) for step, gap in enumerate(gaps)]
+    assert [(a, b) for i, (a, u) in enumerate(parts) for b, v in parts[:i] if alike(u, v)] == []
+
+
+@pytest.mark.parametrize("law", [{"summed_as": "laplace"}, {"summed_as": "gaussian"}])
+def test_noise_of_sums_is_as_large_as_it_is_stated(law, folders):
+    """Sums of nine Laplace numbers of scale 3 have a standard deviation of 3·√18; as Gaussian noise they state it."""
+    gaps = []
+    for seed in range(8):
+        params = {"evidence": "node_sums", "noise": "laplace", "scale": 3.0, **law}
+        seen, truth = tasks.FlowLearning().observe(birds(folders), observations.FlowInstances, params, seed)
+        for counts, true in zip(seen.instances, truth.edge_tables, strict=True):
+            gaps.append(counts.node_counts - tasks.flows._node_tables(true))
+            stated = counts.scale if counts.noise == "gaussian" else counts.scale * np.sqrt(2 * 9)
+    assert np.std(gaps) == pytest.approx(3 * np.sqrt(18), rel=0.15)
+    assert stated == pytest.approx(3 * np.sqrt(18))
+
+
+def test_poisson_counts_of_years_are_their_own(folders):
+    """Two years of the same true counts are seen differently."""
+    source = birds(folders)
+    same = replace(source.data, edge_tables=[source.data.edge_tables[0]] * 2)
+    seen, _ = tasks.FlowLearning().observe(replace(source, data=same), observations.FlowInstances, {}, 0)
+    assert not np.array_equal(seen.instances[0].node_counts, seen.instances[1].node_counts)

@@ -10,12 +10,11 @@ from samples import people
 
 from agglearn.datasets import Population, RecordStore
 from agglearn.encoding import CodedEncoder, FrameEncoder
-from agglearn.observations import Bags, ContingencyTables, FlowCounts, Records, Table
+from agglearn.observations import ContingencyTables, FlowCounts, Records, Table
 from agglearn.seeds import derive_generator
 from agglearn.tasks import Classification, TaskInput, compression, flows
 from agglearn.tasks.bags import group_rows
 from agglearn.tasks.classification import fit_encoder, split_records
-from agglearn.tasks.distribution import DistributionRegression, HeldOutBags
 from agglearn.tasks.splitting import split_rows
 from agglearn.vocabulary import OptimalQuantizer
 
@@ -79,13 +78,8 @@ def test_kept_splits_are_those_of_their_settings(folder):
 
 
 def test_kept_encoders_are_those_of_their_settings(folder):
-    settings = [
-        {},
-        {"binning": "width"},
-        {"hashed": {"job": 2}},
-        {"max_modalities": 5},
-        {"max_modalities": 5, "buckets": 3},
-    ]
+    settings = [{}, {"binning": "width"}, {"hashed": {"job": 2}}, {"max_modalities": 5}]
+    settings.append({"max_modalities": 5, "buckets": 3})
     ask = lambda how: Classification().observe(stored(folder), Records, how, 0)[0].encoder  # noqa: E731
     together, alone = [ask(how) for how in settings], []
     for how in settings:
@@ -122,12 +116,9 @@ def test_rows_that_an_encoding_was_fitted_to_are_not_learned_from():
 
 def test_kept_optima_are_those_of_their_budget_and_tables():
     encoder = FrameEncoder((CodedEncoder("a", 5),))
-    one, two = (
-        ContingencyTables(
-            encoder, "y", 60, 25, {(0,): Table((5,), np.arange(5), np.array([20, 10, 9, 15, 6]), np.array(sums))}
-        )
-        for sums in ([2, 5, 8, 6, 4], [6, 2, 8, 4, 5])
-    )
+    counted = np.array([20, 10, 9, 15, 6]), np.array([[2, 5, 8, 6, 4], [6, 2, 8, 4, 5]])
+    made = [Table((5,), np.arange(5), counted[0], sums) for sums in counted[1]]
+    one, two = (ContingencyTables(encoder, "y", 60, 25, {(0,): table}) for table in made)
     asked = [(one, 2, 0), (one, 3, 0), (one, 3, 10), (two, 2, 0), (one, 4, 0)]
     compression._OPTIMA.clear()
     for tables, budget, least in asked:
@@ -146,12 +137,8 @@ def test_kept_exact_tables_are_those_of_their_counts_and_model():
         counts = FlowCounts(np.array(nodes, float), noise="gaussian", scale=0.5, population_size=4)
         return flows.TrueFlows(tables[None], potentials, None, np.zeros((2, 2)), counts)
 
-    asked = [
-        truth(1, [[3, 1], [2, 2]]),
-        truth(2, [[3, 1], [2, 2]]),
-        truth(1, [[1, 3], [2, 2]]),
-        truth(1, [[3, 1], [2, 2]], 2 * moves),
-    ]
+    asked = [truth(seed, [[3, 1], [2, 2]]) for seed in (1, 2)]
+    asked += [truth(1, [[1, 3], [2, 2]]), truth(1, [[3, 1], [2, 2]], 2 * moves)]
     together, alone = [np.array(flows._exact(t)) for t in asked], []
     for one in rng.permutation(4):
         flows._EXACT.clear()
@@ -167,22 +154,3 @@ def test_bags_of_a_column_have_its_values_as_names():
     assert sorted(names) == list("abcd") != list(names)
     for b, name in enumerate(names):
         assert set(frame["town"].iloc[rows[offsets[b] : offsets[b + 1]]]) == {name}
-
-
-def test_blocks_of_test_bags_are_every_sixteenth():
-    """Forty bags sorted by target: errors over the variance of all targets, slopes of predictions on targets, block by block."""
-    target = np.arange(40.0) ** 1.5
-    predicted = target * (1 + 0.1 * np.cos(np.arange(40)))
-    model = type("Stub", (), {"predict": lambda self, bags: predicted})()
-    truth = HeldOutBags(Bags(np.zeros((40, 1)), np.arange(41), target=target))
-    asked = ["nmse", "nmse_of_part", "slope", "slope_of_part"]
-    found = {
-        (m.measure, (m.keys or {}).get("part")): m.value for m in DistributionRegression().measure(model, truth, asked)
-    }
-    for part in range(16):
-        block = [k for k in range(40) if k % 16 == part]
-        error = np.mean([(predicted[k] - target[k]) ** 2 for k in block]) / np.var(target)
-        assert found["nmse_of_part", part + 1] == pytest.approx(error)
-        t, p = target[block] - target[block].mean(), predicted[block]
-        assert found["slope_of_part", part + 1] == pytest.approx(t @ p / (t @ t))
-    assert found["nmse", None] == pytest.approx(np.mean((predicted - target) ** 2) / np.var(target))

@@ -14,16 +14,14 @@ from agglearn.tasks.classification import Classification
 from agglearn.tasks.compression import Compression
 from agglearn.tasks.distribution import DistributionRegression
 from agglearn.tasks.flows import FlowInference
-from agglearn.tasks.splitting import split_rows
 
 Y = np.array([0, 1, 1, 0, 1], dtype=np.int8)
 BAGS = Bags(np.arange(10.0).reshape(5, 2), np.array([0, 2, 5]), np.array([[1, 1], [1, 2]]), target=np.array([0.2, 0.7]))
 
 
 def test_other_features_of_the_same_records_are_the_same_units():
-    raw, encoded = (
-        classification.HeldOutRows(pd.DataFrame({"x": values}), Y) for values in (list("abcab"), [1, 2, 3, 1, 2])
-    )
+    frames = pd.DataFrame({"x": list("abcab")}), pd.DataFrame({"x": [1, 2, 3, 1, 2]})
+    raw, encoded = (classification.HeldOutRows(frame, Y) for frame in frames)
     assert raw.tested == encoded.tested
     assert raw.tested != replace(raw, y=Y[::-1]).tested
     assert raw.tested != replace(raw, y=Y[:4]).tested
@@ -33,10 +31,8 @@ def test_other_features_of_the_same_records_are_the_same_units():
 def test_clouds_of_other_sizes_are_the_same_units():
     fewer = Bags(BAGS.X[:4], np.array([0, 2, 4]), target=BAGS.target)
     assert distribution.HeldOutBags(BAGS).tested == distribution.HeldOutBags(fewer).tested
-    assert (
-        distribution.HeldOutBags(BAGS).tested
-        != distribution.HeldOutBags(replace(BAGS, target=np.array([0.2, 0.8]))).tested
-    )
+    other = replace(BAGS, target=np.array([0.2, 0.8]))
+    assert distribution.HeldOutBags(BAGS).tested != distribution.HeldOutBags(other).tested
 
 
 def test_persons_are_told_apart_by_labels_or_by_their_regions_votes():
@@ -72,10 +68,3 @@ PARTS = {"train": (0, 800), "test": (800, 1000)}
 )
 def test_overlap_of_the_seeds_splits(task, source, expected):
     assert task().overlap(source) == pytest.approx(expected)
-
-
-def test_overlap_is_that_of_the_rows_drawn():
-    source = stored({"split": 0.3})
-    train, test = split_rows(source, 0)
-    assert len(test) / len(train) == pytest.approx(Classification().overlap(source), rel=0.15)
-    assert not np.array_equal(test, split_rows(source, 1)[1])
