@@ -1,22 +1,17 @@
 """Criteria, penalties and noise-aware steps against their formulas: tables of unequal sides, λs of unequal size for each kind of weight."""
 
-import itertools
-
 import numpy as np
-import pandas as pd
 import pytest
 
 from agglearn.maxent import (
     ExactMaxEntClassifier,
-    FeatureSubsets,
     MaxEntClassifier,
-    NaiveBayesClassifier,
     NoiseAwareMaxEntClassifier,
 )
 from agglearn.maxent.best_pair import fit_pair
 from agglearn.maxent.exact import Enumeration
 from agglearn.maxent.noise_aware import SHARE, SMOOTH, Gains, find_hidden, gains, posterior_means, variances
-from agglearn.maxent.weight_index import WeightIndex, marginal_counts
+from agglearn.maxent.weight_index import WeightIndex
 from agglearn.observations import ContingencyTables, NoiseSpec, Table, with_gaussian_noise
 
 # λ of every weight of the fixture's tables, of 2, 3 and 4 values: weights of single features, then those of pairs
@@ -59,9 +54,8 @@ def test_steps_of_noise_aware_training(tables):
     d, c = posterior_means(index.d, index.c, now, now * share, gain)
     plain = MaxEntClassifier(l2_mu=3.0)
     plain._l2_theta = LAMBDAS
-    right = plain._gradients(
-        index.__class__(**{**vars(index), "d": d, "c": c}), (mu, theta), (now, now * share), np.zeros((2, 2, m))
-    )
+    index = index.__class__(**{**vars(index), "d": d, "c": c})
+    right = plain._gradients(index, (mu, theta), (now, now * share), np.zeros((2, 2, m)))
     np.testing.assert_allclose(found[0], right[0])
     for h, before, of, l2 in zip(found[1], right[1], (gain.dd, gain.cc), (3.0, LAMBDAS), strict=True):
         np.testing.assert_allclose(h, (before - 2 * l2) * np.maximum(of, SHARE) + 2 * l2)
@@ -95,37 +89,3 @@ def test_the_criterion_of_a_pair(l2):
     np.testing.assert_allclose(residual + 2 * l2 * weights, 0, atol=1e-3)
     by_row = [residual[cells // 3 == i].sum() for i in range(2)]
     np.testing.assert_allclose(by_row + 2 * l2 * first, 0, atol=1e-3)
-
-
-def test_margins_come_from_either_side_of_a_pair(tables):
-    pairs = {k: t for k, t in tables.tables.items() if len(k) == 2}
-    bare = ContingencyTables(tables.encoder, "label", tables.total, tables.positives, pairs)
-    for found, right in zip(marginal_counts(bare), marginal_counts(tables), strict=True):
-        np.testing.assert_array_equal(found, right)
-
-
-def test_subsets_are_drawn_without_repetition(records):
-    frame = records.assign(f3=records["f0"], f4=records["f1"], f5=records["f2"])
-    columns = [f"f{i}" for i in range(6)]
-    seen = ContingencyTables.from_records(frame[[*columns, "label"]], "label", pairs="none")
-    model = FeatureSubsets(NaiveBayesClassifier(), 2, most=14).fit(seen)
-    assert len(model.models_) == 14
-    assert set(model.models_) < set(itertools.combinations(columns, 2))
-    assert len(FeatureSubsets(NaiveBayesClassifier(), 2).fit(seen).models_) == 15
-
-
-def test_log_odds_of_single_logistic_regressions():
-    """Σ of each feature's log-odds less the base rate's, at every λ of the grid."""
-    frame = pd.DataFrame({"a": list("uuuuvvvvvww"), "b": list("xyxyxyxxyxx"), "y": [1, 0, 1, 1, 0, 0, 1, 0, 0, 0, 1]})
-    tables = ContingencyTables.from_records(frame, "y")
-    model = NaiveBayesClassifier("logistic", l2=2.0).fit(tables)
-    k = int(np.flatnonzero(model.l2_grid_ == 2.0)[0])
-    np.testing.assert_allclose(model.theta_grid_[k], model.theta_, atol=1e-9)
-    for i, (start, size) in enumerate(((0, 3), (3, 2))):
-        d, c = tables.dense(i)
-        z = model.theta_[start : start + size] + model.intercept_
-        p = 1 / (1 + np.exp(-z))
-        residual = d * p - c  # equals −2λw, and its sum is 0
-        assert residual.sum() == pytest.approx(0, abs=1e-6)
-        b = np.mean(z + residual / 4)
-        np.testing.assert_allclose(residual, -4 * (z - b), atol=1e-6)

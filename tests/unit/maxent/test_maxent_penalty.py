@@ -35,18 +35,6 @@ def test_the_variance_of_the_log_odds_is_found(std):
     assert log_odds_variance(tables) == pytest.approx(variance, rel=0.25)
 
 
-def test_records_in_pairs_tables_alone_give_the_same():
-    tables = tables_of(records(5000, 8, 0.6))
-    pairs = replace(tables, tables={k: t for k, t in tables.tables.items() if len(k) == 2})
-    assert log_odds_variance(pairs) == pytest.approx(log_odds_variance(tables), rel=1e-9)
-
-
-def test_known_noise_is_taken_out():
-    tables = tables_of(records(20_000, 10, 0.8))
-    noisy = [log_odds_variance(with_gaussian_noise(tables, 20.0, seed)) for seed in range(5)]
-    assert np.mean(noisy) == pytest.approx(log_odds_variance(tables), rel=0.1)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(("n", "std"), [(100, 0.0), (1000, 0.0), (1000, 0.5)])
 def test_a_small_table_is_never_far_below_the_base_rate(n, std):
