@@ -105,9 +105,8 @@ def test_dropout_is_drawn_anew_for_each_part_and_step_and_by_the_seed(problem, m
     """At a rate of 0 gradients of one batch differ by what is dropped alone."""
     weights, x, y = problem
     compute, gradients = training._gradient, []
-    monkeypatch.setattr(
-        training, "_gradient", lambda *args: gradients.append(np.asarray(compute(*args))) or gradients[-1]
-    )
+    spied = lambda *args: gradients.append(np.asarray(compute(*args))) or gradients[-1]  # noqa: E731
+    monkeypatch.setattr(training, "_gradient", spied)
     schedule = training.Schedule(0.0, 100.0, 2, 2)
     for seed in (0, 0, 1):
         training.train(dropped, weights, [[(x, y)] * 2] * 2, lambda w: 0.0, "squared_error", schedule, seed)
