@@ -29,13 +29,10 @@ from agglearn.distribution import (
     LinearRidge,
     MomentEmbedding,
     MultinomialLogistic,
-    RandomFourierEmbedding,
 )
-from agglearn.errors import ConfigError, DataError, GridEdge
-from agglearn.evaluation.intervals import mean_interval
+from agglearn.errors import ConfigError, DataError
 from agglearn.observations import Bags, Records
 from agglearn.tasks import DistributionRegression, TaskInput, census_design
-from agglearn.tasks.distribution import BLOCKS, _errors
 
 # -- closed forms -----------------------------------------------------------------------------------------------------
 
@@ -316,27 +313,6 @@ def test_county_tables_of_another_year(tmp_path):
         county_means(tmp_path / "counties.csv", spec | {"county": "CensusId"}, {}, 1)
 
 
-@pytest.mark.parametrize("shape", ["linear", "steps", "wave", "ends"])
-def test_parts_of_sorted_test_bags_give_honest_intervals(shape):
-    """Errors that depend on the bag's place: half-widths over parts are those of an interval over bags, or narrower, as parts
-    are alike; contiguous parts gave up to four times as much."""
-    place, rng = (np.arange(512) + 0.5) / 512, np.random.default_rng(0)
-    shapes = {"linear": place, "steps": np.floor(place * 10), "wave": np.sin(6 * place), "ends": abs(place - 0.5) ** 3}
-    level = shapes[shape]
-    spread, hits, widths, n = level.std(), 0, [], 400
-    for _ in range(n):
-        values = level + spread * rng.normal(size=512)
-        parts = [m.value for m in _errors(values, place, ["mse_of_part"]) if m.measure == "mse_of_part"]
-        assert len(parts) == BLOCKS
-        mean, low, high = mean_interval(parts)
-        assert mean == pytest.approx(values.mean())
-        hits += low <= level.mean() <= high
-        widths.append(high - low)
-    assert hits / n > 0.9
-    over_bags = 2 * 2.1 * spread * np.sqrt(2 / 512)
-    assert np.mean(widths) < 1.1 * over_bags
-
-
 def simulated(n_test: int, bag_size: int):
     drawn = GaussianBags(n_bags=64, n_validation=0, n_test=n_test, bag_size=bag_size).draw(0)
     return DistributionRegression().observe(TaskInput("gaussian_bags", {}, {}, drawn), Bags, {}, 0)
@@ -346,16 +322,6 @@ def measured(model, truth, *measures) -> dict:
     """Values by measure and the values of its keys."""
     found = DistributionRegression().measure(model, truth, list(measures))
     return {(m.measure, *(m.keys or {}).values()): m.value for m in found}
-
-
-def test_settings_chosen_are_measured():
-    seen, truth = simulated(32, 50)
-    model = EmbeddingRegressor(
-        RandomFourierEmbedding(8), LinearRidge([0.1]), tune={"scale": [1e3, 1e4, 1.0]}, random_state=0
-    )
-    with pytest.warns(GridEdge, match="scale = 1.0 is an end of its grid"):
-        model.fit(seen)
-    assert measured(model, truth, "tuned", "edges") == {("tuned", "scale"): 1.0, ("edges",): 1}
 
 
 class Named(MomentEmbedding):
@@ -375,20 +341,6 @@ def test_a_setting_that_is_no_number_has_no_end_of_a_grid_and_no_measure():
     assert "tuned" not in found
     # parts of a single bag have no slope: 20 bags in 16 parts leave four of two bags
     assert found.count("slope_of_part") == 4
-
-
-def test_task_measures():
-    seen, truth = simulated(32, 50)
-    model = EmbeddingRegressor(MomentEmbedding(), LinearRidge()).fit(seen)
-    value = measured(model, truth, "mse", "nmse", "mse_of_part", "slope_of_part", "prediction")
-    error = (model.predict(truth.bags) - truth.bags.target) ** 2
-    assert value["mse",] == pytest.approx(error.mean())
-    assert value["nmse",] == pytest.approx(error.mean() / truth.bags.target.var())
-    assert np.mean([v for (m, *_), v in value.items() if m == "mse_of_part"]) == pytest.approx(error.mean())
-    target, predicted = truth.bags.target[2::16], model.predict(truth.bags)[2::16]
-    assert value["slope_of_part", 3] == pytest.approx(np.polyfit(target, predicted, 1)[0])
-    assert value["prediction", 3] == pytest.approx(model.predict(truth.bags)[3])
-    assert value["target", 3] == truth.bags.target[3]
 
 
 def test_task_refuses(tmp_path):

@@ -5,12 +5,7 @@ import pytest
 from scipy.linalg import logm
 from scipy.spatial.distance import pdist
 
-from agglearn.distribution import (
-    KernelRidge,
-    MomentEmbedding,
-    OrthogonalRandomEmbedding,
-    RandomFourierEmbedding,
-)
+from agglearn.distribution import KernelRidge, MomentEmbedding, OrthogonalRandomEmbedding, RandomFourierEmbedding
 from agglearn.distribution.ridge import at_edge
 from agglearn.errors import ConfigError
 from agglearn.observations import Bags

@@ -156,6 +156,19 @@ def test_predictions_have_the_units_of_their_targets():
     assert np.std(found[0]) > 0.05 * np.std(bags.target)
 
 
+def test_bags_that_end_training_are_not_learned_from(monkeypatch):
+    of, right = [], DeepSetsRegressor._batches
+    spied = lambda model, bags: of.append(set(np.float32(bags.X[:, 0]).tolist())) or right(model, bags)  # noqa: E731
+    monkeypatch.setattr(DeepSetsRegressor, "_batches", spied)
+    bags = made()
+    DeepSetsRegressor(**SMALL).fit(bags)
+    training, held = of[:2]
+    assert training
+    assert held
+    assert not training & held
+    assert training | held == set(np.float32(bags.X[:, 0]).tolist())
+
+
 def test_turned_clouds_keep_their_shape():
     rng = np.random.default_rng(0)
     x = rng.normal(size=(10, 3)).astype(np.float32)

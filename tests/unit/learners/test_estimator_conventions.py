@@ -12,14 +12,8 @@ from test_contracts import COLUMNS, OBSERVERS, fitted
 from agglearn.distribution import EmbeddingRegressor, KernelRidge, LinearRidge, MomentEmbedding, MultinomialLogistic
 from agglearn.errors import DataError
 from agglearn.estimator import Estimator, RecordClassifier
-from agglearn.labelsums import (
-    SklearnLogistic,
-    WALRClassifier,
-)
-from agglearn.maxent import (
-    FeatureSubsets,
-    NaiveBayesClassifier,
-)
+from agglearn.labelsums import SklearnLogistic, WALRClassifier
+from agglearn.maxent import FeatureSubsets, NaiveBayesClassifier
 from agglearn.observations import Bags, LabelSums
 from agglearn.proportions import BagLearnerOnRecords, MeanMapClassifier
 from agglearn.vocabulary import OptimalQuantizer

@@ -18,12 +18,7 @@ from agglearn import collective, distribution, labelsums, maxent, proportions, v
 from agglearn.collective import ChainModel
 from agglearn.maxent.engines.numba_chains import Chains
 from agglearn.maxent.weight_index import WeightIndex
-from agglearn.observations import (
-    Bags,
-    ContingencyTables,
-    FlowInstances,
-    with_gaussian_noise,
-)
+from agglearn.observations import Bags, ContingencyTables, FlowInstances, with_gaussian_noise
 from agglearn.proportions.base import BagClassifier, validation_likelihood
 from agglearn.tasks import Classification, Measurement
 from agglearn.tasks.classification import HeldOutRows

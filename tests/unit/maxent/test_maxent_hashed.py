@@ -35,18 +35,6 @@ def test_hashed_aggregates_are_aggregates_of_the_hashed_encoding(tables, hashed)
         np.testing.assert_array_equal(buckets.fold(exact), found)
 
 
-def test_nothing_hashed_is_the_identity(tables):
-    values = np.arange(len(statistics(tables)[0]), dtype=float)
-    assert (WeightIndex.from_tables(tables).expand(values) == values).all()
-    assert (WeightIndex.from_tables(tables).fold(values) == values).all()
-
-
-def test_expanding_is_the_adjoint_of_folding(hashed):
-    buckets, rng = WeightIndex.from_tables(hashed), np.random.default_rng(0)
-    weights, cells = rng.normal(size=len(buckets.d)), rng.normal(size=len(buckets.weight_of))
-    assert np.isclose(buckets.fold(cells) @ weights, cells @ buckets.expand(weights))
-
-
 def objective(tables, hashed, expand, fold, v, l2=(1.0, 16.0)) -> tuple[float, np.ndarray]:
     """Penalised loss of (μ, θ) over buckets, by enumeration of all states, and its gradient (lemma 2 for φ_H)."""
     exact, (d, c) = Enumeration.from_tables(tables), statistics(hashed)

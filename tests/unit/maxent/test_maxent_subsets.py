@@ -7,12 +7,7 @@ import pytest
 
 from agglearn.datasets import Xor
 from agglearn.errors import DataError
-from agglearn.maxent import (
-    FeatureSubsets,
-    LogisticSkyline,
-    MaxEntClassifier,
-    NaiveBayesClassifier,
-)
+from agglearn.maxent import FeatureSubsets, LogisticSkyline, MaxEntClassifier, NaiveBayesClassifier
 from agglearn.observations import ContingencyTables
 
 
