@@ -58,7 +58,6 @@ def test_a_release_of_counts(records):
     noisy = release_bag_counts(bags, 1.0, draw=draw_seeded(3))
     assert noisy.noise.adjacency == "label"
     assert noisy.noise.epsilon == 1.0
-    assert (noisy.counts.sum(axis=1) == 10).all()
     assert noisy.digest != bags.digest
     with pytest.raises(DataError, match="noise already"):
         release_bag_counts(noisy, 1.0)

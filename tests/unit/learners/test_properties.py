@@ -157,21 +157,6 @@ def test_aggregates_of_parts_add_up(bits, data):
     assert ContingencyTables.from_codes(encoder, codes[list(order)], y[list(order)]).digest == whole.digest
 
 
-@given(BITS, st.data())
-@FEW
-def test_tables_and_sums_count_the_same(bits, data):
-    frame, y = frame_of(bits, data)
-    tables = ContingencyTables.from_records(frame.assign(y=y), "y")
-    sums = LabelSums.from_map(FeatureMap.fit("quadratic", tables.encoder, frame), frame, y)
-    at = dict(zip(sums.names, sums.sums, strict=True))
-    labels = [[f"{f.name} = {m}" for m in f.labels] for f in tables.encoder.features]
-    for key, table in tables.tables.items():
-        for cell, c in zip(table.cells, table.label_sums, strict=True):
-            places = np.unravel_index(cell, table.shape)
-            assert at[" & ".join(labels[i][k] for i, k in zip(key, places, strict=True))] == c
-    assert at["intercept"] == tables.positives
-
-
 @given(st.lists(st.lists(st.floats(0.01, 1), min_size=3, max_size=3), min_size=1, max_size=6), st.integers(0, 50))
 @FEW
 def test_whole_counts_are_next_to_their_shares(shares, size):

@@ -77,6 +77,17 @@ def test_pcd_naive_bayes_comes_to_the_generative_one(records):
     assert (stages[-1][2] == model.predict_proba(records)[:, 1]).all()
 
 
+def test_naive_bayes_by_hand():
+    frame = pd.DataFrame({"a": list("uuuvv"), "b": list("xyxyy"), "y": [1, 1, 0, 0, 0]})
+    model = NaiveBayesClassifier(smoothing=0.5).fit(ContingencyTables.from_records(frame, "y"))
+    rate = lambda ones, of, zeros, all_: np.log((ones + 0.5) / (of + 1)) - np.log((zeros + 0.5) / (all_ + 1))  # noqa: E731
+    z = np.log(2 / 3) + rate(2, 2, 1, 3) + rate(1, 2, 2, 3)
+    p = model.predict_proba(pd.DataFrame({"a": ["u"], "b": ["y"]}))[0, 1]
+    assert p == pytest.approx(1 / (1 + np.exp(-z)))
+    unseen = model.predict_proba(pd.DataFrame({"a": ["w"], "b": ["z"]}))[0, 1]
+    assert unseen == pytest.approx(0.4)
+
+
 def test_logistic_naive_bayes_is_one_regression_per_feature(records):
     tables = ContingencyTables.from_records(records, "label")
     y, x = records["label"].to_numpy(), records.drop(columns="label")

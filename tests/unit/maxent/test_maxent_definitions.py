@@ -4,7 +4,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from agglearn.maxent import ExactMaxEntClassifier, MaxEntClassifier, NoiseAwareMaxEntClassifier, pcd_step
+from agglearn.maxent import (
+    ExactMaxEntClassifier,
+    MaxEntClassifier,
+    NoiseAwareMaxEntClassifier,
+    pcd_step,
+)
 from agglearn.maxent.best_pair import fit_pair
 from agglearn.maxent.exact import Enumeration
 from agglearn.maxent.noise_aware import SHARE, SMOOTH, Gains, find_hidden, gains, posterior_means, variances
@@ -145,14 +150,3 @@ def test_the_model_of_one_feature_is_the_table():
     model = MaxEntClassifier(2000, l2_mu=0.0, l2_theta=0.0, max_iter=200, random_state=0).fit(tables)
     p = model.predict_proba(pd.DataFrame({"a": ["u", "v"]}))[:, 1]
     np.testing.assert_allclose(p, [0.75, 0.25], atol=0.03)
-
-
-def test_naive_bayes_by_hand():
-    frame = pd.DataFrame({"a": list("uuuvv"), "b": list("xyxyy"), "y": [1, 1, 0, 0, 0]})
-    model = NaiveBayesClassifier(smoothing=0.5).fit(ContingencyTables.from_records(frame, "y"))
-    rate = lambda ones, of, zeros, all_: np.log((ones + 0.5) / (of + 1)) - np.log((zeros + 0.5) / (all_ + 1))  # noqa: E731
-    z = np.log(2 / 3) + rate(2, 2, 1, 3) + rate(1, 2, 2, 3)
-    p = model.predict_proba(pd.DataFrame({"a": ["u"], "b": ["y"]}))[0, 1]
-    assert p == pytest.approx(1 / (1 + np.exp(-z)))
-    unseen = model.predict_proba(pd.DataFrame({"a": ["w"], "b": ["z"]}))[0, 1]
-    assert unseen == pytest.approx(0.4)
