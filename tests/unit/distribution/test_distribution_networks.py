@@ -1,5 +1,7 @@
 """Networks on sets: invariance, ragged bags, weights, learning, repeatability, bad input."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -49,9 +51,7 @@ def same(one, other):
 
 def test_order_of_instances_does_not_matter(fitted, bags):
     rng = np.random.default_rng(0)
-    rows = np.concatenate(
-        [a + rng.permutation(b - a) for a, b in zip(bags.offsets[:-1], bags.offsets[1:], strict=True)]
-    )
+    rows = np.concatenate([a + rng.permutation(b - a) for a, b in pairwise(bags.offsets)])
     same(fitted.predict(Bags(bags.X[rows], bags.offsets, weights=bags.weights[rows])), fitted.predict(bags))
 
 
@@ -105,16 +105,14 @@ def test_weights_count_instances(fitted, bags):
         times = bags.weights.astype(int)
     offsets = np.append(0, np.cumsum(np.add.reduceat(times, bags.offsets[:-1])))
     same(fitted.predict(bags), fitted.predict(Bags(np.repeat(bags.X, times, axis=0), offsets)))
-    more = Bags(
-        np.vstack([bags.X, np.full((1, 2), 50.0)]), [*bags.offsets[:-1], len(bags.X) + 1], weights=[*bags.weights, 0]
-    )
+    x, offsets = np.vstack([bags.X, np.full((1, 2), 50.0)]), [*bags.offsets[:-1], len(bags.X) + 1]
+    more = Bags(x, offsets, weights=[*bags.weights, 0])
     same(fitted.predict(more), fitted.predict(bags))
 
 
 def test_learns_a_mean():
-    model = DeepSetsRegressor(
-        features=(16, 16), regressor=(8,), steps=300, rate=1e-2, batch_size=16, device="cpu", random_state=0
-    )
+    how = {"features": (16, 16), "regressor": (8,), "steps": 300, "rate": 1e-2, "batch_size": 16, "random_state": 0}
+    model = DeepSetsRegressor(**how, device="cpu")
     test = made(100, 11)
     assert np.mean((model.fit(made(200)).predict(test) - test.target) ** 2) < 0.05 * test.target.var()
     assert model.losses_[-1] < 0.3 * model.losses_[0]

@@ -123,10 +123,8 @@ def test_nearly_collinear_vectors_need_no_care():
 
 
 def test_classes_keep_their_names():
-    bags = [
-        np.full((3, 2), c * 1.0) + np.random.default_rng(i).normal(0, 0.1, (3, 2)) for i in range(20) for c in (2, 7)
-    ]
-    y = np.array([2, 7] * 20)
+    y, rng = np.array([2, 7] * 20), np.random.default_rng(0)
+    bags = [rng.normal(c, 0.1, (3, 2)) for c in y]
     model = EmbeddingClassifier(MomentEmbedding(order=1), MultinomialLogistic(), random_state=0).fit(bags, y)
     assert (model.predict(bags) == y).all()
     np.testing.assert_array_equal(model.classes_, [2, 7])
@@ -146,9 +144,8 @@ def made(n=60, seed=0):
 @pytest.mark.parametrize("n_validation", [0, 20])
 def test_embedding_and_regressor_learn(regressor, n_validation):
     bags, test = made(80), made(40, 1)
-    model = EmbeddingRegressor(
-        OrthogonalRandomEmbedding(32), regressor, {"scale": [0.05, 1.0]}, n_validation=n_validation, random_state=0
-    ).fit(bags)
+    how = {"tune": {"scale": [0.05, 1.0]}, "n_validation": n_validation, "random_state": 0}
+    model = EmbeddingRegressor(OrthogonalRandomEmbedding(32), regressor, **how).fit(bags)
     assert model.tuned_ == {"scale": 1.0}
     assert np.mean((model.predict(test) - test.target) ** 2) < 0.1 * test.target.var()
 
@@ -218,9 +215,8 @@ def test_equal_vectors_have_scale_one():
 def test_columns_of_bags_are_matched_by_name():
     rng = np.random.default_rng(0)
     bags = [pd.DataFrame(rng.normal(m, [1, 2, 3], (20, 3)), columns=list("abc")) for m in np.linspace(0, 3, 30)]
-    model = EmbeddingRegressor(RandomFourierEmbedding(16), LinearRidge(), random_state=0).fit(
-        bags, np.linspace(0, 1, 30)
-    )
+    learner = EmbeddingRegressor(RandomFourierEmbedding(16), LinearRidge(), random_state=0)
+    model = learner.fit(bags, np.linspace(0, 1, 30))
     np.testing.assert_allclose(model.predict([b[list("cab")] for b in bags]), model.predict(bags), rtol=1e-6)
     with pytest.raises(DataError, match="columns that were learned from are missing: b"):
         model.predict([b[["a", "c"]] for b in bags])

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from observed import FLOWS, FRAME, MOVE, MOVES, NESTS, bags_of, learners, sums_of
 from sklearn.base import ClassifierMixin, clone
-from test_random_learners import SEEDED
+from test_random_learners import PLACES, SEEDED
 
 import agglearn
 from agglearn import observations, progress
@@ -45,9 +45,7 @@ SAMPLES = {  # what a class observes → samples of it; a learner takes one of t
     ],
     observations.LabelledBags: [observations.LabelledBags(BAGS, Y)],
     observations.FlowCounts: [FLOWS],
-    observations.Margins: [
-        observations.Margins.from_frames([[30, 20], [10, 40], [25, 5]], [[35, 15], [15, 35], [20, 10]])
-    ],
+    observations.Margins: [observations.Margins.from_frames(*PLACES)],
     observations.FlowInstances: [
         observations.FlowInstances((MOVES,)),
         observations.FlowInstances((NESTS,)),
@@ -101,10 +99,8 @@ def answers(model: Estimator, sample) -> dict:
         x = X if isinstance(model, ClassifierMixin) and "predict_counts" in dir(model) else sample
     asked = [n for n in ("predict_proba", "predict", "transform", "subset_predict_proba") if hasattr(model, n)]
     out = {n: getattr(model, n)(x) for n in asked}
-    out = out or {
-        n: v for n, v in learned(model).items() if n != "trace_" and not n.endswith("seconds_")
-    }  # times differ
-    return {n: dict(v) if isinstance(v, Iterator) else v for n, v in out.items()}
+    lasting = {n: v for n, v in learned(model).items() if n != "trace_" and not n.endswith("seconds_")}  # times differ
+    return {n: dict(v) if isinstance(v, Iterator) else v for n, v in (out or lasting).items()}
 
 
 def assert_same(a, b) -> None:

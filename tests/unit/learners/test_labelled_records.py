@@ -6,9 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from observed import learners
-from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_score
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer
+from sklearn.model_selection import cross_val_predict, cross_val_score
 
 from agglearn.errors import AgglearnError
 from agglearn.estimator import Estimator, observe_records
@@ -41,15 +39,6 @@ def test_cross_validation(model):
     assert scores.shape == (2,)
     assert (scores > (0.45 if isinstance(model, BaseRateClassifier) else 0.6)).all()
     assert set(cross_val_predict(model, X, Y, cv=2)) <= {"no", "yes"}
-
-
-def test_pipeline_and_grid_search():
-    older = FunctionTransformer(lambda frame: frame.assign(old=frame["age"] > 50))
-    search = GridSearchCV(make_pipeline(older, WALRClassifier()), {"walrclassifier__l2": [0.5, 1e6]}, cv=2)
-    search.fit(X, Y)
-    assert search.best_params_ == {"walrclassifier__l2": 0.5}
-    assert search.score(X, Y) > 0.7
-    assert search.classes_.tolist() == ["no", "yes"]
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import pytest
 from choices.base import PLAIN, TARGET, X, records
 from choices.collective import Fastest
 from choices.distribution import Embedded, EmbeddedClasses, Multinomial, Ridge, Width, plant_losses
-from choices.labelsums import BagLearnerOnRecords, ByAggregates, ByHalvesOfSums, ByThinning
+from choices.labelsums import BagLearnerOnRecords, ByAggregates, ByThinning
 from choices.maxent import BestPair, Path
 from choices.proportions import EM, AlternatingMeanMap, MeanEmbedding, MeanEmbeddings, MeanMap, Normal, Scoring
 from choices.vocabulary import ClusterClassifier, NetworkOnClusters
@@ -40,7 +40,7 @@ CHOICES = {
     vocabulary.NetworkOnClusters: [NetworkOnClusters],
     maxent.LogisticSkyline: [Path],
     maxent.BestPairClassifier: [BestPair],
-    labelsums.AggregateSearch: [ByAggregates, ByHalvesOfSums, ByThinning],
+    labelsums.AggregateSearch: [ByAggregates, ByThinning],
     labelsums.RecordSearch: [BagLearnerOnRecords],
     collective.TunedReconstruction: [Fastest],
 }
