@@ -32,14 +32,14 @@ def problem(n, d, k=2, seed=0):
 @pytest.mark.parametrize(("n", "d"), [(30, 5), (12, 40), (20, 20)])
 @pytest.mark.parametrize("strength", [1e-6, 1e-2, 10.0])
 def test_linear_ridge_is_that_of_scikit_learn(n, d, strength):
-    (z, y), new = problem(n, d), problem(9, d, seed=1)[0] + 3
-    z, y = z + 3, y + 5  # far from 0
-    found = LinearRidge([strength]).fit(z, y)
+    (z, y), new = problem(n, d), problem(9, d, seed=1)[0]
+    found = LinearRidge([strength]).fit(z + 3, y + 5)  # far from 0
     assert found.l2_ == pytest.approx(strength * z.var(axis=0).sum())
-    right, wrong = (Ridge(alpha=found.l2_, fit_intercept=free, solver="svd").fit(z, y).predict(new) for free in (1, 0))
-    np.testing.assert_allclose(found.predict(new), right, rtol=1e-6, atol=1e-6)
-    with pytest.raises(AssertionError):  # a penalised intercept would be wrong
-        np.testing.assert_allclose(found.predict(new), wrong, rtol=1e-3)
+    predicted = found.predict(new + 3)
+    right = Ridge(alpha=found.l2_, solver="svd").fit(z, y + 5).predict(new)
+    np.testing.assert_allclose(predicted, right, rtol=1e-6, atol=1e-6)
+    wrong = Ridge(alpha=found.l2_, fit_intercept=False).fit(z, y + 5).predict(new)  # without an intercept
+    assert not np.allclose(predicted, wrong, rtol=1e-3)
 
 
 @pytest.mark.parametrize(("n", "d"), [(15, 4), (12, 30)])
