@@ -296,7 +296,7 @@ def test_first_instances_keep_their_weights():
     assert base.total_weights(short).tolist() == [1, 5, 11]
     assert base.total_weights(Bags(bags.X, bags.offsets)).tolist() == [1, 3, 2]
     some = Bags(bags.X, bags.offsets, weights=np.array([1.0, 0, 1, 0, 1, 1]))
-    assert base.sample_instances(some, 4, "s")[:, 0].tolist() == [0, 2, 4, 5]  # nobody of weight 0
+    assert base.sample_instances(some, 5, "s")[:, 0].tolist() == [0, 2, 4, 5]  # nobody of weight 0
     assert set(base.sample_instances(some, 2, "s")[:, 0].tolist()) < {0, 2, 4, 5}
 
 
