@@ -41,17 +41,6 @@ def test_components_are_chosen_on_the_training_bags(by):
     assert chosen > mean - 0.02 if by == "mean" else chosen > mean + 0.2
 
 
-def test_the_choice_has_the_least_leave_one_out_error_and_sees_no_test_bag():
-    bags, target = bags_with_target(0, "mean")
-    model = EmbeddingRegressor(FisherVectorEmbedding(), LinearRidge(), tune=COMPONENTS, random_state=3)
-    model.fit(bags[:120], target[:120])
-    errors = []
-    for k in COMPONENTS["n_components"]:
-        single = EmbeddingRegressor(FisherVectorEmbedding(k), LinearRidge(), random_state=3)
-        errors.append(single.fit(bags[:120], target[:120]).regressor_.score_)
-    assert model.tuned_["n_components"] == COMPONENTS["n_components"][int(np.argmin(errors))]
-
-
 def test_one_component_is_no_end_beyond_which_values_lie():
     rng = np.random.default_rng(0)
     bags = [rng.normal(m, 1, (30, 2)) for m in np.linspace(0, 3, 40)]

@@ -1,12 +1,15 @@
 """Bags with a target: closed forms against Monte Carlo, simulated bags, clouds of points, and the task."""
 
 import io
+import itertools
 import zipfile
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 from census_sample import ENTRY, prepared_census
+from scipy.spatial import ConvexHull
 from scipy.stats import multivariate_normal
 
 from agglearn.datasets import DigitClouds, GaussianBags, PointClouds, RecordStore, point_clouds
@@ -26,13 +29,10 @@ from agglearn.distribution import (
     LinearRidge,
     MomentEmbedding,
     MultinomialLogistic,
-    RandomFourierEmbedding,
 )
-from agglearn.errors import ConfigError, DataError, GridEdge
-from agglearn.evaluation.intervals import mean_interval
+from agglearn.errors import ConfigError, DataError
 from agglearn.observations import Bags, Records
-from agglearn.tasks import DistributionRegression, TaskInput
-from agglearn.tasks.distribution import BLOCKS, _errors
+from agglearn.tasks import DistributionRegression, TaskInput, census_design
 
 # -- closed forms -----------------------------------------------------------------------------------------------------
 
@@ -94,10 +94,9 @@ def test_bags_have_the_statistic_that_they_are_given(statistic):
     assert len(drawn.train) == 8
     for k in range(3):
         c = np.cov(drawn.test.X[40_000 * k : 40_000 * (k + 1)].astype(float).T)
-        by_sample = {
-            "rotation": marginal_entropy(c),
-            "correlation": total_correlation(c) - total_correlation(c[:2, :2]) - total_correlation(c[2:, 2:]),
-        }.get(statistic, total_correlation(c))
+        of_halves = total_correlation(c) - total_correlation(c[:2, :2]) - total_correlation(c[2:, 2:])
+        found = {"rotation": marginal_entropy(c), "correlation": of_halves}
+        by_sample = found.get(statistic, total_correlation(c))
         assert by_sample == pytest.approx(drawn.test.target[k], abs=0.03)
     assert not np.allclose(drawn.train.target[2:], drawn.train.target[2])
 
@@ -168,37 +167,16 @@ def test_clouds_from_voxels(tmp_path):
         np.testing.assert_array_equal(arrays["classes"], [0, 1, 1, 0, 1, 0, 1, 1])
 
 
-CUBE = """OFF
-8 12 0
-0 0 0
-1 0 0
-1 1 0
-0 1 0
-0 0 1
-1 0 1
-1 1 1
-0 1 1
-3 0 1 2
-3 0 2 3
-3 4 5 6
-3 4 6 7
-3 0 1 5
-3 0 5 4
-3 1 2 6
-3 1 6 5
-3 2 3 7
-3 2 7 6
-3 3 0 4
-3 3 4 7
-"""
+CORNERS = list(itertools.product((0, 1), repeat=3))
+ROWS = [*CORNERS, *([3, *face] for face in ConvexHull(CORNERS).simplices)]  # eight corners and twelve triangles
+CUBE = "\n".join(["OFF", "8 12 0", *(" ".join(map(str, row)) for row in ROWS)]) + "\n"
 
 
 def test_clouds_from_meshes(tmp_path):
     with zipfile.ZipFile(tmp_path / "shapes.zip", "w") as pack:
         for kind, part, k in (("chair", "train", 1), ("bed", "train", 1), ("bed", "test", 2), ("chair", "test", 2)):
-            pack.writestr(
-                f"Shapes/{kind}/{part}/{kind}_{k}.off", CUBE.replace("OFF\n8", "OFF8" if k == 2 else "OFF\n8")
-            )
+            mesh = CUBE.replace("OFF\n8", "OFF8") if k == 2 else CUBE
+            pack.writestr(f"Shapes/{kind}/{part}/{kind}_{k}.off", mesh)
     store = stored(tmp_path, "shapes.zip")
     with np.load(store.folder / "clouds.npz") as arrays:
         np.testing.assert_array_equal(arrays["classes"], [0, 1, 0, 1])
@@ -212,7 +190,7 @@ def test_points_lie_evenly_on_the_mesh():
     sides = [np.isclose(points[:, j], v).sum() for j in range(3) for v in (0, 1)]
     assert abs(np.array(sides) - 2000).max() < 5 * np.sqrt(2000)
     np.testing.assert_allclose(points.mean(axis=0), 0.5, atol=0.02)
-    for wrong in ("PLY\n", "OFF\n8 12 0\n0 0", CUBE.replace("3 3 4 7", "4 3 4 7")):
+    for wrong in ("PLY\n", "OFF\n8 12 0\n0 0", CUBE.replace("\n3 ", "\n4 ", 1)):
         with pytest.raises(DataError, match="cube"):
             read_off(wrong, "cube")
 
@@ -222,9 +200,8 @@ def test_points_lie_evenly_on_the_mesh():
 
 def test_task_on_clouds(tmp_path):
     store = stored(tmp_path)
-    seen, truth = DistributionRegression().observe(
-        TaskInput("shapes", {}, {"points": 20, "n_clouds": 4}, store), Bags, {}, 0
-    )
+    inputs = TaskInput("shapes", {}, {"points": 20, "n_clouds": 4}, store)
+    seen, truth = DistributionRegression().observe(inputs, Bags, {}, 0)
     assert len(seen) == 4
     assert (seen.sizes == 20).all()
     assert len(truth.bags) == 3
@@ -251,22 +228,15 @@ def test_task_on_elections(country):
     assert len(truth.bags) == 1
     assert (seen.sizes == 40).all()
     assert truth.columns == ("2016", "2016")
-    shares = {
-        "AL Autauga AL": 300 / 700,
-        "AL Barbour AL": 50 / 110,
-        "AK Anchorage AK": 70 / 150,
-        "IA Adair IA": 500 / 900,
-    }
+    shares = {"AL Autauga AL": 300 / 700, "AL Barbour AL": 50 / 110}
+    shares |= {"AK Anchorage AK": 70 / 150, "IA Adair IA": 500 / 900}
     for bags in (seen, truth.bags):
         np.testing.assert_allclose(bags.target, [[shares[n]] * 2 for n in bags.bag_names])
     tested = [observed(country, seed=s)[1].bags.bag_names for s in range(8)]
     assert len(set(tested)) > 1
     model = EmbeddingRegressor(MomentEmbedding(order=1), LinearRidge()).fit(seen)
-    found = list(DistributionRegression().measure(model, truth, ["mse", "nmse"]))
-    assert {m.measure: m.keys for m in found} == {
-        "mse": {"target": "2016"},
-        "edges": None,
-    }  # one test bag has no variance
+    found = {m.measure: m.keys for m in DistributionRegression().measure(model, truth, ["mse", "nmse"])}
+    assert found == {"mse": {"target": "2016"}, "edges": None}  # one test bag has no variance
 
 
 def test_regions_are_those_of_the_contiguous_states(country):
@@ -276,19 +246,15 @@ def test_regions_are_those_of_the_contiguous_states(country):
 
 
 def test_persons_are_drawn_anew_for_every_seed(country):
-    def of_adair(seed):
+    name, drawn = "IA Adair IA", []
+    for seed in (0, 0, 1):
         seen, truth = observed(country, bag_size=40, seed=seed)
-        return next(
-            b.take([b.bag_names.index("IA Adair IA")]).X for b in (seen, truth.bags) if "IA Adair IA" in b.bag_names
-        )
-
-    assert np.array_equal(of_adair(0), of_adair(0))
-    assert not np.array_equal(of_adair(0), of_adair(1))
+        bags = seen if name in seen.bag_names else truth.bags
+        drawn.append(bags.take([bags.bag_names.index(name)]).X.tolist())
+    assert drawn[0] == drawn[1] != drawn[2]
 
 
 def test_everybody_by_weight(country):
-    from agglearn.tasks import census_design
-
     seen, truth = observed(country)
     assert len(seen.X) + len(truth.bags.X) == country.n
     assert len(set(seen.weights)) > 2
@@ -302,41 +268,28 @@ def test_everybody_by_weight(country):
 def test_the_error_of_one_election_is_that_of_each_region(country):
     seen, truth = observed(country, elections=[2016])
     model = EmbeddingRegressor(MomentEmbedding(order=1), LinearRidge(), random_state=0).fit(seen)
-    (said,) = (m for m in DistributionRegression().measure(model, truth, ["mse"]) if m.measure == "mse")
-    assert said.keys == {"target": "2016"}
-    wanted = np.mean((model.predict(truth.bags) - truth.bags.target[:, 0]) ** 2)
-    assert said.value == pytest.approx(wanted, rel=1e-6)
-    both = replace(truth, bags=seen.take([0, 1]))  # several regions, whose errors are no products of one another
-    (said,) = (m for m in DistributionRegression().measure(model, both, ["mse"]) if m.measure == "mse")
-    assert said.value == pytest.approx(np.mean((model.predict(both.bags) - both.bags.target[:, 0]) ** 2), rel=1e-6)
+    for bags in (truth.bags, seen.take([0, 1])):  # of several regions errors are no products of one another
+        wanted = np.mean((model.predict(bags) - bags.target[:, 0]) ** 2)
+        found = measured(model, replace(truth, bags=bags), "mse")
+        assert found["mse", "2016"] == pytest.approx(wanted, rel=1e-6)
 
 
 def test_characteristics_of_a_data_set(country):
     """Of everybody in the three contiguous regions, before the four components; a vector has the words' length."""
-    names = [
-        "bags",
-        "bag_size",
-        "bag_size_deviation",
-        "bag_size_median",
-        "bag_size_least",
-        "bag_size_most",
-        "dimension",
-    ]
+    of_sizes = ("", "_deviation", "_median", "_least", "_most")
+    names = ["bags", *(f"bag_size{part}" for part in of_sizes), "dimension", "embedding_dimension"]
     seen, truth = observed(country, states="contiguous")
     model = EmbeddingRegressor(BagOfWordsEmbedding(n_words=5), LinearRidge(), random_state=0).fit(seen)
-    said = DistributionRegression().measure(model, truth, [*names, "embedding_dimension"])
-    found = {m.measure: m.value for m in said if m.measure in (*names, "embedding_dimension")}
+    found = {m.measure: m.value for m in DistributionRegression().measure(model, truth, names)}
     frame = country.features()
     sizes = np.bincount(frame["region"])[[0, 1, 3]]
     numbers = ["AGEP", "x", "y", "z"]
     categories = sum(frame[c].nunique() for c in ("SEX", "RAC1P", "HISP", "CIT", "SCHL", "DIS"))
     wanted = [3, sizes.mean(), sizes.std(), np.median(sizes), sizes.min(), sizes.max(), len(numbers) + categories, 5]
-    assert [found[n] for n in (*names, "embedding_dimension")] == pytest.approx(wanted)
+    assert [found[n] for n in names] == pytest.approx(wanted)
 
 
 def test_counties_are_averaged_by_population(country):
-    import pandas as pd
-
     regions = pd.read_parquet(country.folder / "regions.parquet")
     np.testing.assert_allclose(regions["county_Income"], [25, 7, 5, (10 + 30 + 7 + 2 + 6) / 5])
     np.testing.assert_allclose(regions["county_Poverty"], [(1 + 3 * 4) / 4, 3, 7, 4])  # Baldwin's gap: the mean of all
@@ -360,42 +313,15 @@ def test_county_tables_of_another_year(tmp_path):
         county_means(tmp_path / "counties.csv", spec | {"county": "CensusId"}, {}, 1)
 
 
-@pytest.mark.parametrize("shape", ["linear", "steps", "wave", "ends"])
-def test_parts_of_sorted_test_bags_give_honest_intervals(shape):
-    """Errors that depend on the bag's place: half-widths over parts are those of an interval over bags, or narrower, as parts
-    are alike; contiguous parts gave up to four times as much."""
-    place, rng = (np.arange(512) + 0.5) / 512, np.random.default_rng(0)
-    level = {"linear": place, "steps": np.floor(place * 10), "wave": np.sin(6 * place), "ends": abs(place - 0.5) ** 3}[
-        shape
-    ]
-    spread, hits, widths, n = level.std(), 0, [], 400
-    for _ in range(n):
-        values = level + spread * rng.normal(size=512)
-        parts = [m.value for m in _errors(values, place, ["mse_of_part"]) if m.measure == "mse_of_part"]
-        assert len(parts) == BLOCKS
-        mean, low, high = mean_interval(parts)
-        assert mean == pytest.approx(values.mean())
-        hits += low <= level.mean() <= high
-        widths.append(high - low)
-    assert hits / n > 0.9
-    over_bags = 2 * 2.1 * spread * np.sqrt(2 / 512)
-    assert np.mean(widths) < 1.1 * over_bags
+def simulated(n_test: int, bag_size: int):
+    drawn = GaussianBags(n_bags=64, n_validation=0, n_test=n_test, bag_size=bag_size).draw(0)
+    return DistributionRegression().observe(TaskInput("gaussian_bags", {}, {}, drawn), Bags, {}, 0)
 
 
-def test_settings_chosen_are_measured():
-    drawn = GaussianBags(n_bags=64, n_validation=0, n_test=32, bag_size=50).draw(0)
-    model = EmbeddingRegressor(
-        RandomFourierEmbedding(8), LinearRidge([0.1]), tune={"scale": [1e3, 1e4, 1.0]}, random_state=0
-    )
-    with pytest.warns(GridEdge, match="scale = 1.0 is an end of its grid"):
-        model.fit(drawn.train)
-    _, truth = DistributionRegression().observe(TaskInput("gaussian_bags", {}, {}, drawn), Bags, {}, 0)
-    value = {
-        (m.measure, m.keys and tuple(m.keys.items())): m.value
-        for m in DistributionRegression().measure(model, truth, ["tuned", "edges"])
-    }
-    assert value["tuned", (("parameter", "scale"),)] == 1.0
-    assert value["edges", None] == 1
+def measured(model, truth, *measures) -> dict:
+    """Values by measure and the values of its keys."""
+    found = DistributionRegression().measure(model, truth, list(measures))
+    return {(m.measure, *(m.keys or {}).values()): m.value for m in found}
 
 
 class Named(MomentEmbedding):
@@ -407,46 +333,27 @@ class Named(MomentEmbedding):
 
 
 def test_a_setting_that_is_no_number_has_no_end_of_a_grid_and_no_measure():
-    drawn = GaussianBags(n_bags=64, n_validation=0, n_test=20, bag_size=20).draw(0)
+    seen, truth = simulated(20, 20)
     embedding = EmbeddingRegressor(Named(), LinearRidge([0.1]), tune={"kind": ["mean", None, "square"]}, random_state=0)
-    model = embedding.fit(drawn.train)
+    model = embedding.fit(seen)
     assert model.edges_ == []
-    _, truth = DistributionRegression().observe(TaskInput("gaussian_bags", {}, {}, drawn), Bags, {}, 0)
-    measured = list(DistributionRegression().measure(model, truth, ["tuned", "slope_of_part"]))
-    assert not [m for m in measured if m.measure == "tuned"]
+    found = [name for name, *_ in measured(model, truth, "tuned", "slope_of_part")]
+    assert "tuned" not in found
     # parts of a single bag have no slope: 20 bags in 16 parts leave four of two bags
-    assert len([m for m in measured if m.measure == "slope_of_part"]) == 4
-
-
-def test_task_measures():
-    drawn = GaussianBags(n_bags=64, n_validation=0, n_test=32, bag_size=50).draw(0)
-    seen, truth = DistributionRegression().observe(TaskInput("gaussian_bags", {}, {}, drawn), Bags, {}, 0)
-    model = EmbeddingRegressor(MomentEmbedding(), LinearRidge()).fit(seen)
-    found = list(
-        DistributionRegression().measure(model, truth, ["mse", "nmse", "mse_of_part", "slope_of_part", "prediction"])
-    )
-    value = {(m.measure, m.keys and tuple(m.keys.items())): m.value for m in found}
-    error = (model.predict(truth.bags) - truth.bags.target) ** 2
-    assert value["mse", None] == pytest.approx(error.mean())
-    assert value["nmse", None] == pytest.approx(error.mean() / truth.bags.target.var())
-    assert np.mean([v for (m, _), v in value.items() if m == "mse_of_part"]) == pytest.approx(error.mean())
-    target, predicted = truth.bags.target[2::16], model.predict(truth.bags)[2::16]
-    assert value["slope_of_part", (("part", 3),)] == pytest.approx(np.polyfit(target, predicted, 1)[0])
-    assert value["prediction", (("bag", 3),)] == pytest.approx(model.predict(truth.bags)[3])
-    assert value["target", (("bag", 3),)] == truth.bags.target[3]
+    assert found.count("slope_of_part") == 4
 
 
 def test_task_refuses(tmp_path):
     drawn = GaussianBags(n_bags=2, n_validation=0, n_test=2, bag_size=3).draw(0)
     task = DistributionRegression()
-    with pytest.raises(ConfigError, match="cannot make Records"):
-        task.observe(TaskInput("g", {}, {}, drawn), Records, {}, 0)
-    with pytest.raises(ConfigError, match="persons: 'all' is not allowed"):
-        task.observe(TaskInput("g", {}, {}, drawn), Bags, {"persons": "all"}, 0)
-    with pytest.raises(ConfigError, match="no bags for this task"):
-        task.observe(TaskInput("g", {}, {}, io.StringIO()), Bags, {}, 0)
-    with pytest.raises(ConfigError, match="takes no 'size'"):
-        task.observe(TaskInput("shapes", {}, {"size": 3}, stored(tmp_path)), Bags, {}, 0)
+    for inputs, kind, params, said in (
+        (TaskInput("g", {}, {}, drawn), Records, {}, "cannot make Records"),
+        (TaskInput("g", {}, {}, drawn), Bags, {"persons": "all"}, "persons: 'all' is not allowed"),
+        (TaskInput("g", {}, {}, io.StringIO()), Bags, {}, "no bags for this task"),
+        (TaskInput("shapes", {}, {"size": 3}, stored(tmp_path)), Bags, {}, "takes no 'size'"),
+    ):
+        with pytest.raises(ConfigError, match=said):
+            task.observe(inputs, kind, params, 0)
 
 
 def test_the_corners_of_an_image_are_the_corners_of_a_square():

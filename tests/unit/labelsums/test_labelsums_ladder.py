@@ -8,15 +8,14 @@ import pytest
 from samples import ROOT, people
 
 from agglearn.datasets import LogLinear
-from agglearn.encoding import FrameEncoder
 from agglearn.errors import DataError
 from agglearn.estimator import Estimator
 from agglearn.evaluation import auc
-from agglearn.labelsums import BaseRateClassifier, BoostedTreesSkyline, SklearnLogistic
-from agglearn.observations import ContingencyTables, CountedBags, Records
+from agglearn.labelsums import BoostedTreesSkyline, SklearnLogistic
+from agglearn.observations import CountedBags, Records
 from agglearn.observations.release import release_bag_counts
 from agglearn.privacy import draw_seeded
-from agglearn.proportions import AlternatingMeanMapClassifier, BagLearnerOnRecords, CardinalityClassifier
+from agglearn.proportions import BagLearnerOnRecords, CardinalityClassifier
 from agglearn.registry import build, resolve
 from agglearn.tasks import Classification, TaskInput
 from agglearn_workflow.config import loading as configuration
@@ -54,35 +53,14 @@ def test_bags_of_one_are_records(records):
     np.testing.assert_allclose(one.predict_proba(records.frame), all_records.predict_proba(records.frame), atol=5e-3)
 
 
-@pytest.mark.slow
-def test_larger_bags_tell_less(records):
-    test = people(3000, seed=9)
-    scores = []
-    for learner in (CardinalityClassifier(l2=1.0), AlternatingMeanMapClassifier(l2=1.0)):
-        for size in (5, 500):
-            model = BagLearnerOnRecords(learner, random_state=0).fit(bags_of(records, size))
-            scores.append(auc(test["y"], model.predict_proba(test)[:, 1]))
-    assert scores[0] > scores[1]
-    assert scores[2] > scores[3]
-    assert scores[0] > 0.65
-
-
 def test_a_release_of_counts(records):
     bags = bags_of(records, 10)
     noisy = release_bag_counts(bags, 1.0, draw=draw_seeded(3))
     assert noisy.noise.adjacency == "label"
     assert noisy.noise.epsilon == 1.0
-    assert (noisy.counts.sum(axis=1) == 10).all()
     assert noisy.digest != bags.digest
     with pytest.raises(DataError, match="noise already"):
         release_bag_counts(noisy, 1.0)
-
-
-def test_the_base_rate(records):
-    tables = ContingencyTables.from_codes(records.encoder, records.codes, records.y)
-    p = BaseRateClassifier().fit(tables).predict_proba(records.frame)
-    assert p.shape == (3000, 2)
-    assert np.unique(p[:, 1]).tolist() == pytest.approx([records.y.mean()])
 
 
 @pytest.mark.slow
@@ -96,18 +74,8 @@ def test_trees_see_what_a_linear_model_cannot(tmp_path):
     best, worst = (auc(rest["y"], m.predict_proba(rest)[:, 1]) for m in (trees, linear))
     assert best > 0.8 > worst
     trees.save(tmp_path / "m")
-    again = Estimator.load(tmp_path / "m")
-    np.testing.assert_array_equal(again.predict_proba(rest), trees.predict_proba(rest))
-    again.save(tmp_path / "n")
-    assert (Estimator.load(tmp_path / "n").predict(rest) == trees.predict(rest)).all()
-
-
-def test_a_learner_on_records_is_kept(records, tmp_path):
-    model = BagLearnerOnRecords(AlternatingMeanMapClassifier(l2=1.0)).fit(bags_of(records, 10))
-    model.save(tmp_path / "m")
-    again = Estimator.load(tmp_path / "m")
-    np.testing.assert_allclose(again.predict_proba(records.frame), model.predict_proba(records.frame))
-    assert isinstance(again.encoder_, FrameEncoder)
+    Estimator.load(tmp_path / "m").save(tmp_path / "n")
+    np.testing.assert_array_equal(Estimator.load(tmp_path / "n").predict_proba(rest), trees.predict_proba(rest))
 
 
 @pytest.mark.parametrize("experiment", ["labelsums_ladder", "labelsums_noisy_maxent", "labelsums_selection"])
@@ -124,9 +92,8 @@ def test_every_method_on_drawn_records(experiment):
         if run.slot not in seen:
             seen[run.slot] = task.observe(source, resolve(run.settings["type"]), json.loads(run.observation_params), 0)
         observation, truth = seen[run.slot]
-        model = build({"class": run.settings["class"], "params": json.loads(run.params)}, random_state=1).fit(
-            observation
-        )
+        entry = {"class": run.settings["class"], "params": json.loads(run.params)}
+        model = build(entry, random_state=1).fit(observation)
         found = {m.measure: m.value for m in task.measure(model, truth, ["nllh", "auc"])}
         assert np.isfinite(list(found.values())).all(), run.method
         assert found["auc"] >= 0.3, run.method

@@ -5,18 +5,14 @@ import itertools
 import numpy as np
 import pandas as pd
 import pytest
-from samples import people
 
-from agglearn.encoding import FeatureMap, FrameEncoder
+from agglearn.encoding import FrameEncoder
 from agglearn.errors import ConfigError, DataError
-from agglearn.estimator import Estimator
-from agglearn.evaluation.metrics import log_likelihood
-from agglearn.labelsums import AggregateSearch, LabelledGradientDescent, RecordSearch, SklearnLogistic, WALRClassifier
+from agglearn.labelsums import AggregateSearch, LabelledGradientDescent, RecordSearch, WALRClassifier
 from agglearn.maxent import MaxEntClassifier, NaiveBayesClassifier
 from agglearn.maxent.exact import Enumeration
 from agglearn.observations import ContingencyTables, Halves, LabelSums, Records, with_gaussian_noise
 from agglearn.observations.consistency import thin_tables
-from agglearn.observations.halves import add_sums, add_tables
 from agglearn.observations.release import release_tables
 from agglearn.privacy import draw_seeded
 
@@ -53,28 +49,10 @@ def test_the_right_penalty_is_chosen(n, effect, right, how):
         model = RecordSearch(maxent(), values=VALUES, random_state=1).fit(Records.from_records(frame, "label"))
     else:
         halves = halves_of(frame)
-        model = AggregateSearch(maxent(), values=VALUES, random_state=1).fit(
-            halves if how == "halves" else halves.combined
-        )
+        observed = halves if how == "halves" else halves.combined
+        model = AggregateSearch(maxent(), values=VALUES, random_state=1).fit(observed)
     assert model.value_ in right
     assert model.scores_.argmax() == VALUES.index(model.value_)
-
-
-def test_score_of_sums_is_the_likelihood_of_the_labels():
-    frame = people(900)
-    x, y = frame.drop(columns="y"), frame["y"].to_numpy()
-    mapped = FeatureMap.fit("onehot", FrameEncoder.fit(x, "deciles", ["zone"]), x)
-    first, second = (
-        LabelSums.from_map(mapped, x[p].reset_index(drop=True), y[p]) for p in (slice(450), slice(450, 900))
-    )
-    for l2 in (0.1, 50.0):
-        model = WALRClassifier("newton", l2=l2).fit(first)
-        exact = log_likelihood(y[450:], model.predict_proba(x[450:])[:, 1])
-        assert model.held_out_score(second) == pytest.approx(exact, abs=1e-9)
-    chosen = AggregateSearch(WALRClassifier(), "l2", (0.1, 1e4)).fit(Halves(first, second))
-    assert chosen.value_ == 0.1
-    whole = SklearnLogistic(l2=0.1).fit(Records.from_records(frame, "y", categorical=["zone"]))
-    np.testing.assert_allclose(chosen.predict_proba(x), whole.predict_proba(x), atol=1e-3)
 
 
 def exact_score(model: MaxEntClassifier, held: ContingencyTables, weights=None) -> float:
@@ -130,10 +108,9 @@ def test_halves_of_normal_numbers_are_uncorrelated(tables):
     first, second = thin_tables(noisy, np.random.default_rng(0))
     assert first.noise.scale == pytest.approx(sigma / np.sqrt(2))
     for key, t in noisy.tables.items():
-        np.testing.assert_allclose(
-            first.tables[key].label_sums + second.tables[key].label_sums, t.label_sums, atol=1e-9
-        )
-        spread = np.abs(first.tables[key].label_sums - t.label_sums / 2)
+        a, b = (half.tables[key].label_sums for half in (first, second))
+        np.testing.assert_allclose(a + b, t.label_sums, atol=1e-9)
+        spread = np.abs(a - t.label_sums / 2)
         assert spread.max() < 6 * np.hypot(sigma, np.sqrt(np.abs(t.label_sums).max() + 6 * sigma))
 
 
@@ -143,39 +120,65 @@ def test_halves_add_up(tmp_path):
     assert halves.combined.digest == ContingencyTables.from_records(frame, "label").digest
     halves.save(tmp_path / "halves")
     assert Halves.load(tmp_path / "halves").digest == halves.digest
-    noisy = Halves(
-        *(release_tables(t, 1.0, 1e-4, draw=draw_seeded(k)) for k, t in enumerate((halves.first, halves.second)))
-    )
+    parts = enumerate((halves.first, halves.second))
+    noisy = Halves(*(release_tables(t, 1.0, 1e-4, draw=draw_seeded(k)) for k, t in parts))
     assert noisy.combined.noise.scale == pytest.approx(np.sqrt(2) * noisy.first.noise.scale)
-    key = noisy.first.pairs[0]
-    together = noisy.first.dense(*key)[0] + noisy.second.dense(*key)[0]
-    np.testing.assert_allclose(add_tables(noisy.first, noisy.second).dense(*key)[0], together)
-    x, y = frame.drop(columns="label"), frame["label"].to_numpy()
-    mapped = FeatureMap.fit("quadratic", FrameEncoder.fit(x), x)
-    parts = [LabelSums.from_map(mapped, x[p].reset_index(drop=True), y[p]) for p in (slice(300), slice(300, 1000))]
-    np.testing.assert_allclose(add_sums(*parts).sums, LabelSums.from_map(mapped, x, y).sums)
 
 
-def test_what_cannot_be_chosen_is_refused(tables, tmp_path):
-    with pytest.raises(DataError, match="two of one kind"):
-        Halves(tables, Records.from_records(world(50, 1.0), "label"))
-    with pytest.raises(DataError, match="other features"):
-        Halves(tables, ContingencyTables.from_records(world(50, 1.0), "label"))
-    with pytest.raises(DataError, match="cannot be split"):
-        AggregateSearch(WALRClassifier(), "l2", (1.0,)).fit(LabelSums.from_records(np.ones((4, 1)), [0, 1, 0, 1]))
-    with pytest.raises(DataError, match="learns from LabelSums"):
-        AggregateSearch(WALRClassifier(), "l2", (1.0,)).fit(tables)
-    with pytest.raises(DataError, match="NaiveBayesClassifier has no score on held-out aggregates"):
-        AggregateSearch(NaiveBayesClassifier(), "smoothing", (1.0,)).fit(tables)
-    with pytest.raises(ConfigError, match="'l3' is no parameter of base"):
-        AggregateSearch(maxent(), "l3").fit(tables)
+OTHER = world(50, 1.0)
+FEW_SUMS = LabelSums.from_records(np.ones((4, 1)), [0, 1, 0, 1])
+NAIVE_BAYES = NaiveBayesClassifier()
 
 
-def test_a_chosen_model_is_kept(tables, tmp_path):
-    model = AggregateSearch(MaxEntClassifier(100, max_iter=5), values=(1.0, 8.0), random_state=0).fit(tables)
-    model.save(tmp_path / "m")
-    frame = pd.DataFrame({"p": ["a"], "q": ["z"], "r": ["k"]})
-    assert Estimator.load(tmp_path / "m").predict_proba(frame).tolist() == model.predict_proba(frame).tolist()
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda t: Halves(t, Records.from_records(OTHER, "label")), "two of one kind"),
+        (lambda t: Halves(t, ContingencyTables.from_records(OTHER, "label")), "other features"),
+        (lambda t: AggregateSearch(WALRClassifier(), "l2", (1.0,)).fit(FEW_SUMS), "cannot be split"),
+        (lambda t: AggregateSearch(WALRClassifier(), "l2", (1.0,)).fit(t), "learns from LabelSums"),
+        (
+            lambda t: AggregateSearch(NAIVE_BAYES, "smoothing", (1.0,)).fit(t),
+            "NaiveBayesClassifier has no score on held",
+        ),
+        (lambda t: AggregateSearch(maxent(), "l3").fit(t), "'l3' is no parameter of base"),
+    ],
+)
+def test_what_cannot_be_chosen_is_refused(tables, call, said):
+    with pytest.raises((ConfigError, DataError), match=said):
+        call(tables)
+
+
+# Scores and halves of sums by their definitions: weights that differ, halves of unequal sizes.
+RNG = np.random.default_rng(0)
+X = pd.DataFrame({"a": RNG.normal(size=61), "b": RNG.normal(3, 0.2, 61)})
+Y = (RNG.random(61) < 1 / (1 + np.exp(-2 * X["a"] + 1))).astype(int).to_numpy()
+WEIGHTS = 0.25 + RNG.exponential(size=61)
+
+
+def sums(rows=slice(None), weights=None) -> LabelSums:
+    weights = None if weights is None else weights[rows]
+    return LabelSums.from_records(X[rows].reset_index(drop=True), Y[rows], weights=weights)
+
+
+@pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["plain", "weighted"])
+def test_the_held_out_score_is_the_mean_log_likelihood_of_the_labels(weights):
+    model, held = WALRClassifier().fit(sums(slice(40), weights)), slice(40, 61)
+    p = model.predict_proba(X[held])[:, 1]
+    each = np.where(Y[held] == 1, np.log(p), np.log(1 - p))
+    expected = np.average(each, weights=None if weights is None else weights[held])
+    assert model.held_out_score(sums(held, weights)) == pytest.approx(expected)
+
+
+def test_weighted_halves_add_up_to_the_whole_and_choose():
+    halves = Halves(sums(slice(25), WEIGHTS), sums(slice(25, 61), WEIGHTS))
+    np.testing.assert_allclose(halves.combined.sums, sums(weights=WEIGHTS).sums)
+    np.testing.assert_array_equal(halves.combined.weights, WEIGHTS)
+    found = AggregateSearch(WALRClassifier(), "l2", [0.1, 1.0, 100.0], random_state=0).fit(halves)
+    scores = [WALRClassifier(l2=v).fit(halves.first).held_out_score(halves.second) for v in (0.1, 1.0, 100.0)]
+    np.testing.assert_allclose(found.scores_, scores)
+    mixed = Halves(sums(slice(25), WEIGHTS), sums(slice(25, 61))).combined
+    np.testing.assert_array_equal(mixed.weights, [*WEIGHTS[:25], *np.ones(36)])
 
 
 def test_a_learner_from_records_is_chosen_by_records_held_out():

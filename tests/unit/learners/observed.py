@@ -1,10 +1,22 @@
-"""Observations that tests of several learners share: of some two hundred records, and of thirty persons between two places."""
+"""All learners, and what tests of several share: observations of some two hundred records, and of thirty persons between two places."""
+
+import importlib
+import pkgutil
 
 import numpy as np
 from samples import people
 
+import agglearn
 from agglearn.encoding import FeatureMap
+from agglearn.estimator import Estimator
 from agglearn.observations import ContingencyTables, CountedBags, FlowCounts, LabelSums, Records, TablesAndSample
+
+
+def learners() -> list[type[Estimator]]:
+    """Every learner that a user can name."""
+    packages = [m.name for m in pkgutil.iter_modules(agglearn.__path__, "agglearn.") if m.ispkg]
+    found = [getattr(p, n) for p in map(importlib.import_module, packages) for n in getattr(p, "__all__", ())]
+    return sorted({c for c in found if isinstance(c, type) and issubclass(c, Estimator)}, key=lambda c: c.__name__)
 
 
 def sums_of(records: Records) -> LabelSums:

@@ -1,60 +1,34 @@
 """What scikit-learn's users expect of every learner: NotFittedError, predict, score, names and number of the features."""
 
-import importlib
 import inspect
 
 import numpy as np
 import pytest
-from observed import COUNTED, FRAME, RECORDS, SUMS, TABLES
+from observed import FRAME, RECORDS, learners
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
+from test_contracts import COLUMNS, OBSERVERS, fitted
 
 from agglearn.distribution import EmbeddingRegressor, KernelRidge, LinearRidge, MomentEmbedding, MultinomialLogistic
 from agglearn.errors import DataError
 from agglearn.estimator import Estimator, RecordClassifier
-from agglearn.labelsums import (
-    AggregateSearch,
-    BaseRateClassifier,
-    BoostedTreesSkyline,
-    LabelledGradientDescent,
-    SklearnLogistic,
-    WALRClassifier,
-)
-from agglearn.maxent import (
-    BestPairClassifier,
-    ExactMaxEntClassifier,
-    FeatureSubsets,
-    LogisticSkyline,
-    MaxEntClassifier,
-    NaiveBayesClassifier,
-)
+from agglearn.labelsums import SklearnLogistic, WALRClassifier
+from agglearn.maxent import FeatureSubsets, NaiveBayesClassifier
 from agglearn.observations import Bags, LabelSums
 from agglearn.proportions import BagLearnerOnRecords, MeanMapClassifier
-from agglearn.vocabulary import LogisticOnClusters, OptimalQuantizer
+from agglearn.vocabulary import OptimalQuantizer
 
 CLOUDS = Bags(np.random.default_rng(0).normal(size=(80, 2)), np.arange(0, 81, 4), np.tile([2, 2], (20, 1)))
 TARGETS = CLOUDS.X[::4, 0]
 VECTORS = np.random.default_rng(1).normal(size=(60, 3))
 
-PACKAGES = ("maxent", "labelsums", "proportions", "distribution", "vocabulary", "collective")
 METHODS = (
     "predict", "predict_proba", "staged_predict_proba", "subset_predict_proba", "predict_counts", "transform", "score",
-    "get_feature_names_out", "models",
+    "get_feature_names_out", "models", "predict_interval",
 )  # fmt: skip
-ATTRIBUTES = ("classes_", "feature_names_in_", "n_features_in_", "coef_", "encoder_")
+ATTRIBUTES = ("classes_", "feature_names_in_", "n_features_in_", "coef_", "encoder_", "coef_interval_")
 NESTED = {"base": WALRClassifier(), "learner": MeanMapClassifier(), "quantizer": OptimalQuantizer(5), "budget": 5}
 NESTED |= {"embedding": MomentEmbedding(), "regressor": LinearRidge()}
-
-
-def learners() -> list[type]:
-    """Every learner that a user can name."""
-    found = [
-        getattr(module, n)
-        for p in PACKAGES
-        for module in [importlib.import_module(f"agglearn.{p}")]
-        for n in module.__all__
-    ]
-    return sorted({c for c in found if isinstance(c, type) and issubclass(c, Estimator)}, key=lambda c: c.__name__)
 
 
 def unfitted(kind: type) -> Estimator:
@@ -63,27 +37,22 @@ def unfitted(kind: type) -> Estimator:
 
 
 @pytest.mark.parametrize("kind", learners(), ids=lambda c: c.__name__)
-def test_what_is_not_fitted_says_so(kind):
+def test_what_is_not_fitted_says_so(kind, tmp_path):
     model = unfitted(kind)
+    with pytest.raises(NotFittedError):
+        model.save(tmp_path / "model")
+    assert not (tmp_path / "model").exists()
     assert not hasattr(model, "classes_")
     for name in ATTRIBUTES:
         with pytest.raises(NotFittedError):
             getattr(model, name)
-    x = (
-        CLOUDS
-        if model.__module__.split(".")[1] == "distribution" and getattr(kind, "observes", None) is Bags
-        else FRAME
-    )
-    x = CLOUDS.X if model.__module__.split(".")[1] == "proportions" and kind is not BagLearnerOnRecords else x
+    package = model.__module__.split(".")[1]
+    x = CLOUDS if package == "distribution" and getattr(kind, "observes", None) is Bags else FRAME
+    x = CLOUDS.X if package == "proportions" and kind is not BagLearnerOnRecords else x
     x = VECTORS if kind in (LinearRidge, KernelRidge, MultinomialLogistic) else x
+    given = {"predict_counts": [CLOUDS], "score": [x, np.zeros(len(x))], "get_feature_names_out": [], "models": []}
     for name in METHODS:
         if method := getattr(model, name, None):
-            given = {
-                "predict_counts": [CLOUDS],
-                "score": [x, np.zeros(len(x))],
-                "get_feature_names_out": [],
-                "models": [],
-            }
             with pytest.raises(NotFittedError):
                 list(method(*given.get(name, [x])))  # generators begin when they are asked
     clone(model)
@@ -91,35 +60,20 @@ def test_what_is_not_fitted_says_so(kind):
         _ = model.nothing
 
 
-CLASSIFIERS = [
-    (MaxEntClassifier(20, max_iter=3), TABLES),
-    (ExactMaxEntClassifier(), TABLES),
-    (NaiveBayesClassifier(), TABLES),
-    (BestPairClassifier(), TABLES),
-    (BaseRateClassifier(), TABLES),
-    (AggregateSearch(NaiveBayesClassifier(), "smoothing", (1.0,)), None),
-    (LogisticSkyline(l2=1.0), RECORDS),
-    (BoostedTreesSkyline(5), RECORDS),
-    (SklearnLogistic(), RECORDS),
-    (SklearnLogistic("scaled", "features"), RECORDS),
-    (LabelledGradientDescent(max_iter=3), RECORDS),
-    (WALRClassifier(), SUMS),
-    (WALRClassifier(), LabelSums.from_records(FRAME[["age", "zone"]], FRAME.y)),
-    (BagLearnerOnRecords(MeanMapClassifier()), COUNTED),
-    (LogisticOnClusters(OptimalQuantizer(budget=8)), RECORDS),
-]
+@pytest.mark.parametrize("kind", [p for p in OBSERVERS if issubclass(p.values[0], RecordClassifier)])
+def test_classifiers_of_records(kind):
+    check_conventions(fitted(kind)[0], COLUMNS)
 
 
-@pytest.mark.parametrize(("model", "observation"), CLASSIFIERS, ids=lambda v: type(v).__name__)
-def test_classifiers_of_records(model, observation):
-    if observation is None:
-        model.model_, model.classes_ = NaiveBayesClassifier().fit(TABLES), np.array([0, 1])
-    else:
-        model = clone(model).fit(observation)
-    assert isinstance(model, RecordClassifier)
-    names = list(model.feature_names_in_)
+def test_classifiers_of_numbers():
+    check_conventions(SklearnLogistic("scaled", "features").fit(RECORDS), ["age", "job", "home", "zone"])
+    sums = LabelSums.from_records(FRAME[["age", "zone"]], FRAME.y)
+    check_conventions(WALRClassifier().fit(sums), ["age", "zone"])
+
+
+def check_conventions(model, names):
+    assert list(model.feature_names_in_) == names
     assert model.n_features_in_ == len(names)
-    assert names in (["age", "job", "home", "zone"], ["age", "zone"])
     p = model.predict_proba(FRAME)
     labels = model.predict(FRAME)
     np.testing.assert_array_equal(labels, (p[:, 1] > p[:, 0]).astype(int))
@@ -144,9 +98,7 @@ def test_models_of_bags_and_vectors():
     model = EmbeddingRegressor(MomentEmbedding(), LinearRidge()).fit(CLOUDS, TARGETS)
     assert model.n_features_in_ == 2
     residual = TARGETS - model.predict(CLOUDS)
-    assert model.score(CLOUDS, TARGETS) == pytest.approx(
-        1 - np.sum(residual**2) / np.sum((TARGETS - TARGETS.mean()) ** 2)
-    )
+    assert model.score(CLOUDS, TARGETS) == pytest.approx(1 - np.mean(residual**2) / TARGETS.var())
     with pytest.raises(DataError, match="no target"):
         model.score(CLOUDS)
     for kind in (LinearRidge, KernelRidge):

@@ -21,7 +21,7 @@ from agglearn.observations import ContingencyTables, Records
 from agglearn_workflow.tracking.models import Predictor
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def frame():
     rng = np.random.default_rng(5)
     return pd.DataFrame({"a": rng.choice(list("xyz"), 200), "b": rng.normal(size=200), "y": rng.integers(0, 2, 200)})
@@ -47,6 +47,12 @@ def replace_array(folder: Path, name: str, value: np.ndarray) -> None:
     np.savez_compressed(folder / "model.npz", **changed)
 
 
+def assert_refused(folder: Path, said: str) -> None:
+    with pytest.raises(DataError, match=said) as refusal:
+        Estimator.load(folder)
+    assert "\n" not in str(refusal.value)
+
+
 def command(path: Path) -> dict:
     """A nested estimator that would run a command."""
     return {"__object__": {"class": "os.system", "params": {"command": f"touch {path}"}, "state": {}}}
@@ -62,8 +68,7 @@ def test_trees_of_strangers(frame, tmp_path, spoil):
         nodes["is_categorical"][0], nodes[spoil][0] = spoil == "bitset_idx", 10_000
         content = skops.io.dumps(model._trees)
     replace_array(tmp_path, "trees_", np.frombuffer(bytes(content), np.uint8))
-    with pytest.raises(DataError, match="trees_"):
-        Estimator.load(tmp_path)
+    assert_refused(tmp_path, "trees_")
 
 
 class UnknownKind:
@@ -84,8 +89,7 @@ def test_no_command_runs(folder, frame, tmp_path, where, capsys):
     frame.to_csv(tmp_path / "d.csv", index=False)
     assert main(["predict", str(folder), str(tmp_path / "d.csv")]) == 1
     assert "refused to import 'os.system'" in capsys.readouterr().err
-    with pytest.raises(DataError, match=r"refused to import 'os\.system'"):
-        Estimator.load(folder)
+    assert_refused(folder, r"refused to import 'os\.system'")
     with pytest.raises(DataError, match=r"refused to import 'os\.system'"):
         Predictor(folder)
     assert not planted.exists()
@@ -100,8 +104,7 @@ def test_no_command_runs(folder, frame, tmp_path, where, capsys):
 )  # fmt: skip
 def test_only_estimators_of_the_package_are_built(folder, name):
     edit(folder, lambda d: d.update({"class": name}))
-    with pytest.raises(DataError, match=r"refused to import|is not a class of saved|must be a dotted name"):
-        Estimator.load(folder)
+    assert_refused(folder, r"refused to import|is not a class of saved|must be a dotted name")
 
 
 def test_a_stranger_s_class_is_built_once_trusted(frame, tmp_path, monkeypatch):
@@ -120,20 +123,18 @@ def test_a_stranger_s_class_is_built_once_trusted(frame, tmp_path, monkeypatch):
 @pytest.mark.parametrize("name", ["predict_proba", "__class__", "_private_", "fit", "not an identifier_", "observes"])
 def test_state_sets_learned_attributes_only(folder, name):
     edit(folder, lambda d: d["state"].update({name: 1}))
-    with pytest.raises(DataError, match="is no learned attribute"):
-        Estimator.load(folder)
+    assert_refused(folder, "is no learned attribute")
 
 
 def test_objects_in_npz_are_refused(folder):
     np.savez(folder / "model.npz", theta_=np.array([{"a": 1}], dtype=object))
-    with pytest.raises(DataError, match="Object arrays cannot be loaded"):
-        Estimator.load(folder)
+    assert_refused(folder, "Object arrays cannot be loaded")
 
 
-def bomb(shape: tuple[int, ...], payload: bytes) -> bytes:
+def bomb(shape: tuple[int, ...], payload: bytes, kind="<f8") -> bytes:
     """An NPY member that declares `shape` and holds `payload`."""
     header = io.BytesIO()
-    np.lib.format.write_array_header_1_0(header, {"descr": "<f8", "fortran_order": False, "shape": shape})
+    np.lib.format.write_array_header_1_0(header, {"descr": kind, "fortran_order": False, "shape": shape})
     return header.getvalue() + payload
 
 
@@ -141,27 +142,21 @@ def bomb(shape: tuple[int, ...], payload: bytes) -> bytes:
 def test_sizes_that_are_not_there_are_refused(folder, shape):
     with zipfile.ZipFile(folder / "model.npz", "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("theta_.npy", bomb(shape, bytes(800)))
-    with pytest.raises(DataError, match="damaged, or no model made by agglearn"):
-        Estimator.load(folder)
+    assert_refused(folder, "damaged, or no model made by agglearn")
 
 
 def test_empty_texts_without_number_are_refused(folder):
     """Each has no byte, so that a file of none declares any number."""
-    header = io.BytesIO()
-    declared = {"descr": "<U0", "fortran_order": False, "shape": (1 << 33,)}
-    np.lib.format.write_array_header_1_0(header, declared)
     with zipfile.ZipFile(folder / "model.npz", "w") as archive:
-        archive.writestr("classes_.npy", header.getvalue())
-    with pytest.raises(DataError, match="classes_: arrays of type <U0 are refused"):
-        Estimator.load(folder)
+        archive.writestr("classes_.npy", bomb((1 << 33,), b"", "<U0"))
+    assert_refused(folder, "classes_: arrays of type <U0 are refused")
 
 
 def test_deep_nesting_is_one_error(folder):
     nested = "[" * 200_000 + "]" * 200_000
     text = (folder / "model.json").read_text().replace('"state": {', f'"state": {{"x_": {nested},', 1)
     (folder / "model.json").write_text(text)
-    with pytest.raises(DataError, match="RecursionError"):
-        Estimator.load(folder)
+    assert_refused(folder, "RecursionError")
 
 
 @pytest.mark.parametrize(
@@ -176,15 +171,12 @@ def test_what_is_no_description_is_refused(folder, text):
 @pytest.mark.parametrize("wrong", [np.zeros(2), np.zeros((4, 4)), np.zeros(6, dtype=np.int64), np.array(["a"] * 6)])
 def test_shapes_and_types_are_checked(folder, wrong):
     replace_array(folder, "theta_", wrong)
-    with pytest.raises(DataError, match=r"NaiveBayesClassifier\.theta_"):
-        Estimator.load(folder)
+    assert_refused(folder, r"NaiveBayesClassifier\.theta_")
 
 
 @pytest.fixture(scope="module")
-def honest(tmp_path_factory):
-    """(records, {class: honest model folder}) of learners whose kernels read weights."""
-    rng = np.random.default_rng(5)
-    frame = pd.DataFrame({"a": rng.choice(list("xyz"), 200), "b": rng.normal(size=200), "y": rng.integers(0, 2, 200)})
+def honest(frame, tmp_path_factory):
+    """{class: honest model folder} of learners whose kernels read weights."""
     tables, records = ContingencyTables.from_records(frame, "y"), Records.from_records(frame, "y")
     models = [
         MaxEntClassifier(n_chains=50, max_iter=5, random_state=0).fit(tables),
@@ -195,20 +187,19 @@ def honest(tmp_path_factory):
     folders = {type(m).__name__: tmp_path_factory.mktemp(type(m).__name__) for m in models}
     for model in models:
         model.save(folders[type(model).__name__])
-    return frame, folders
+    return folders
 
 
 KINDS = ["MaxEntClassifier", "NaiveBayesClassifier", "ExactMaxEntClassifier", "LogisticSkyline"]
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_bytes_in_another_order_are_read(honest, tmp_path, kind):
-    frame, folders = honest
-    shutil.copytree(folders[kind], tmp_path / "model")
-    with np.load(folders[kind] / "model.npz") as arrays:
+def test_bytes_in_another_order_are_read(honest, frame, tmp_path, kind):
+    shutil.copytree(honest[kind], tmp_path / "model")
+    with np.load(honest[kind] / "model.npz") as arrays:
         swapped = {name: a.astype(a.dtype.newbyteorder(">")) for name, a in arrays.items()}
     np.savez_compressed(tmp_path / "model/model.npz", **swapped)
-    expected = Estimator.load(folders[kind]).predict_proba(frame)
+    expected = Estimator.load(honest[kind]).predict_proba(frame)
     np.testing.assert_array_equal(Estimator.load(tmp_path / "model").predict_proba(frame), expected)
 
 
@@ -216,7 +207,7 @@ def test_bytes_in_another_order_are_read(honest, tmp_path, kind):
 @pytest.mark.parametrize("spoil", ["inf", "-inf", "nan", "half", "extended", "intercept"])
 def test_weights_that_are_no_numbers_are_refused(honest, tmp_path, kind, spoil):
     folder = tmp_path / "model"
-    shutil.copytree(honest[1][kind], folder)
+    shutil.copytree(honest[kind], folder)
     name = "coef_" if kind == "LogisticSkyline" else "theta_"
     with np.load(folder / "model.npz") as arrays:
         weights = arrays[name]
@@ -228,23 +219,22 @@ def test_weights_that_are_no_numbers_are_refused(honest, tmp_path, kind, spoil):
     else:
         weights.flat[1] = float(spoil)
         replace_array(folder, name, weights)
-    with pytest.raises(DataError, match=name) as refusal:
-        Estimator.load(folder)
-    assert "\n" not in str(refusal.value)
+    assert_refused(folder, name)
 
 
-def test_kernels_get_no_array_of_another_size(frame, tmp_path):
-    tables = ContingencyTables.from_records(frame, "y")
-    MaxEntClassifier(n_chains=50, max_iter=5, random_state=0).fit(tables).save(tmp_path / "maxent")
-    replace_array(tmp_path / "maxent", "theta_", np.zeros((2, 2)))
-    with pytest.raises(DataError, match=r"MaxEntClassifier\.theta_: has shape \(2, 2\)"):
-        Estimator.load(tmp_path / "maxent")
-    LogisticSkyline(l2=1.0).fit(Records.from_records(frame, "y")).save(tmp_path / "skyline")
-    with np.load(tmp_path / "skyline/model.npz") as arrays:
-        bounds = arrays["cells_bounds_"]
-    replace_array(tmp_path / "skyline", "cells_bounds_", bounds + 10**6)
-    with pytest.raises(DataError, match="must ascend from 0"):
-        Estimator.load(tmp_path / "skyline")
+@pytest.mark.parametrize(
+    ("kind", "name", "change", "said"),
+    [
+        ("MaxEntClassifier", "theta_", lambda a: np.zeros((2, 2)), r"MaxEntClassifier\.theta_: has shape \(2, 2\)"),
+        ("LogisticSkyline", "cells_bounds_", lambda a: a + 10**6, "must ascend from 0"),
+    ],
+)
+def test_kernels_get_no_array_of_another_size(honest, tmp_path, kind, name, change, said):
+    folder = shutil.copytree(honest[kind], tmp_path / "model")
+    with np.load(folder / "model.npz") as arrays:
+        changed = change(arrays[name])
+    replace_array(folder, name, changed)
+    assert_refused(folder, said)
 
 
 def packed(*values) -> dict:
@@ -268,11 +258,4 @@ def test_encoders_are_checked(folder, kind, params):
         features[0] = {"__object__": {"class": f"agglearn.encoding.{kind}", "params": {"name": "a", **params}}}
 
     edit(folder, change)
-    with pytest.raises(DataError, match=r"is not allowed; it must be|whole number|outside its|do not ascend"):
-        Estimator.load(folder)
-
-
-def test_an_honest_copy_still_loads(folder, frame, tmp_path):
-    shutil.copytree(folder, tmp_path / "copy")
-    expected = Estimator.load(folder).predict_proba(frame)
-    np.testing.assert_array_equal(Estimator.load(tmp_path / "copy").predict_proba(frame), expected)
+    assert_refused(folder, r"is not allowed; it must be|whole number|outside its|do not ascend")

@@ -9,8 +9,6 @@ from samples import people
 
 from agglearn.collective import ChainModel, LogLinearTransitions, TreeModel, infer
 from agglearn.collective.cliques import from_cliques
-from agglearn.distribution import EmbeddingRegressor, LinearRidge, MomentEmbedding
-from agglearn.distribution.embedding import as_bags
 from agglearn.errors import AgglearnError
 from agglearn.observations import Bags, CountedBags, FlowCounts, LabelSums, Records
 from agglearn.proportions import CardinalityClassifier, cardinality_posterior
@@ -53,7 +51,6 @@ REFUSED = {
     "a tree without edges": (lambda: TreeModel([], []), "at least one edge"),
     "bags of one class": (lambda: CardinalityClassifier(l2=1.0).fit(ONE_CLASS), "one class only"),
     "no probabilities": (lambda: cardinality_posterior(np.zeros((2, 2, 2)), 1), r"must be \(n,\) or \(n, C\)"),
-    "no target": (lambda: EmbeddingRegressor(MomentEmbedding(), LinearRidge()).fit(as_bags([X, X])), "no target"),
     "records of three dimensions": (
         lambda: OptimalQuantizer(2).fit(np.zeros((2, 2, 2)), [0, 1]),
         r"must be a data frame, or an array of shape \(records, features\), got shape",

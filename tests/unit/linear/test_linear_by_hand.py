@@ -14,15 +14,8 @@ def test_descent_by_hand():
     """One coordinate of ones and twos; labels 1 and 0: all rows, then mini-batches whose later half is averaged."""
     x = sparse.csr_array(np.array([[1.0], [2.0]]))
     sigmoid = lambda z: 1 / (1 + math.exp(-z))  # noqa: E731
-    how = {
-        "x": x,
-        "weights": np.array([1.0, 1.0]),
-        "penalty": np.array([0.5]),
-        "batch_size": None,
-        "rate": 0.5,
-        "steps": 3,
-        "traced": 3,
-    }
+    how = {"x": x, "weights": np.ones(2), "penalty": np.array([0.5])}
+    how |= {"batch_size": None, "rate": 0.5, "steps": 3, "traced": 3}
     right = np.array([0.5])
     theta, trace = Descent(label_term=lambda t, rows: right, **how).run(np.random.default_rng(0))
     at, seen = 0.0, []
@@ -30,15 +23,10 @@ def test_descent_by_hand():
         at -= 0.5 * ((sigmoid(at) + 2 * sigmoid(2 * at)) / 2 - 0.5 + 2 * 0.5 / 2 * at)
         seen.append(at)
     assert float(theta[0]) == pytest.approx(at)
-    assert [(t, float(v[0])) for t, _, v, _ in trace] == [
-        (1, pytest.approx(seen[0])),
-        (2, pytest.approx(seen[1])),
-        (3, pytest.approx(at)),
-    ]
-    drawn = []
-    small = Descent(
-        label_term=lambda t, rows: drawn.append(rows) or right, **(how | {"batch_size": 2, "steps": 4, "traced": 0})
-    )
+    assert [t for t, *_ in trace] == [1, 2, 3]
+    assert [float(v[0]) for _, _, v, _ in trace] == pytest.approx(seen)
+    drawn, batches = [], how | {"batch_size": 2, "steps": 4, "traced": 0}
+    small = Descent(label_term=lambda t, rows: drawn.append(rows) or right, **batches)
     theta, _ = small.run(np.random.default_rng(0))
     at, kept = 0.0, []
     for t, rows in enumerate(drawn, 1):
@@ -54,7 +42,6 @@ def test_penalties_by_hand():
     x = sparse.csr_array(np.array([[1.0, 0.0, 1.0], [2.0, 1.0, 1.0]]))
     weights = np.array([1.0, 3.0])  # curvatures at 0: (1 + 12)/4, 3/4, 1
     assert penalties(0.5, curvature(x, weights), 0.0, True).tolist() == [0.5, 0.5, 0.0]
-    assert penalties(0.5, curvature(x, weights), 2.0, True).tolist() == pytest.approx(
-        [0.5 * (1 + 4 / 3.25), 0.5 * (1 + 4 / 0.75), 0.0]
-    )
+    noisy = [0.5 * (1 + 4 / 3.25), 0.5 * (1 + 4 / 0.75), 0.0]
+    assert penalties(0.5, curvature(x, weights), 2.0, True).tolist() == pytest.approx(noisy)
     assert penalties(0.5, curvature(x, weights), 0.0, False).tolist() == [0.5] * 3

@@ -1,6 +1,4 @@
-"""Criteria, penalties and noise-aware steps against their formulas: tables of unequal sides, λs of unequal size for each kind of weight."""
-
-import itertools
+"""Criteria, penalties and steps against their formulas and a few numbers: tables of unequal sides, λs of unequal size for each kind of weight."""
 
 import numpy as np
 import pandas as pd
@@ -8,15 +6,14 @@ import pytest
 
 from agglearn.maxent import (
     ExactMaxEntClassifier,
-    FeatureSubsets,
     MaxEntClassifier,
-    NaiveBayesClassifier,
     NoiseAwareMaxEntClassifier,
+    pcd_step,
 )
 from agglearn.maxent.best_pair import fit_pair
 from agglearn.maxent.exact import Enumeration
 from agglearn.maxent.noise_aware import SHARE, SMOOTH, Gains, find_hidden, gains, posterior_means, variances
-from agglearn.maxent.weight_index import WeightIndex, marginal_counts
+from agglearn.maxent.weight_index import WeightIndex
 from agglearn.observations import ContingencyTables, NoiseSpec, Table, with_gaussian_noise
 
 # λ of every weight of the fixture's tables, of 2, 3 and 4 values: weights of single features, then those of pairs
@@ -59,9 +56,8 @@ def test_steps_of_noise_aware_training(tables):
     d, c = posterior_means(index.d, index.c, now, now * share, gain)
     plain = MaxEntClassifier(l2_mu=3.0)
     plain._l2_theta = LAMBDAS
-    right = plain._gradients(
-        index.__class__(**{**vars(index), "d": d, "c": c}), (mu, theta), (now, now * share), np.zeros((2, 2, m))
-    )
+    index = index.__class__(**{**vars(index), "d": d, "c": c})
+    right = plain._gradients(index, (mu, theta), (now, now * share), np.zeros((2, 2, m)))
     np.testing.assert_allclose(found[0], right[0])
     for h, before, of, l2 in zip(found[1], right[1], (gain.dd, gain.cc), (3.0, LAMBDAS), strict=True):
         np.testing.assert_allclose(h, (before - 2 * l2) * np.maximum(of, SHARE) + 2 * l2)
@@ -97,35 +93,60 @@ def test_the_criterion_of_a_pair(l2):
     np.testing.assert_allclose(by_row + 2 * l2 * first, 0, atol=1e-3)
 
 
-def test_margins_come_from_either_side_of_a_pair(tables):
-    pairs = {k: t for k, t in tables.tables.items() if len(k) == 2}
-    bare = ContingencyTables(tables.encoder, "label", tables.total, tables.positives, pairs)
-    for found, right in zip(marginal_counts(bare), marginal_counts(tables), strict=True):
-        np.testing.assert_array_equal(found, right)
+# -- by hand ----------------------------------------------------------------------------------------------------------
 
 
-def test_subsets_are_drawn_without_repetition(records):
-    frame = records.assign(f3=records["f0"], f4=records["f1"], f5=records["f2"])
-    columns = [f"f{i}" for i in range(6)]
-    seen = ContingencyTables.from_records(frame[[*columns, "label"]], "label", pairs="none")
-    model = FeatureSubsets(NaiveBayesClassifier(), 2, most=14).fit(seen)
-    assert len(model.models_) == 14
-    assert set(model.models_) < set(itertools.combinations(columns, 2))
-    assert len(FeatureSubsets(NaiveBayesClassifier(), 2).fit(seen).models_) == 15
+def gradients(d, c, d_hat, c_hat, mu, theta, l2=(3.0, (5.0, 7.0)), rescaled=True, clip=True, both=True):
+    out = np.zeros((2, 2, len(mu)))
+    arrays = (np.array(v, float) for v in (d, c, d_hat, c_hat, mu, theta))
+    pcd_step.gradients(*arrays, l2[0], np.array(l2[1]), rescaled, clip, both, *out.reshape(4, -1))
+    return out
 
 
-def test_log_odds_of_single_logistic_regressions():
-    """Σ of each feature's log-odds less the base rate's, at every λ of the grid."""
-    frame = pd.DataFrame({"a": list("uuuuvvvvvww"), "b": list("xyxyxyxxyxx"), "y": [1, 0, 1, 1, 0, 0, 1, 0, 0, 0, 1]})
+def test_gradients_of_weights():
+    """Two cells: the model expects more records than there are, and fewer."""
+    of = ([10.0, 40.0], [4.0, 10.0], [20.0, 30.0], [9.0, 6.0], [0.5, -1.0], [0.25, 2.0])
+    g, h = gradients(*of)
+    # 20 − 10 + 2·3·½ and 30 − 40 − 2·3; label sums at equal counts, the larger of d + 1 and d̂ + 1 brought down
+    np.testing.assert_allclose(g[0], [20 - 10 + 3.0, 30 - 40 - 6.0])
+    np.testing.assert_allclose(g[1], [9 * 11 / 21 - 4 + 2.5, 6 - 10 * 31 / 41 + 28.0])
+    np.testing.assert_allclose(h[0], [15 + 6, 35 + 6])
+    np.testing.assert_allclose(h[1], [6.5 + 10, 8 + 14])
+    g, h = gradients(*of, clip=False, both=False)
+    np.testing.assert_allclose(g[1], [9 * 11 / 21 - 4 + 2.5, 6 * 41 / 31 - 10 + 28.0])
+    np.testing.assert_allclose(h, [[26, 36], [19, 20]])
+    g, _ = gradients(*of, rescaled=False)
+    np.testing.assert_allclose(g[1], [9 - 4 + 2.5, 6 - 10 + 28.0])
+
+
+def test_steps_of_weights():
+    weights, velocity, total = np.array([1.0, -999.9]), np.array([0.5, -0.5]), np.zeros(2)
+    gradient, curvature, expected = np.array([4.0, 90.0]), np.array([8.0, 10.0]), np.array([2.0, 5.0])
+    energy, noise = pcd_step.advance(gradient, curvature, expected, weights, velocity, 0.1, 0.8, total, 2.0, 1000.0)
+    assert total.tolist() == [0.5, 2.0]  # 9 is cut to 2
+    assert (energy, noise) == pytest.approx((8 * 0.25 + 10 * 4, 2 / 8 + 5 / 10))
+    np.testing.assert_allclose(velocity, [0.4 - 0.05, -0.4 - 0.2])
+    np.testing.assert_allclose(weights, [1.35, -1000.0])  # no weight is beyond the largest
+
+
+def test_slices_in_threads_are_the_whole(monkeypatch):
+    """21 weights in slices of 4: each is moved once, and sums are over all."""
+    rng = np.random.default_rng(0)
+    arrays = rng.random((4, 21))
+    whole, sliced = ([a.copy() for a in arrays] + [np.zeros(21)] for _ in range(2))
+    of_whole = pcd_step.advance(*whole[:4], whole[4], 0.1, 0.8, np.zeros(21), 2.0, 1000.0)
+    monkeypatch.setattr(pcd_step, "SLICE", 4)
+    of_slices = pcd_step.advance(*sliced[:4], sliced[4], 0.1, 0.8, np.zeros(21), 2.0, 1000.0)
+    np.testing.assert_array_equal(whole, sliced)
+    np.testing.assert_allclose(of_whole, of_slices)
+    assert pcd_step.distance(arrays[0], arrays[1]) == pytest.approx(np.abs(arrays[0] - arrays[1]).sum())
+
+
+def test_the_model_of_one_feature_is_the_table():
+    """Without penalties the optimum has the table's own rates: expectations are on the scale of the records."""
+    frame = pd.DataFrame({"a": list("uuuuvvvvvvvv"), "y": [1, 1, 1, 0, 1, 1, 0, 0, 0, 0, 0, 0]})
+    frame = pd.concat([frame] * 50, ignore_index=True)
     tables = ContingencyTables.from_records(frame, "y")
-    model = NaiveBayesClassifier("logistic", l2=2.0).fit(tables)
-    k = int(np.flatnonzero(model.l2_grid_ == 2.0)[0])
-    np.testing.assert_allclose(model.theta_grid_[k], model.theta_, atol=1e-9)
-    for i, (start, size) in enumerate(((0, 3), (3, 2))):
-        d, c = tables.dense(i)
-        z = model.theta_[start : start + size] + model.intercept_
-        p = 1 / (1 + np.exp(-z))
-        residual = d * p - c  # equals −2λw, and its sum is 0
-        assert residual.sum() == pytest.approx(0, abs=1e-6)
-        b = np.mean(z + residual / 4)
-        np.testing.assert_allclose(residual, -4 * (z - b), atol=1e-6)
+    model = MaxEntClassifier(2000, l2_mu=0.0, l2_theta=0.0, max_iter=200, random_state=0).fit(tables)
+    p = model.predict_proba(pd.DataFrame({"a": ["u", "v"]}))[:, 1]
+    np.testing.assert_allclose(p, [0.75, 0.25], atol=0.03)

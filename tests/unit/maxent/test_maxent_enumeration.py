@@ -23,14 +23,6 @@ def test_gradient_by_finite_differences(tables):
         assert np.isclose(g_theta[k], (up - down) / 2e-4, atol=1e-3)
 
 
-def test_moments_match_at_the_optimum(tables):
-    exact = Enumeration.from_tables(tables)
-    mu, theta = exact.optimum(l2_mu=1e-4, l2_theta=1e-4)
-    d_hat, c_hat = exact.compute_expectations(mu, theta)
-    assert np.allclose(d_hat, exact.d, atol=0.05)
-    assert np.allclose(c_hat, exact.c, atol=0.05)
-
-
 def test_probabilities_add_up_and_bayes_rule_holds(tables):
     exact, rng = Enumeration.from_tables(tables), np.random.default_rng(1)
     mu, theta = rng.normal(size=(2, len(exact.d)))

@@ -5,7 +5,6 @@ import pytest
 from numba import njit
 
 from agglearn.linear.kernels import blocks_loss, rows_loss
-from agglearn.linear.sparse_logistic import SparseLogistic
 from agglearn.maxent import kernels
 from agglearn.maxent.engines.numba_chains import Chains, alias_table, aligned_zeros
 from agglearn.maxent.simd import load, store
@@ -257,15 +256,6 @@ def test_logistic_loss_of_extreme_scores_is_finite():
     out = np.empty(3)
     _whole(np.zeros((1, 2), np.int32), np.ones(2), np.array([0.0, 1.0]), np.array([800.0]), 0.0, out)
     assert np.allclose(out, [1.0, 1.0, 800.0])
-
-
-def test_penalised_gradient_by_finite_differences():
-    problem = SparseLogistic(np.array([[0, 1]], np.int32), np.array([5.0, 3.0]), np.array([1.0, 2.0]), 2)
-    at = np.array([0.3, -0.2, 0.1])
-    _, gradient = problem.objective(at, 2.0)
-    shifts = np.eye(3) * 1e-6
-    numeric = [(problem.objective(at + s, 2.0)[0] - problem.objective(at - s, 2.0)[0]) / 2e-6 for s in shifts]
-    assert np.allclose(gradient, numeric, atol=1e-6)
 
 
 def test_weights_begin_where_vectors_do():

@@ -16,7 +16,7 @@ from agglearn.maxent import (
 )
 from agglearn.maxent.exact import Enumeration
 from agglearn.maxent.noise_aware import Gains, gains, poisson_mean, posterior_means, variances
-from agglearn.observations import ContingencyTables, with_gaussian_noise
+from agglearn.observations import ContingencyTables
 from agglearn.observations.release import release_tables
 from agglearn.privacy import draw_seeded
 
@@ -91,31 +91,6 @@ def test_a_mean_that_forgets_the_noise_or_the_model_is_caught():
     assert errors_of_means(lambda seen, expected, variance: poisson_mean(seen, np.ones(1), variance)).max() > 2
 
 
-@pytest.mark.slow
-def test_true_counts_of_six_records():
-    """All ways to spread six records over the states of two features and the label, weighted by model and noise."""
-    frame = pd.DataFrame({"a": list("uuuvvv"), "b": list("xxyyxy"), "label": [0, 1, 0, 1, 1, 0]})
-    tables = ContingencyTables.from_records(frame, "label")
-    model, sigma = Enumeration.from_tables(tables), 2.0
-    joint = np.exp(model.log_joint(np.zeros(len(model.d)), 0.3 * np.ones(len(model.d))))
-    ways = [w for w in itertools.product(range(7), repeat=joint.size) if sum(w) == 6]
-    counts = np.array(ways, float).reshape(-1, *joint.shape)
-    true_d, true_c = counts.sum(axis=2) @ model.cells, counts[:, :, 1] @ model.cells
-    log_p = (counts * np.log(joint)).sum(axis=(1, 2)) - sum(map_log_factorial(counts))
-    errors = []
-    for seed in range(5):
-        noisy = Enumeration.from_tables(with_gaussian_noise(tables, sigma, seed))
-        fit = ((true_d - noisy.d) ** 2).sum(axis=1) + ((true_c - noisy.c) ** 2).sum(axis=1)
-        w = np.exp(log_p - fit / (2 * sigma**2) - (log_p - fit / (2 * sigma**2)).max())
-        exact = (w / w.sum()) @ true_c
-        d_hat, c_hat = 6 * joint.sum(axis=1) @ model.cells, 6 * joint[:, 1] @ model.cells
-        var = np.full(len(noisy.d), sigma**2)
-        found = posterior_means(noisy.d, noisy.c, d_hat, c_hat, gains(d_hat, c_hat, var, var))[1]
-        errors.append([np.abs(found - exact).mean(), np.abs(noisy.c - exact).mean()])
-    ours, raw = np.mean(errors, axis=0)
-    assert ours < raw / 2
-
-
 def draw_records(n: int, sizes: tuple[int, ...], seed: int) -> pd.DataFrame:
     """Dependent features and a label that depends on their sum."""
     rng = np.random.default_rng(seed)
@@ -126,20 +101,11 @@ def draw_records(n: int, sizes: tuple[int, ...], seed: int) -> pd.DataFrame:
     return pd.DataFrame({f"f{i}": [f"v{c}" for c in codes[:, i]] for i in range(len(sizes))}).assign(label=label)
 
 
-def map_log_factorial(counts: np.ndarray) -> np.ndarray:
-    table = np.array([0.0, *np.cumsum(np.log(np.arange(1, 7)))])
-    return table[counts.astype(int)].reshape(len(counts), -1).T
-
-
 def released(tables, **how):
     return release_tables(tables, 1.0, 1e-4, draw=draw_seeded(1), **how)
 
 
 def test_variances_of_what_was_released(tables):
-    noisy = released(tables)
-    d, _ = variances(noisy)
-    assert len(d) == len(Enumeration.from_tables(noisy).d)
-    np.testing.assert_allclose(d, noisy.noise.scale**2)
     assert variances(released(tables, adjacency="label"))[0].max() == 0
     assert variances(tables)[1].max() == 0
 
@@ -169,24 +135,10 @@ def test_training_with_means_apart_reaches_their_fixed_point():
         weights = model.optimum(1.0, 4.0, weights)
     exact = model.label_probability(weights[1])
     how = {"l2_theta": 4.0, "gradient": "exact", "tol": 0.0, "max_iter": 500, "random_state": 0}
-    gap, joint = (
-        np.abs(
-            NoiseAwareMaxEntClassifier(3000, **how, posterior=rule).fit(noisy).predict_proba(frame)[:, 1] - exact
-        ).max()
-        for rule in ("apart", "joint")
-    )
+    apart, joint = (NoiseAwareMaxEntClassifier(3000, **how, posterior=rule).fit(noisy) for rule in ("apart", "joint"))
+    gap, joint = (np.abs(model.predict_proba(frame)[:, 1] - exact).max() for model in (apart, joint))
     assert gap < 0.02
     assert joint > 1.5 * gap
-
-
-@pytest.mark.slow
-def test_nearer_to_the_truth_than_plain_training(tables):
-    noisy, frame = released(tables, postprocessing="project"), every_state(tables)
-    how = {"l2_theta": 16.0, "random_state": 0}  # the same λ for all: `moments` is larger where noise is
-    true = ExactMaxEntClassifier(**how).fit(tables).predict_proba(frame)
-    aware, plain = (k(1000, **how).fit(noisy) for k in (NoiseAwareMaxEntClassifier, MaxEntClassifier))
-    gap, other = (np.abs(model.predict_proba(frame) - true).max() for model in (aware, plain))
-    assert gap < 0.7 * other
 
 
 def every_state(tables) -> pd.DataFrame:
@@ -200,12 +152,6 @@ def test_without_noise_nothing_changes(tables):
     exact = ExactMaxEntClassifier().fit(tables)
     same = ExactNoiseAwareMaxEntClassifier().fit(tables)
     np.testing.assert_allclose(same.theta_, exact.theta_, atol=1e-3)
-
-
-def test_much_noise_leaves_the_base_rate(tables):
-    model = NoiseAwareMaxEntClassifier(500, random_state=0).fit(with_gaussian_noise(tables, 1e5, 0))
-    p = model.predict_proba(every_state(tables))[:, 1]
-    assert np.ptp(p) < 0.05
 
 
 @pytest.mark.slow

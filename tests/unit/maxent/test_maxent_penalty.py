@@ -6,7 +6,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from agglearn.evaluation import normalized_log_likelihood
 from agglearn.maxent import ExactMaxEntClassifier, MaxEntClassifier
 from agglearn.maxent.penalty import log_odds_variance, moment_penalty
 from agglearn.observations import ContingencyTables, with_gaussian_noise
@@ -33,29 +32,6 @@ def test_the_variance_of_the_log_odds_is_found(std):
     effects = np.random.default_rng(99).normal(0, std / np.sqrt(12), (12, 6))
     variance = effects.var(axis=1).sum()
     assert log_odds_variance(tables) == pytest.approx(variance, rel=0.25)
-
-
-def test_records_in_pairs_tables_alone_give_the_same():
-    tables = tables_of(records(5000, 8, 0.6))
-    pairs = replace(tables, tables={k: t for k, t in tables.tables.items() if len(k) == 2})
-    assert log_odds_variance(pairs) == pytest.approx(log_odds_variance(tables), rel=1e-9)
-
-
-def test_known_noise_is_taken_out():
-    tables = tables_of(records(20_000, 10, 0.8))
-    noisy = [log_odds_variance(with_gaussian_noise(tables, 20.0, seed)) for seed in range(5)]
-    assert np.mean(noisy) == pytest.approx(log_odds_variance(tables), rel=0.1)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("n", "std"), [(100, 0.0), (1000, 0.0), (1000, 0.5)])
-def test_a_small_table_is_never_far_below_the_base_rate(n, std):
-    """With λ = 16, whatever the tables, these fall below the base rate by .05 to .2."""
-    train, test = records(n, 25, std), records(4000, 25, std, seed=1)
-    model = MaxEntClassifier(1000, max_iter=100, random_state=0).fit(tables_of(train))
-    y, base = test["label"].to_numpy(), np.full(len(test), train["label"].mean())
-    score, of_base = (normalized_log_likelihood(y, p) for p in (model.predict_proba(test)[:, 1], base))
-    assert score > of_base - 0.01
 
 
 def uneven(n: int, rate: float, seed=0) -> pd.DataFrame:

@@ -81,9 +81,7 @@ def test_the_model_is_near_the_exact_optimum_of_all_weights(skewed, good):
     rows = pd.DataFrame({f"f{i}": rng.integers(0, size, 300).astype(str) for i, size in enumerate((6, 7, 9))})
     settings = {"l2_theta": (2.0, 16.0), "l2_mu": 1.0}
     exact = ExactMaxEntClassifier(**settings).fit(skewed).predict_proba(rows)[:, 1]
-    trained, fixed = (
-        MaxEntClassifier(**{**good, **settings}, rare_cells=how).fit(skewed) for how in ("train", "fixed")
-    )
+    trained, fixed = (MaxEntClassifier(**good | settings, rare_cells=how).fit(skewed) for how in ("train", "fixed"))
     errors = [np.abs(m.predict_proba(rows)[:, 1] - exact).mean() for m in (trained, fixed)]
     assert errors[1] < errors[0] + 0.01
     assert errors[1] < 0.02

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from agglearn.maxent.model import DirectionMonitor, StoppingRule, effective_weights
+from agglearn.maxent.model import WINDOW, DirectionMonitor, StoppingRule, effective_weights
 
 M = 400
 
@@ -80,6 +80,15 @@ def test_unstable_steps_are_noticed_and_fast_progress_is_not():
     assert windows_of(lambda step, rng: 9 * math.sin(step / 2) + rng.normal(size=M), 100)[1]
     assert not windows_of(lambda step, rng: 50 * 0.8**step + rng.normal(size=M), 100)[1]
     assert not windows_of(lambda step, rng: 5 + 0.1 * rng.normal(size=M), 200, scale=0.1)[1]
+
+
+def test_the_first_window_ends_with_its_last_step():
+    monitor, ends = DirectionMonitor((1.0,), 3), []
+    for step in range(1, 2 * WINDOW + 1):
+        before = monitor.end
+        monitor.add(step, [np.ones(3)], [1.0], [1.0])
+        ends += [step] if monitor.end != before else []
+    assert ends[0] == WINDOW
 
 
 def test_effective_number_of_weights():

@@ -1,18 +1,14 @@
 """The exact model, models per subset, and the example on which pairs are not enough."""
 
+import itertools
+
 import numpy as np
 import pytest
 
 from agglearn.datasets import Xor
 from agglearn.errors import DataError
-from agglearn.maxent import (
-    ExactMaxEntClassifier,
-    FeatureSubsets,
-    LogisticSkyline,
-    MaxEntClassifier,
-    NaiveBayesClassifier,
-)
-from agglearn.observations import ContingencyTables, Records
+from agglearn.maxent import FeatureSubsets, LogisticSkyline, MaxEntClassifier, NaiveBayesClassifier
+from agglearn.observations import ContingencyTables
 
 
 @pytest.fixture(scope="module")
@@ -32,24 +28,12 @@ def test_xor_population_is_what_the_paper_says(xor):
     assert frame.groupby(["x1", "x2"]).size().tolist() == [4000] * 4
 
 
-def test_xor_exactly(xor):
-    drawn, frame = xor
-    model = ExactMaxEntClassifier(l2_mu=1e-3, l2_theta=1e-3).fit(ContingencyTables.from_records(frame, "y"))
-    assert by_third(drawn, model.predict_proba(drawn.frame)[:, 1]) == pytest.approx([0.1, 0.9], abs=1e-3)
-
-
 @pytest.mark.slow
 def test_xor_by_sampling(xor):
     drawn, frame = xor
     tables = ContingencyTables.from_records(frame, "y")
     model = MaxEntClassifier(5000, l2_mu=0.1, l2_theta=0.1, max_iter=800, tol=0.0, random_state=0).fit(tables)
     assert by_third(drawn, model.predict_proba(drawn.frame)[:, 1]) == pytest.approx([0.1, 0.9], abs=0.02)
-
-
-def test_xor_with_all_records(xor):
-    drawn, frame = xor
-    model = LogisticSkyline(l2=1e-3).fit(Records.from_records(frame, "y"))
-    assert by_third(drawn, model.predict_proba(drawn.frame)[:, 1]) == pytest.approx([0.25, 0.75], abs=1e-3)
 
 
 def test_subsets_are_the_models_of_their_features(xor):
@@ -62,12 +46,15 @@ def test_subsets_are_the_models_of_their_features(xor):
     assert np.array_equal(found["x1", "x3"], alone.predict_proba(drawn.frame)[:, 1])
 
 
-def test_some_subsets_are_always_the_same(xor):
-    _, frame = xor
-    tables = ContingencyTables.from_records(frame, "y")
-    one, two = (FeatureSubsets(NaiveBayesClassifier(), size=1, most=2, random_state=s).fit(tables) for s in (0, 1))
-    assert list(one.models_) == list(two.models_)
-    assert len(one.models_) == 2
+def test_subsets_are_drawn_without_repetition_and_are_always_the_same(xor):
+    columns = [f"f{i}" for i in range(6)]
+    frame = xor[1][["x1", "x2", "x3", "x1", "x2", "x3", "y"]].set_axis([*columns, "y"], axis=1)
+    tables = ContingencyTables.from_records(frame, "y", pairs="none")
+    some = [FeatureSubsets(NaiveBayesClassifier(), 2, most=14, random_state=s).fit(tables).models_ for s in (0, 1)]
+    assert list(some[0]) == list(some[1])
+    assert len(some[0]) == 14
+    assert set(some[0]) < set(itertools.combinations(columns, 2))
+    assert len(FeatureSubsets(NaiveBayesClassifier(), 2).fit(tables).models_) == 15
 
 
 def test_subsets_refuse_what_the_base_does_not_observe(xor):

@@ -9,9 +9,7 @@ from agglearn.encoding import CategoricalEncoder, FrameEncoder
 from agglearn.observations import Bags, ContingencyTables, Records
 
 RNG = np.random.default_rng(0)
-X = np.concatenate(
-    [np.arange(160.0)[:, None] / 160, RNG.normal(size=(160, 2))], axis=1
-)  # the first tells instances apart
+X = np.column_stack([np.arange(160.0) / 160, RNG.normal(size=(160, 2))])  # the first tells instances apart
 LABELS = (X[:, 1] + RNG.normal(size=160) > 0).astype(int)
 POSITIVES = np.add.reduceat(LABELS, np.arange(0, 160, 4))
 BAGS = Bags(X, np.arange(0, 161, 4), POSITIVES)

@@ -3,8 +3,8 @@
 import numpy as np
 
 from agglearn import labelsums, maxent
-from agglearn.encoding import FeatureMap, FrameEncoder
-from agglearn.observations import ContingencyTables, Halves, LabelSums
+from agglearn.encoding import FrameEncoder
+from agglearn.observations import ContingencyTables, Halves
 from choices.base import PLAIN, Choice, Try, Y, records, tables
 
 
@@ -58,18 +58,6 @@ class ByAggregates(Choice):
         return model.predict_proba(PLAIN)[:, 1]
 
 
-class ByHalvesOfSums(ByAggregates):
-    parameter, learner = "l2", labelsums.WALRClassifier()
-
-    def true(self, right, model, held):
-        return right(model, held)
-
-    def observation(self):
-        mapped = FeatureMap.fit("onehot", FrameEncoder.fit(PLAIN), PLAIN)
-        parts = [np.flatnonzero(np.arange(160) % 2 == k) for k in (0, 1)]
-        return Halves(*(LabelSums.from_map(mapped, PLAIN.iloc[p].reset_index(drop=True), Y[p]) for p in parts))
-
-
 class ByThinning(ByAggregates):
     """Tables are thinned into two; the final fit is to the tables as they are."""
 
@@ -105,9 +93,8 @@ class BagLearnerOnRecords(ByAggregates):
 
         patch.setattr(selection, "log_likelihood", judged)
         patch.setattr(labelsums.RecordSearch, "_aggregate", aggregated)
-        model = labelsums.RecordSearch(self.learner, self.parameter, list(self.grid), random_state=6).fit(
-            records(PLAIN)
-        )
+        search = labelsums.RecordSearch(self.learner, self.parameter, list(self.grid), random_state=6)
+        model = search.fit(records(PLAIN))
         assert masks[-1].all()
         self.units = self.halves(None)
         return model

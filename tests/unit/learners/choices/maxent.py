@@ -71,9 +71,8 @@ class BestPair(Choice):
     def fixed(self, value):
         pair = list(tables(self.frame).pairs)[value]
         names = [list(self.frame)[i] for i in pair]
-        return maxent.BestPairClassifier().fit(
-            ContingencyTables.from_records(self.frame.assign(y=Y), "y", pairs=[names])
-        )
+        single = ContingencyTables.from_records(self.frame.assign(y=Y), "y", pairs=[names])
+        return maxent.BestPairClassifier().fit(single)
 
     def chosen(self, model):
         return model.best_

@@ -32,11 +32,8 @@ class OfBags(Choice):
 
             def judged(held, theta):
                 self.tries[-1].judged = self.names(held)
-                return (
-                    (score or base.validation_likelihood)(held, theta)
-                    if planted is None
-                    else planted(self.tries[-1].value)
-                )
+                true = score or base.validation_likelihood
+                return true(held, theta) if planted is None else planted(self.tries[-1].value)
 
             return right(model, bags, fit, judged, *more)
 
