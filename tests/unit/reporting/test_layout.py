@@ -381,3 +381,9 @@ def test_a_table_file_says_how_it_is_encoded():
     assert '<meta charset="utf-8"><title>A &amp; B</title>' in text
     figures = printed_table.figures_in(text)
     assert (figures[:7], figures[-10:], figures.count("<figcaption>A &amp; B: ")) == ("<figure", "</figure>\n", 2)
+
+
+def test_a_whole_printed_number_has_a_whole_difference():
+    row = pd.Series({"mean": 882.0, "reported": 979.0, "difference": -97.0, "unit": ""})
+    assert printed_table._difference(row, "979", 1.0) == "−97"
+    assert printed_table._difference(row, "979.0", 1.0) == "−97.0"
