@@ -100,7 +100,8 @@ def _draw_lines(chart: Chart, chosen: pd.DataFrame, printed: pd.DataFrame, x_lab
     labels = {s: textwrap.fill(present.get(s, s), LABEL) for s in highlighted or order}
     is_shared, beside = not spec.get("own_y"), len(order) > 1 and len(names) <= MANY
     columns, height = 2 if beside or len(names) % 3 else 3, 3.2 if len(names) == 1 else 2.4
-    figure, axes = charts.grid(names, height, columns, charts.WIDTH + LABEL_WIDTH * beside, sharey=is_shared)
+    width, indent = charts.WIDTH + LABEL_WIDTH * beside, 0.4 if is_shared else 0.4 * columns
+    figure, axes = charts.grid(names, height, columns, width, indent, is_shared)
     end = chosen["x"].max() if "x_none" in spec else None
     colours = chart.colours(chosen, spec.get("series", ["method"]), len(order))
     looks = {label: _look(k, label, colours, highlighted) for k, label in enumerate(order)}
