@@ -27,17 +27,7 @@ import agglearn
 from agglearn import kernel_cache
 from agglearn_workflow import digests
 
-COPIED = (
-    "Snakefile",
-    "environment.yml",
-    "config",
-    "docs",
-    "profiles",
-    "rules",
-    "src",
-    "workflow",
-    "tests/workflow/spikes",
-)
+COPIED = ("Snakefile", "environment.yml", "config", "docs", "profiles", "rules", "src", "workflow")
 
 
 class Project:
@@ -50,7 +40,7 @@ class Project:
         self.folder, self.results = folder, folder / "results"
         self.environ = {}  # what Snakemake gets besides
         summarise_code()
-        for name in COPIED:
+        for name in (*COPIED, "tests/workflow/spikes"):
             origin = ROOT / name
             if origin.is_dir():
                 # with compiled modules, which hold while the times are kept, but without compiled kernels and what `make docs` writes

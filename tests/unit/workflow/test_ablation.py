@@ -107,11 +107,6 @@ def test_axes_of_the_data_are_columns_in_the_order_of_their_names():
     assert columns == ["dataset", "dataset_params.bag", "dataset_params.noise", "dataset_params.size"]
 
 
-def test_without_an_ablation_nothing_changes():
-    given = {"methods": {"a": {}}}
-    assert configuration._ablate(given, "x") is given
-
-
 @pytest.mark.parametrize(
     ("base", "changes", "wrong"),
     [
@@ -204,7 +199,8 @@ def test_an_ablation_runs_beside_its_base(project):
 def test_the_files_that_come_with_the_project_can_be_planned(path, scale):
     given = yaml.safe_load(path.read_text())
     [name] = given["experiments"]
-    assert name == path.stem
+    assert given.keys() == {"show", "experiments"}
+    assert given["show"] == [name] == [path.stem]
     assert f"snakemake --cores 4 {name} --configfile config/ablations/{name}.yaml" in path.read_text()
     plan = Plan(configuration.load(ROOT, given | {"scale": scale, "run": [name]}))
     n_methods = 1 + sum(map(len, given["experiments"][name]["ablate"]["changes"].values()))
