@@ -1,12 +1,10 @@
 """`agglearn reproduce`: names are checked, and Snakemake gets what the command line has."""
 
 import os
-import re
 
 import pytest
 import yaml
-from cli_calls import call, refuse, run
-from samples import ROOT
+from cli_calls import call, refuse
 
 from agglearn import machine
 from agglearn_workflow.project import project_files
@@ -64,14 +62,3 @@ def test_experiments_of_the_folder_are_listed_and_run(started, tmp_path, capsys)
     assert not started
     assert call("reproduce own_xor") == 0
     assert started[0][-1] == "own_xor"
-
-
-@pytest.mark.slow
-def test_commands_of_the_readme_of_the_configuration(started):
-    blocks = re.findall(r"^```sh\n(.*?)^```$", (ROOT / "config/README.md").read_text(), re.M | re.S)
-    commands = [line.split() for line in "".join(blocks).splitlines()]
-    ours = [command[1:] for command in commands if command[0] == "agglearn"]
-    assert [run(*command) for command in ours] == [0, 0]
-    assert started[0][-1] == "maxent_table4"
-    # the others need a host of the repository
-    assert [command[0] for command in commands if command[0] != "agglearn"] == ["pip", "snakedeploy", "snakemake"]
