@@ -1,8 +1,6 @@
 """Runs of a batch: what is reused, what is computed again, and that no run sees what another one left behind."""
 
-import dataclasses
 import itertools
-import os
 import textwrap
 
 import pandas as pd
@@ -52,7 +50,7 @@ class Zero(Truth):
 
 
 class Reading(Task):
-    MEASURES = {name: ("", "lower") for name in ("numpy", "python", "runs", "spawned", "state")}
+    MEASURES = {name: ("", "lower") for name in ("numpy", "python", "runs", "state")}
     truth = Zero
 
     def observe(self, source, kind, params, seed):
@@ -95,14 +93,6 @@ class Failing(Drawing):
         if "MENDED" not in os.environ:
             raise ValueError("not yet")
         super()._fit(observation)
-
-
-class Spawning(Drawing):
-    def _fit(self, observation):
-        import multiprocessing
-
-        with multiprocessing.get_context("spawn").Pool(2) as pool:
-            self.spawned_ = sum(pool.map(abs, [-1, -2]))
 """
 
 
@@ -117,7 +107,7 @@ def code(tmp_path, monkeypatch):
     return tmp_path
 
 
-def planned(seeds, method="Drawing", measures=("numpy", "python", "runs"), keep_model="none") -> list[Run]:
+def planned(seeds, method="Drawing", measures=("numpy", "python", "runs", "state"), keep_model="none") -> list[Run]:
     classes = {"class": method, "task": "Reading", "type": "Nothing"}
     spec = {key: f"planted_methods.{name}" for key, name in classes.items()}
     spec |= {"measures": list(measures), "keep_model": keep_model, "ignore_noise": False}
@@ -177,27 +167,10 @@ def written(folder) -> dict[str, int]:
 @pytest.mark.slow
 def test_each_run_has_its_own_random_numbers_and_nothing_that_others_leave_behind(code):
     rows = fitted(code, planned(range(8)))
-    assert rows["numpy"].nunique() == rows["python"].nunique() == 8
+    assert all(rows[name].nunique() == 8 for name in ("numpy", "python", "state"))
     assert set(rows["runs"]) == {1}
-    drawn = ["numpy", "python", "runs"]  # the others are times
+    drawn = ["numpy", "python", "runs", "state"]  # the others are times
     assert fitted(code / "other", planned([3])).loc[3, drawn].equals(rows.loc[3, drawn])
-
-
-@pytest.mark.slow
-def test_no_two_runs_share_a_random_state(code):
-    """Seeds, methods, parameters, data sets and observations have one each, whatever else is in the batch."""
-    first = planned([0, 1], "Drawing", ["state"])
-    others = (
-        {"params": '{"rate": 2}'},
-        {"method": "other"},
-        {"dataset_params": '{"n": 1}'},
-        {"observation_params": '{"k": 1}'},
-    )
-    runs = [dataclasses.replace(run, **other) for other in ({}, *others) for run in first]
-    states = compute(code, runs).query("measure == 'state'").set_index("run")["value"]
-    assert states.nunique() == len(runs)
-    alone = fitted(code / "other", first[:1])
-    assert alone.loc[0, "state"] == states[first[0].key]
 
 
 def test_a_run_that_failed_is_tried_again_and_good_ones_are_not(code, monkeypatch):
@@ -302,11 +275,6 @@ def test_versions_of_packages_are_part_of_a_run(code, monkeypatch):
         forget()
     assert set(written(code).values()).isdisjoint(first.values())
     assert record(code, runs[0])["versions"]["numpy"] == "0.0.1"
-
-
-def test_a_method_may_spawn_processes(code, monkeypatch):
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(code / "code"), os.environ.get("PYTHONPATH", "")]))
-    assert fitted(code, planned([0], "Spawning", ["spawned"]))["spawned"].tolist() == [3]
 
 
 def archive_of(folder, runs) -> dict:
