@@ -50,23 +50,16 @@ def test_what_the_schema_has_no_level_for_is_told(at, capsys):
     assert "no level of their own for: age 1, job 5" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("data", ["labels.csv", "labels.parquet"])
-def test_a_wrong_label_in_a_schema_is_said_aloud_or_refused(at, capsys, data):
+def test_what_a_wrong_label_leaves_out_is_said_aloud(at, capsys):
     frame = pd.DataFrame({"job": ["cook", "nurse"] * 30, "y": ["yes", "no", "perhaps"] * 20})
-    frame.to_csv("labels.csv", index=False)
     frame.to_parquet("labels.parquet")
     text = "{reviewed: true, label: {column: y, positive: yes, negative: no}, features: {job: {values: [cook]}}}"
     Path("right.yaml").write_text(text)
-    Path("wrong.yaml").write_text(text.replace("yes", "1"))
-    assert call(f"aggregate {data} --schema right.yaml --out right") == 0
+    assert call("aggregate labels.parquet --schema right.yaml --out right") == 0
     said = capsys.readouterr()
     left_out = "label 'y': 20 of 60 records are left out, which have neither 'yes' nor 'no'"
     assert said.err == f"agglearn: warning: {left_out}\n"
     assert "40 records, 20 with label 1" in said.out
-    assert refuse(capsys, f"aggregate {data} --schema wrong.yaml --out wrong")[1] == (
-        f"agglearn: {data}: label 'y': none of 60 records has the positive value '1' "
-        "(they have 'no', 'perhaps', 'yes'); mend it in the schema\n"
-    )
 
 
 def test_a_learned_schema_is_not_private(at, capsys):

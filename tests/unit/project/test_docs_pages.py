@@ -26,7 +26,6 @@ from agglearn_workflow.config.loading import load
 from agglearn_workflow.site.pages import MARK
 
 sys.path.insert(0, str(ROOT / "docs/_ext"))
-import api_pages
 import configuration
 import docstrings
 import links
@@ -119,23 +118,7 @@ def test_each_way_goes_through_twelve_files_at_most():
     assert len(re.findall(r"^1\. ", page, re.M)) == 3
 
 
-def test_every_page_is_in_the_contents():
-    listed = {"index"}
-    for page in DOCS:
-        for tree in re.findall(r"^```\{toctree\}\n(.*?)^```", page.read_text(), re.M | re.S):
-            listed |= {line for line in tree.split() if not line.startswith(":")}
-    assert {page.stem for page in DOCS} <= listed
-
-
 # -- API ------------------------------------------------------------------------------------------------------------------
-
-
-def test_every_public_name_has_a_page():
-    pages = dict(api_pages.pages())
-    assert len(PUBLIC) > 100
-    assert set(PUBLIC) <= pages.keys()
-    for path in PUBLIC:
-        assert f":py:obj:`~{path}`" in pages[path.rpartition(".")[0]]
 
 
 def has_parameters(target) -> bool:
@@ -283,6 +266,7 @@ def test_pages_are_built_without_a_warning_and_their_links_resolve(built):
 def test_links_to_names_work(built):
     inventory = (built / "objects.inv").read_bytes().split(b"\n", 4)[4]
     names = {line.split(" ")[0] for line in zlib.decompress(inventory).decode().splitlines()}
+    assert len(PUBLIC) > 100
     assert set(PUBLIC) <= names
     maxent, name = (built / "maxent.html").read_text(), "agglearn.maxent.MaxEntClassifier"
     for address in (
