@@ -3,7 +3,6 @@
 import json
 import re
 
-import pandas as pd
 import pytest
 from project import tracking_client
 
@@ -73,12 +72,8 @@ def test_site_is_whole(project, first):
     assert {c["verdict"] for c in claims} <= {"holds", "fails", "undecided", "undecided at this scale", "not judged"}
 
 
-def test_curves_and_keys_travel(project, first):
-    rows = pd.concat(map(pd.read_parquet, project.results.glob("measurements/spike_chain/*.parquet")))
-    curve = rows[rows.step.notna() & (rows.run == rows.run.iloc[0])].sort_values("step")
-    assert list(curve[curve.measure == "nllh"].step) == [1, 2, 3, 4]
-    regions = project.table("spike_regions")
-    assert regions["keys"].notna().sum() == 8
+def test_keys_travel(project, first):
+    assert project.table("spike_regions")["keys"].notna().sum() == 8
     assert "| 7 |" in (project.results / "tables/spike_regions.md").read_text()
 
 

@@ -30,7 +30,7 @@ PERSONS = "RT,SERIALNO,SPORDER,STATE,PUMA,PWGTP,AGEP\nP,2024HU0000001,1,1,402,7,
 
 @pytest.fixture
 def here(tmp_path, monkeypatch):
-    """A project with one mirror and six data sets, as the current folder."""
+    """A project with one mirror and some data sets, as the current folder."""
     project = Project(tmp_path / "project")
     for path in (project.base / "config/datasets").glob("*.yaml"):
         if path.stem not in ("fair", "loglinear", "digits"):
@@ -39,24 +39,32 @@ def here(tmp_path, monkeypatch):
     (tmp_path / "host/upstream.csv").write_bytes(CSV)
     with zipfile.ZipFile(tmp_path / "host/csv_pal.zip", "w") as archive:
         archive.writestr("psam_p01.csv", PERSONS)
-    host, digest = (tmp_path / "host").as_uri(), hashlib.sha256(CSV).hexdigest()
-    entry = {"title": "Mine", "class": "agglearn.datasets.Tabular", "label": {"column": "y"}, "licence": "MIT"}
-    primary = {"kind": "primary", "url": f"{host}/upstream.csv"}
-    route = {"kind": "primary", "url": f"{host}/csv_pal.zip", "member": "psam_p01.csv"}
-    persons = {"sha256": "unknown", "routes": [route]}
+    for name, size in (("b.csv", 5000), ("c.csv", 7)):
+        (tmp_path / "host" / name).write_bytes(b"x" * size)
+    digest, unknown = hashlib.sha256(CSV).hexdigest(), {"sha256": "unknown"}
+
+    def route(file: str, kind: str = "primary", **more) -> dict:
+        return {"kind": kind, "url": f"{(tmp_path / 'host').as_uri()}/{file}", **more}
+
+    persons = unknown | {"routes": [route("csv_pal.zip", member="psam_p01.csv")]}
     build = {"kind": "build", "function": "agglearn.datasets.builds.person_columns", "inputs": {"psam_p01.csv": persons},
              "params": {"columns": ["AGEP", "STATE", "PUMA"]}}  # fmt: skip
-    datasets = {
-        "mirrored": {"files": {"a.csv": {"sha256": digest}}, "citation": "Me (2020). Mine.", "doi": "10.1234/mine"},
-        "fetched": {"files": {"a.csv": {"sha256": digest, "bytes": len(CSV), "routes": [{"kind": "mirror"}, primary]}}},
-        "built": {"files": {"p_01.parquet": {"sha256": "unknown", "routes": [build]}}},
-        "wrong": {"files": {"a.csv": {"sha256": "0" * 64, "routes": [primary]}}},
-        "dead": {"files": {"a.csv": {"sha256": digest, "routes": [{"kind": "frozen", "url": f"{host}/gone.csv"}]}}},
+    upstream = route("upstream.csv")
+    files = {
+        "mirrored": {"a.csv": {"sha256": digest}},
+        "fetched": {"a.csv": {"sha256": digest, "bytes": len(CSV), "routes": [{"kind": "mirror"}, upstream]}},
+        "built": {"p_01.parquet": unknown | {"routes": [build]}},
+        "several": {"a.csv": unknown} | {name: unknown | {"routes": [route(name)]} for name in ("b.csv", "c.csv")},
+        "wrong": {"a.csv": {"sha256": "0" * 64, "routes": [upstream]}},
+        "dead": {"a.csv": {"sha256": digest, "routes": [route("gone.csv", "frozen")]}},
     }
-    for name, parts in datasets.items():
-        (project.base / f"config/datasets/{name}.yaml").write_text(yaml.safe_dump({**entry, **parts}))
-    (project.base / "mirror/mirrored").mkdir(parents=True)
-    (project.base / "mirror/mirrored/a.csv").write_bytes(CSV)
+    entry = {"title": "Mine", "class": "agglearn.datasets.Tabular", "label": {"column": "y"}, "licence": "MIT"}
+    entry |= {"citation": "Me (2020). Mine.", "doi": "10.1234/mine"}
+    for name, of_entry in files.items():
+        project.path(f"datasets/{name}").write_text(yaml.safe_dump(entry | {"files": of_entry}))
+    for name in ("mirrored", "several"):
+        (project.base / f"mirror/{name}").mkdir(parents=True)
+        (project.base / f"mirror/{name}/a.csv").write_bytes(CSV)
     project.edit("config", lambda c: c.update(mirrors=["mirror"]))
     project.edit("experiments/trial", lambda e: e["datasets"].update(mirrored={}, dead={}))
     monkeypatch.chdir(project.base)
@@ -98,15 +106,6 @@ def test_what_is_fetched_is_here_afterwards(here, capsys):
 
 def test_the_size_of_all_files_and_each_origin_are_told(here, capsys):
     """One file of 12 bytes from a mirror, one of 5,000 and one of 7 from the publisher."""
-    host = here.parent / "host"
-    files = {"a.csv": {"sha256": "unknown"}}
-    for name, size in (("b.csv", 5000), ("c.csv", 7)):
-        (host / name).write_bytes(b"x" * size)
-        files[name] = {"sha256": "unknown", "routes": [{"kind": "primary", "url": f"{host.as_uri()}/{name}"}]}
-    entry = {"title": "Several", "class": "agglearn.datasets.Tabular", "label": {"column": "y"}, "files": files}
-    (here / "config/datasets/several.yaml").write_text(yaml.safe_dump(entry | {"licence": "MIT"}))
-    (here / "mirror/several").mkdir()
-    (here / "mirror/several/a.csv").write_bytes(CSV)
     assert call("data get several") == 0
     assert re.match(r"several: 3 files, 5\.02 kB, from mirror, primary, in \S+$", capsys.readouterr().out)
     assert listed(capsys)["several"] == ["yes", "mirror, primary", "5.02 kB", "MIT", "no table"]
