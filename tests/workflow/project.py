@@ -49,14 +49,8 @@ class Project:
                 shutil.copy(origin, folder / name)
         share_kernels(folder / "src/agglearn", folder / "src/agglearn/__pycache__")
         self.restrict(shipped)
-        self.overlay = {
-            "scale": "smoke",
-            "cache": str(cache),
-            "mirrors": [str(folder / "mirror")],
-            "code": ["tests/workflow/spikes"],
-            "datasets": {},
-            "experiments": {},
-        }
+        self.overlay = {"scale": "smoke", "cache": str(cache), "mirrors": [str(folder / "mirror")]}
+        self.overlay |= {"code": ["tests/workflow/spikes"], "datasets": {}, "experiments": {}}
 
     def restrict(self, names: Collection[str]) -> None:
         """Keep some experiments of the configuration only, and their claims; without any, of the data sets Adult alone."""
@@ -91,15 +85,9 @@ class Project:
     def start(self, *arguments: str, **more) -> subprocess.Popen:
         """A process of Snakemake, to be ended by the test."""
         given, environment = self.call(arguments)
-        return subprocess.Popen(
-            [sys.executable, "-m", "snakemake", *given],
-            cwd=self.folder,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            env=environment,
-            **more,
-        )
+        printed = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+        command = [sys.executable, "-m", "snakemake", *given]
+        return subprocess.Popen(command, cwd=self.folder, env=environment, **printed, **more)
 
     def run(self, *arguments: str) -> "Outcome":
         """Run Snakemake to its end, in a fork of a process that has imported it."""

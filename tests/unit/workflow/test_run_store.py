@@ -1,7 +1,7 @@
 """Runs of a batch: what is reused, what is computed again, and that no run sees what another one left behind."""
 
 import itertools
-import textwrap
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -16,95 +16,12 @@ from agglearn_workflow.runs import products
 from agglearn_workflow.runs.batches import Store
 from agglearn_workflow.runs.execution import Source
 
-METHODS = """
-import os
-import random
-import time
-from dataclasses import dataclass
-
-import numpy as np
-
-from agglearn.estimator import Estimator
-from agglearn.observations import Observation
-from agglearn.tasks import Measurement, Task, Truth
-
-counter = []
-
-
-@dataclass(frozen=True)
-class Nothing(Observation):
-    noise = None
-
-    @classmethod
-    def load(cls, folder):
-        return cls()
-
-
-@dataclass(frozen=True)
-class Zero(Truth):
-    @classmethod
-    def load(cls, folder):
-        return cls()
-
-    def units(self):
-        return []
-
-
-class Reading(Task):
-    MEASURES = {name: ("", "lower") for name in ("numpy", "python", "runs", "state")}
-    truth = Zero
-
-    def observe(self, source, kind, params, seed):
-        return Nothing(), Zero()
-
-    def measure(self, estimator, truth, measures):
-        for name in measures:
-            yield Measurement(name, getattr(estimator, name + "_"))
-
-
-class Drawing(Estimator):
-    observes = Nothing
-
-    rate: float = 1
-
-    def _fit(self, observation):
-        counter.append(1)
-        self.numpy_, self.python_, self.runs_ = np.random.random(), random.random(), len(counter)
-        self.state_ = self.random_state % 2**52
-
-
-class Unsavable(Drawing):
-    def save(self, folder):
-        folder.mkdir()
-        (folder / "half").write_text("of it")
-        raise TypeError("a lock cannot be saved")
-
-
-class Costly(Drawing):
-    def _fit(self, observation):
-        started = time.process_time()
-        held = np.ones(100 * 2**17)  # 100 MiB
-        while time.process_time() - started < 0.2:
-            held[:1000].sum()
-        super()._fit(observation)
-
-
-class Failing(Drawing):
-    def _fit(self, observation):
-        if "MENDED" not in os.environ:
-            raise ValueError("not yet")
-        super()._fit(observation)
-"""
-
 
 @pytest.fixture
 def code(tmp_path, monkeypatch):
-    """A folder with methods, followed like one under `code:`."""
-    (tmp_path / "code").mkdir()
-    (tmp_path / "code/planted_methods.py").write_text(textwrap.dedent(METHODS))
-    monkeypatch.syspath_prepend(tmp_path / "code")
+    """A folder for results; `planted_methods.py` is followed like code under `code:`."""
     monkeypatch.setattr(digests, "ROOTS", [*digests.ROOTS])
-    digests.add_root(tmp_path / "code")
+    digests.add_root(Path(__file__).parent)
     return tmp_path
 
 

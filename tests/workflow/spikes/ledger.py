@@ -12,13 +12,8 @@ from agglearn.tasks import Classification, Measurement
 class Ledger(Classification):
     """Classification of records that lie on legs between places: measures of each colour besides."""
 
-    MEASURES: ClassVar = {
-        "nllh": ("", "higher"),
-        "auc": ("", "higher"),
-        "log_loss": ("nat", "lower"),
-        "curve": ("", "higher"),
-        "right": ("", "higher"),
-    }
+    MEASURES: ClassVar = dict.fromkeys(("nllh", "auc", "curve", "right"), ("", "higher"))
+    MEASURES |= {"log_loss": ("nat", "lower")}
     KEYS: ClassVar = ("colour",)
 
     def measure(self, estimator, truth, measures):
