@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
@@ -14,6 +15,7 @@ from samples import OFFLINE, ROOT
 
 from agglearn import cli
 
+CALLING = Path(__file__).with_name("calls_without_extras.py")
 RECORDS = "\n".join(["x,z,y", *(f"{i % 7},{'abc'[i % 3]},{int(i % 7 > 2)}" for i in range(200))]) + "\n"
 CELLS = "x,z,count,label_sum\n,,200,114\n0,,90,10\n1,,110,104\n,a,120,60\n,b,80,54\n"
 SCHEMA = """
@@ -42,32 +44,6 @@ CALLS = {  # the extra that a call needs, and its arguments; later calls read wh
     "doctor": (None, "doctor"),
     "new": (None, "new method mine"),
 }
-# Modules of the distributions that are not installed are refused before any finder looks for them.
-RUN = """
-import importlib.abc, json, sys
-refused, calls = map(json.loads, sys.argv[1:])
-
-class Absent(importlib.abc.MetaPathFinder):
-    def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] in refused:
-            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
-
-sys.meta_path.insert(0, Absent())
-import contextlib, io, traceback
-from agglearn.cli import main
-
-outcomes = {}
-for call, arguments in calls.items():
-    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()) as printed:
-        try:
-            status = main(arguments.split())
-        except SystemExit as ended:
-            status = ended.code
-        except BaseException:
-            status = traceback.format_exc()
-    outcomes[call] = status, printed.getvalue()
-print(json.dumps(outcomes))
-"""
 
 
 def installed() -> set[str]:
@@ -92,7 +68,7 @@ def outcomes(tmp_path_factory) -> dict:
     for name, text in (("records.csv", RECORDS), ("cells.csv", CELLS), ("schema.yaml", SCHEMA)):
         (folder / name).write_text(text)
     calls = {call: arguments for call, (_, arguments) in CALLS.items()}
-    command = [sys.executable, "-c", RUN, json.dumps(refused), json.dumps(calls)]
+    command = [sys.executable, CALLING, json.dumps(refused), json.dumps(calls)]
     environment = os.environ | OFFLINE | {"PYTHONPATH": str(ROOT / "src")}
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
