@@ -26,6 +26,13 @@ def call(line: str) -> int:
     return run(*line.split())
 
 
+def told(printed, line: str):
+    """What a command prints that must end well, on standard output (`out`) and beside it (`err`)."""
+    printed.readouterr()
+    assert call(line) == 0
+    return printed.readouterr()
+
+
 def refuse(printed, line: str | list[str], warnings: int = 0) -> tuple[int, str]:
     """Exit status, and the line that a command prints that must fail. It prints nothing else, but for stated warnings before
     the line, and the current folder stays as it was."""

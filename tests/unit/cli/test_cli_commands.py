@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
-from cli_calls import call, refuse, run
+from cli_calls import call, refuse, run, told
 from samples import ROOT
 
 from agglearn import __version__
@@ -54,12 +54,10 @@ def test_every_help_has_an_example(capsys, command):
 )
 def test_from_records_to_predictions(at, capsys, method, words):
     fit = f"fit tables --method {method} --seed 3 {QUICK if method == 'maxent' else ''} --out"
-    assert call(f"{fit} m") == 0
-    first, second = capsys.readouterr().out.splitlines()
+    first, second = told(capsys, f"{fit} m").out.splitlines()
     assert first.startswith(f"m: {method} on 4 features and 10 tables of 300 records")
     assert words in second
-    assert call("predict m data.csv --out p.csv") == 0
-    assert capsys.readouterr().err == ""
+    assert told(capsys, "predict m data.csv --out p.csv").err == ""
     written = pd.read_csv("p.csv")
     assert list(written) == ["probability"]
     frame = pd.read_csv("data.csv", na_values="?")
@@ -73,8 +71,7 @@ def test_from_records_to_predictions(at, capsys, method, words):
 @pytest.mark.slow
 def test_held_out_tables_choose_the_penalty(at, capsys):
     """Of a tenth to ten times the strength that moments suggest."""
-    assert call(f"fit tables --tune --seed 3 --out m {QUICK}") == 0
-    assert ", by held-out tables" in capsys.readouterr().out
+    assert ", by held-out tables" in told(capsys, f"fit tables --tune --seed 3 --out m {QUICK}").out
     tables, model = ContingencyTables.load("tables"), Estimator.load("m")
     single, pair = moment_penalty(tables)
     assert FACTORS == (0.1, 0.3, 1, 3, 10)
@@ -127,12 +124,10 @@ def test_fit_accounts_for_noise_or_refuses(at, capsys):
         status, said = refuse(capsys, f"fit noisy --method {method} --out m")
         assert status == 2
         assert "treats noisy tables as exact; use maxent" in said
-        assert call(f"fit noisy --method {method} --ignore-noise --out {method}") == 0
-        [line] = capsys.readouterr().err.splitlines()
+        [line] = told(capsys, f"fit noisy --method {method} --ignore-noise --out {method}").err.splitlines()
         assert line.startswith("agglearn: warning: ")
         assert "takes noisy ContingencyTables" in line
-    assert call(f"fit noisy {QUICK} --out aware") == 0
-    said = capsys.readouterr()
+    said = told(capsys, f"fit noisy {QUICK} --out aware")
     assert said.out.startswith("aware: maxent, noise-aware, on 4 features")
     assert said.err == ""
     assert type(Estimator.load("aware")).__name__ == "NoiseAwareMaxEntClassifier"
@@ -165,8 +160,7 @@ def test_separators_byte_order_marks_and_compressed_files(at, separator):
 
 def test_unseen_values_are_reported_and_add_nothing(at, capsys):
     Path("new.csv").write_text("zone,home,job,age\n11,own,cook,30\n11,own,pilot,30\n99,?,,30\n")
-    assert call("predict model new.csv --out -") == 0
-    said = capsys.readouterr()
+    said = told(capsys, "predict model new.csv --out -")
     assert said.out.startswith("probability\n")
     assert said.err.startswith("standard output: 3 rows")
     assert "never seen in the tables, which add nothing: job 2, zone 1" in said.err
@@ -217,11 +211,10 @@ def codes(n: int = 400) -> pd.DataFrame:
 
 def test_columns_taken_for_numbers_are_named(at, capsys):
     codes().to_csv("codes.csv", index=False)
-    assert call("aggregate codes.csv --label y --pairs none --out t") == 0
-    told = capsys.readouterr()
+    printed = told(capsys, "aggregate codes.csv --label y --pairs none --out t")
     names = [*(f"C{i}" for i in range(1, 15)), "price", "account", "store_id", "hash", "zone"]
-    assert f"taken for numbers, in bins: {', '.join(names)}\n" in told.out
-    [line] = told.err.splitlines()
+    assert f"taken for numbers, in bins: {', '.join(names)}\n" in printed.out
+    [line] = printed.err.splitlines()
     assert line.startswith("agglearn: warning: columns were taken for numbers and binned")
     for words in ("'account' (its whole numbers hardly ever repeat), 'store_id' (its name is that of a code), 'hash' (it has",
                   "above 2^53", "'zone' (some of its numbers begin with zeros); if", "--categorical"):  # fmt: skip
@@ -233,9 +226,7 @@ def test_a_command_tells_a_warning_once(at, capsys, size):
     codes().to_csv("codes.csv", index=False)
     assert call("aggregate codes.csv --label y --features C1,C2 --pairs none --out t") == 0
     for _ in range(2):  # and the next command tells it again
-        capsys.readouterr()
-        assert call(f"compress t {size} --out clusters.csv --force") == 0
-        [line] = capsys.readouterr().err.splitlines()
+        [line] = told(capsys, f"compress t {size} --out clusters.csv --force").err.splitlines()
         assert line.startswith("agglearn: warning: features were taken for numbers")
 
 
@@ -268,8 +259,7 @@ def test_a_long_count_is_announced_and_a_large_one_is_refused(at, capsys, monkey
     assert "more than the 500 MB that are allowed; use fewer features" in said
     monkeypatch.setattr(aggregate, "LONG", 0)
     how = "aggregate data.csv --label y --positive yes --missing ?"
-    assert call(f"{how} --memory 1 --out t") == 0
-    assert capsys.readouterr().out.startswith("t: 10 tables take about")
+    assert told(capsys, f"{how} --memory 1 --out t").out.startswith("t: 10 tables take about")
     assert call(f"{how} --memory 1e-6 --out u") == 1
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from cli_calls import call, refuse, state
+from cli_calls import call, refuse, state, told
 
 from agglearn.cost.law import predict_cost
 from agglearn.privacy import analytic_gaussian_scale, gaussian_delta
@@ -15,8 +15,7 @@ PRIVATE = "--epsilon 1 --delta 1e-6 --ledger spent.csv --out"
 
 
 def test_the_cost_of_a_file_as_table_picture_and_page(at, capsys):
-    assert call("cost data.csv --label y --positive yes --missing ? --epsilon 3,0.3 --splits 3 --out c") == 0
-    said = capsys.readouterr()
+    said = told(capsys, "cost data.csv --label y --positive yes --missing ? --epsilon 3,0.3 --splits 3 --out c")
     cost = pd.read_csv("c/cost.csv")
     assert sorted(p.name for p in Path("c").iterdir()) == ["cost.csv", "cost.html", "cost.svg"]
     assert sorted(set(cost.epsilon)) == [0.3, 3.0, math.inf]
@@ -39,8 +38,7 @@ def test_the_cost_of_a_file_as_table_picture_and_page(at, capsys):
 
 def test_the_cost_of_records_that_are_described(at, capsys):
     before = state(at)
-    assert call("cost --rows 50000 --features 10 --values 12 --base-rate .1 --auc .8 --epsilon 0.3,1") == 0
-    said = capsys.readouterr().out
+    said = told(capsys, "cost --rows 50000 --features 10 --values 12 --base-rate .1 --auc .8 --epsilon 0.3,1").out
     predicted = predict_cost(50_000, 10, 12, 0.1, [0.3, 1.0], auc=0.8)
     for row in predicted.itertuples():
         assert f"{row.nllh:.3f} ± {row.nllh_error:.3f}, {row.auc:.3f} ± {row.auc_error:.3f}" in said
@@ -52,27 +50,31 @@ def test_the_cost_of_records_that_are_described(at, capsys):
 
 
 RELEASES = [  # options, what is protected, mechanism, and what is told
-    ("", "record", "gaussian", "whether a record is among the data is right in at most 54.7 of 100 guesses"),
-    (" --epsilon 0.5 --mechanism laplace", "record", "laplace", "right in at most 62.2 of 100 guesses"),
-    (" --adjacency label", "label", "gaussian", "which of two labels a record has"),
-    (" --mechanism discrete_gaussian --split cells", "record", "discrete_gaussian", ""),
+    (
+        "--delta 1e-6",
+        "record",
+        "gaussian",
+        "whether a record is among the data is right in at most 54.7 of 100 guesses",
+    ),
+    ("--epsilon 0.5 --mechanism laplace", "record", "laplace", "right in at most 62.2 of 100 guesses"),
+    ("--delta 1e-6 --adjacency label", "label", "gaussian", "which of two labels a record has"),
+    ("--delta 1e-6 --mechanism discrete_gaussian --split cells", "record", "discrete_gaussian", ""),
 ]
 
 
 def test_releases_add_up_in_a_ledger(at, capsys):
-    told = []
+    said = []
     for k, (options, _, _, words) in enumerate(RELEASES):
-        assert call(f"private declared {PRIVATE} out{k}{options}") == 0
-        told.append(capsys.readouterr().out)
-        assert words in told[-1]
-    assert "spent.csv: record: spent rho 0.028, epsilon 1 at delta 1e-06 in all" in told[0]
-    assert "spent.csv: label: spent rho 0.028, epsilon 1 at" in told[2]
+        said.append(told(capsys, f"private declared --epsilon 1 {options} --ledger spent.csv --out out{k}").out)
+        assert words in said[-1]
+    assert "spent.csv: record: spent rho 0.028, epsilon 1 at delta 1e-06 in all" in said[0]
+    assert "spent.csv: label: spent rho 0.028, epsilon 1 at" in said[2]
     ledger = read_ledger("spent.csv")
     assert ledger[["protected", "mechanism"]].to_numpy().tolist() == [[*row[1:3]] for row in RELEASES]
     gaussian = 1 / (2 * analytic_gaussian_scale(1, 1, 1e-6) ** 2)
     assert ledger.rho.tolist() == pytest.approx([gaussian, 0.125, gaussian, gaussian], rel=1e-3)
     rho, epsilon, delta = add_up(ledger.drop(index=2))
-    assert f"spent.csv: record: spent rho {rho:.3g}, epsilon {epsilon:.3g} at delta 2e-06 in all" in told[3]
+    assert f"spent.csv: record: spent rho {rho:.3g}, epsilon {epsilon:.3g} at delta 2e-06 in all" in said[3]
     assert delta == pytest.approx(2e-6)
     assert 2 < epsilon <= 2.5
 
@@ -82,8 +84,7 @@ def test_the_choice_of_rows_is_spent_too(at, capsys):
     whose = Path("schema.yaml").read_text().replace("one_row_per_person: true", "unit: user\nmax_rows: auto")
     Path("u.yaml").write_text(whose)
     assert call("aggregate visits.csv --schema u.yaml --missing ? --out u") == 0
-    assert call(f"private u {PRIVATE} chosen") == 0
-    assert "whether a unit is among the data" in capsys.readouterr().out
+    assert "whether a unit is among the data" in told(capsys, f"private u {PRIVATE} chosen").out
     assert call(f"private u --max-rows 2 {PRIVATE} stated") == 0
     ledger = read_ledger("spent.csv")
     assert ledger.protected.tolist() == ["unit user"] * 3

@@ -13,7 +13,7 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 import yaml
-from cli_calls import call, refuse
+from cli_calls import call, refuse, told
 from samples import ROOT, Project, shipped_config
 
 from agglearn.errors import NotAvailable
@@ -73,8 +73,7 @@ def here(tmp_path, monkeypatch):
 
 def listed(capsys) -> dict[str, list[str]]:
     """Columns of `agglearn data` by data set."""
-    assert call("data") == 0
-    lines = [re.split(r"  +", line) for line in capsys.readouterr().out.splitlines()]
+    lines = [re.split(r"  +", line) for line in told(capsys, "data").out.splitlines()]
     return {line[0]: line[1:] for line in lines}
 
 
@@ -92,8 +91,7 @@ def test_the_list_tells_what_is_here_and_from_where(here, capsys):
 
 def test_what_is_fetched_is_here_afterwards(here, capsys):
     for name, kind in (("fetched", "primary"), ("built", "build")):
-        assert call(f"data get {name}") == 0
-        assert re.match(rf"{name}: 1 file, \S+ k?B, from {kind}, in ", capsys.readouterr().out)
+        assert re.match(rf"{name}: 1 file, \S+ k?B, from {kind}, in ", told(capsys, f"data get {name}").out)
     assert (here / "results/cache/fetched/a.csv").read_bytes() == CSV
     built = pq.read_table(here / "results/cache/built/p_01.parquet").to_pylist()
     assert built == [{"AGEP": 30, "STATE": "01", "PUMA": "00402"}]
@@ -106,8 +104,7 @@ def test_what_is_fetched_is_here_afterwards(here, capsys):
 
 def test_the_size_of_all_files_and_each_origin_are_told(here, capsys):
     """One file of 12 bytes from a mirror, one of 5,000 and one of 7 from the publisher."""
-    assert call("data get several") == 0
-    assert re.match(r"several: 3 files, 5\.02 kB, from mirror, primary, in \S+$", capsys.readouterr().out)
+    assert re.match(r"several: 3 files, 5\.02 kB, from mirror, primary, in \S+$", told(capsys, "data get several").out)
     assert listed(capsys)["several"] == ["yes", "mirror, primary", "5.02 kB", "MIT", "no table"]
 
 
@@ -164,8 +161,7 @@ def test_data_that_need_no_download(here, capsys):
 
 
 def test_everything_about_one(here, capsys):
-    assert call("data show mirrored") == 0
-    assert capsys.readouterr().out.splitlines() == [
+    assert told(capsys, "data show mirrored").out.splitlines() == [
         "mirrored: Mine",
         "licence: MIT",
         "cite: Me (2020). Mine. doi:10.1234/mine (licence: MIT)",
@@ -222,12 +218,10 @@ def test_cite_reads_the_versions_of_the_runs(here, capsys):
     record = {"config": config, "python": "3.11.7", "commit": None, "versions": {"numpy": "1.2.3"}}
     write_json(results / "runs/r/run.json", record)
     for folder in ("", "results", results):
-        assert call(f"cite {folder}") == 0
-        out = capsys.readouterr().out
+        out = told(capsys, f"cite {folder}").out
         assert all(text in out for text in ("Gilotte", "Me (2020). Mine. doi:10.1234/mine", "numpy 1.2.3: Harris"))
 
 
 def test_outside_of_a_project_its_files_are_used_from_where_the_package_is(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    assert call("data show adult") == 0
-    assert "10.24432/C5XW20" in capsys.readouterr().out
+    assert "10.24432/C5XW20" in told(capsys, "data show adult").out

@@ -6,7 +6,7 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
-from cli_calls import call, refuse, state
+from cli_calls import call, refuse, state, told
 
 from agglearn.encoding import Schema
 from agglearn.estimator import Estimator
@@ -91,8 +91,7 @@ def test_a_threshold_in_the_query_is_that_of_the_tables(folder):
 
 
 def test_imported_tables_learn_and_predict_raw_records(folder, capsys):
-    assert call("import cells.csv --threshold 900 --out tables") == 0
-    assert capsys.readouterr().out.splitlines() == [
+    assert told(capsys, "import cells.csv --threshold 900 --out tables").out.splitlines() == [
         "tables: 3,000 records, 1,120 with label 1 (37.3 %)",
         "2 features, by a learned schema: age (2 bins), job (2 categories)",
         "taken for numbers, in bins: age",
@@ -102,8 +101,7 @@ def test_imported_tables_learn_and_predict_raw_records(folder, capsys):
     ]
     assert call("fit tables --out model --set n_chains=200 --set max_iter=20") == 0
     (folder / "new.csv").write_text("age,job\n25,nurse\n50,cook\n")
-    assert call("predict model new.csv --out p.csv") == 0
-    assert "every value was seen" in capsys.readouterr().out
+    assert "every value was seen" in told(capsys, "predict model new.csv --out p.csv").out
     assert pd.read_csv("p.csv")["probability"].between(0.05, 0.8).all()
     assert Estimator.load("model").encoder_.names == ["age", "job"]
 
@@ -150,5 +148,4 @@ def test_queries_of_other_dialects_are_parsed(folder, capsys, dialect):
 
 def test_the_reader_needs_no_sqlglot_for_duckdb(folder, capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "sqlglot", None)
-    assert call("schema query schema.yaml") == 0
-    assert capsys.readouterr().out.startswith("SELECT")
+    assert told(capsys, "schema query schema.yaml").out.startswith("SELECT")

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
-from cli_calls import call, refuse
+from cli_calls import call, refuse, told
 from samples import PEOPLE_SCHEMA, people
 
 from agglearn.observations import ContingencyTables
@@ -22,16 +22,14 @@ PRIVATE = "--epsilon 1 --delta 1e-6"
 
 def test_draft_edit_aggregate_private(at, capsys):
     """The documented way, with the person's edit."""
-    assert call("schema draft data.csv --label y --positive yes --missing ?") == 0
-    said = capsys.readouterr()
+    said = told(capsys, "schema draft data.csv --label y --positive yes --missing ?")
     assert "set reviewed: true" in said.err
     Path("mine.yaml").write_text(said.out)
     how = "aggregate data.csv --schema mine.yaml --missing ? --out t"
     assert "mine.yaml: reviewed: is false" in refuse(capsys, how)[1]
     text = said.out.replace("reviewed: false", "reviewed: true").replace("person: false", "person: true")
     Path("mine.yaml").write_text(text)
-    assert call(how) == 0
-    assert "by a declared schema: age (" in capsys.readouterr().out
+    assert "by a declared schema: age (" in told(capsys, how).out
     assert call(f"private t {PRIVATE} --out noisy") == 0
     assert "at most 2.72 times as likely with any one record as without it" in capsys.readouterr().out
     header = json.loads(Path("noisy/tables.json").read_text())["params"]
@@ -55,24 +53,21 @@ def test_what_a_wrong_label_leaves_out_is_said_aloud(at, capsys):
     frame.to_parquet("labels.parquet")
     text = "{reviewed: true, label: {column: y, positive: yes, negative: no}, features: {job: {values: [cook]}}}"
     Path("right.yaml").write_text(text)
-    assert call("aggregate labels.parquet --schema right.yaml --out right") == 0
-    said = capsys.readouterr()
+    said = told(capsys, "aggregate labels.parquet --schema right.yaml --out right")
     left_out = "label 'y': 20 of 60 records are left out, which have neither 'yes' nor 'no'"
     assert said.err == f"agglearn: warning: {left_out}\n"
     assert "40 records, 20 with label 1" in said.out
 
 
 def test_a_learned_schema_is_not_private(at, capsys):
-    assert call(f"private tables {PRIVATE} --accept-learned-schema --out noisy") == 0
-    said = capsys.readouterr().out
+    said = told(capsys, f"private tables {PRIVATE} --accept-learned-schema --out noisy").out
     assert "Not private: bins, categories and which features have missing values were learned from the records" in said
     assert "at most" not in said
     assert ContingencyTables.load("noisy").noise.private is False
 
 
 def test_large_promises(at, capsys):
-    assert call("private declared --epsilon 25 --mechanism laplace --allow-large-epsilon --out n") == 0
-    said = capsys.readouterr()
+    said = told(capsys, "private declared --epsilon 25 --mechanism laplace --allow-large-epsilon --out n")
     assert said.err.splitlines() == ["agglearn: warning: epsilon 25 is above 10: that protects little"]
     assert "at most 72,004,899,337 times" in said.out
 

@@ -4,7 +4,7 @@ import os
 
 import pytest
 import yaml
-from cli_calls import call, refuse
+from cli_calls import call, refuse, told
 
 from agglearn import machine
 from agglearn_workflow.project import project_files
@@ -56,8 +56,7 @@ def test_experiments_of_the_folder_are_listed_and_run(started, tmp_path, capsys)
     (tmp_path / "config/experiments").mkdir(parents=True)
     own = {"extends": "maxent_xor", "title": "Mine", "source": "own"}
     (tmp_path / "config/experiments/own_xor.yaml").write_text(yaml.safe_dump(own))
-    assert call("reproduce --list") == 0
-    printed = capsys.readouterr().out.splitlines()
+    printed = told(capsys, "reproduce --list").out.splitlines()
     assert printed[printed.index("own") + 1].split() == ["own_xor", "Mine"]
     assert not started
     assert call("reproduce own_xor") == 0

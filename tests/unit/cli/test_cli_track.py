@@ -2,7 +2,7 @@
 
 import mlflow
 import pytest
-from cli_calls import call, write_runs
+from cli_calls import call, told, write_runs
 from samples import write_empty_store
 
 
@@ -32,8 +32,7 @@ def test_each_run_is_sent_once(copied, tmp_path, capsys):
     uri = f"sqlite:///{tmp_path}/store/mlflow.db"
     for expected in ("first: 3 sent, 0 there already\nsecond: 2 sent, 0 there already\n",
                      "first: 0 sent, 3 there already\nsecond: 0 sent, 2 there already\n"):  # fmt: skip
-        assert call(f"track --from {copied} --to {uri}") == 0
-        assert capsys.readouterr().out == expected
+        assert told(capsys, f"track --from {copied} --to {uri}").out == expected
         assert seeds(uri) == ALL
     assert [p.name for p in copied.iterdir()] == ["runs"]  # files stand beside the database
     home = mlflow.MlflowClient(uri).get_experiment_by_name("first")

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from cli_calls import call, refuse
+from cli_calls import call, refuse, told
 from samples import people
 
 from agglearn.observations import ContingencyTables, Unit
@@ -32,8 +32,7 @@ def state_whose(text: str, name: str = "whose.yaml") -> str:
 
 @pytest.mark.parametrize(("more", "unit", "status"), [(" --unit user --max-rows 3", Unit("user", 3), 0), ("", None, 2)])
 def test_a_draft_is_a_schema_and_without_a_unit_none_for_a_release(visits, capsys, more, unit, status):
-    assert call(f"schema draft visits.csv --label y --positive 1{more}") == 0
-    draft = capsys.readouterr().out
+    draft = told(capsys, f"schema draft visits.csv --label y --positive 1{more}").out
     assert ("user" in draft.partition("features:")[2]) == (unit is None)
     Path("draft.yaml").write_text(draft.replace("reviewed: false", "reviewed: true"))
     assert call("aggregate visits.csv --schema draft.yaml --out drafted") == 0
@@ -42,8 +41,7 @@ def test_a_draft_is_a_schema_and_without_a_unit_none_for_a_release(visits, capsy
 
 
 def test_a_release_protects_all_records_of_a_unit(visits, capsys):
-    assert call("aggregate visits.csv --schema schema.yaml --unit user --max-rows 2 --out t") == 0
-    said = capsys.readouterr()
+    said = told(capsys, "aggregate visits.csv --schema schema.yaml --unit user --max-rows 2 --out t")
     kept = pd.read_csv("visits.csv").groupby("user").size().clip(upper=2).sum()
     left_out = f"unit 'user': {400 - kept} of 400 records are left out, beyond 2 of each"
     assert said.err == f"agglearn: warning: {left_out}\n"
@@ -63,8 +61,7 @@ def test_a_release_protects_all_records_of_a_unit(visits, capsys):
 
 def test_the_release_chooses_where_the_tables_allow_it(visits, capsys):
     schema = state_whose("unit: user\nmax_rows: auto")
-    assert call(f"aggregate visits.csv --schema {schema} --out t") == 0
-    assert "agglearn private chooses" in capsys.readouterr().out
+    assert "agglearn private chooses" in told(capsys, f"aggregate visits.csv --schema {schema} --out t").out
     for stated, allowed in (("", {1, 2, 3, 4, 6}), ("auto", {1, 2, 3, 4, 6}), ("1", {1}), ("4", {4})):
         more = f"--max-rows {stated}" if stated else ""
         assert call(f"private t {PRIVATE} {more} --out noisy --force") == 0
