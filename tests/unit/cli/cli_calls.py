@@ -47,6 +47,14 @@ def refuse(printed, line: str | list[str], warnings: int = 0) -> tuple[int, str]
     return status, error
 
 
+def check_refusal(printed, line: str, status: int, *words: str, warnings: int = 0) -> str:
+    """Check the exit status of a command that must fail, and that its line, which is returned, has these words."""
+    found, error = refuse(printed, line, warnings)
+    assert found == status, error
+    assert [word for word in words if word not in error] == [], error
+    return error
+
+
 def write_runs(folder: Path, experiment: str, n: int) -> None:
     """Finished runs of an experiment in a results folder, one per seed."""
     settings = {"title": "A trial", "source": "maxent", "methods": {"m": {}}, "measures": ["nllh"], "reported": []}

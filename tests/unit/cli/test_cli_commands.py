@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
-from cli_calls import call, refuse, run, told
+from cli_calls import call, check_refusal, run, told
 from samples import ROOT
 
 from agglearn import __version__
@@ -115,15 +115,13 @@ def test_aggregate_is_what_the_library_does(at, capsys):
 
 def test_noise_is_not_added_twice(at, capsys):
     assert call("private declared --epsilon 2 --mechanism discrete_laplace --split cells --out noisy") == 0
-    assert "already" in refuse(capsys, "private noisy --epsilon 2 --mechanism discrete_laplace --out noisier")[1]
+    check_refusal(capsys, "private noisy --epsilon 2 --mechanism discrete_laplace --out noisier", 1, "already")
 
 
 def test_fit_accounts_for_noise_or_refuses(at, capsys):
     assert call("private declared --epsilon 1 --delta 1e-6 --out noisy") == 0
     for method in ("naive_bayes", "best_pair"):
-        status, said = refuse(capsys, f"fit noisy --method {method} --out m")
-        assert status == 2
-        assert "treats noisy tables as exact; use maxent" in said
+        check_refusal(capsys, f"fit noisy --method {method} --out m", 2, "treats noisy tables as exact; use maxent")
         [line] = told(capsys, f"fit noisy --method {method} --ignore-noise --out {method}").err.splitlines()
         assert line.startswith("agglearn: warning: ")
         assert "takes noisy ContingencyTables" in line
@@ -132,9 +130,7 @@ def test_fit_accounts_for_noise_or_refuses(at, capsys):
     assert said.err == ""
     assert type(Estimator.load("aware")).__name__ == "NoiseAwareMaxEntClassifier"
     assert call("predict aware data.csv --out p.csv") == 0
-    status, said = refuse(capsys, f"fit declared {QUICK} --ignore-noise --out m")
-    assert status == 2
-    assert "have no noise" in said
+    check_refusal(capsys, f"fit declared {QUICK} --ignore-noise --out m", 2, "have no noise")
 
 
 def test_features_pairs_and_names_with_commas_and_colons(at):
@@ -253,10 +249,8 @@ def test_patterns_and_hashing_of_all_large_columns(at, capsys, file):
 def test_a_long_count_is_announced_and_a_large_one_is_refused(at, capsys, monkeypatch):
     wide = pd.DataFrame(np.random.default_rng(0).integers(0, 9, (5, 3000))).add_prefix("f").assign(y=[0, 1, 0, 1, 1])
     wide.to_csv("wide.csv", index=False)
-    status, said = refuse(capsys, "aggregate wide.csv --label y --memory 0.5 --out t")
-    assert status == 1
-    assert "4,501,500 tables take about" in said
-    assert "more than the 500 MB that are allowed; use fewer features" in said
+    words = "4,501,500 tables take about", "more than the 500 MB that are allowed; use fewer features"
+    check_refusal(capsys, "aggregate wide.csv --label y --memory 0.5 --out t", 1, *words)
     monkeypatch.setattr(aggregate, "LONG", 0)
     how = "aggregate data.csv --label y --positive yes --missing ?"
     assert told(capsys, f"{how} --memory 1 --out t").out.startswith("t: 10 tables take about")

@@ -13,7 +13,7 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 import yaml
-from cli_calls import call, refuse, told
+from cli_calls import call, check_refusal, told
 from samples import ROOT, Project, shipped_config
 
 from agglearn.errors import NotAvailable
@@ -124,7 +124,7 @@ def test_what_was_unavailable_becomes_available_for_the_next_run(here):
 
 
 @pytest.mark.parametrize(
-    ("line", "status", "told"),
+    ("line", "status", "words"),
     [
         ("data get fetchd", 2, ["'fetchd'", "did you mean 'fetched'?"]),
         ("data show nothing", 2, ["'nothing'", "fetched"]),
@@ -134,10 +134,8 @@ def test_what_was_unavailable_becomes_available_for_the_next_run(here):
         ("cite", 1, ["results: has no measurements"]),
     ],
 )
-def test_trouble_is_one_line(here, capsys, line, status, told):
-    found, said = refuse(capsys, line)
-    assert found == status
-    assert all(word in said for word in told), said
+def test_trouble_is_one_line(here, capsys, line, status, words):
+    check_refusal(capsys, line, status, *words)
 
 
 @pytest.mark.parametrize(

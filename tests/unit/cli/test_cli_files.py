@@ -10,7 +10,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from cli_calls import call, refuse, state, told
+from cli_calls import call, check_refusal, state, told
 
 from agglearn.cli.common import TABLES, output_folder
 from agglearn.errors import ConfigError
@@ -62,9 +62,7 @@ def test_pipes_and_redirected_files_are_files(at, piped, capfd, name):
 )
 def test_standard_input_that_cannot_be_predicted_is_named(at, piped, capfd, text, words):
     piped("printf", text)
-    status, said = refuse(capfd, "predict model -")
-    assert status == 1
-    assert said.startswith(f"agglearn: standard input: {words}")
+    check_refusal(capfd, "predict model -", 1, f"agglearn: standard input: {words}")
 
 
 @pytest.mark.parametrize("name", [None, "person"])

@@ -4,7 +4,7 @@ import os
 
 import pytest
 import yaml
-from cli_calls import call, refuse, told
+from cli_calls import call, check_refusal, told
 
 from agglearn import machine
 from agglearn_workflow.project import project_files
@@ -45,9 +45,7 @@ def test_without_names_everything_runs(started):
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_one_line(arguments, error, started, capsys):
-    status, line = refuse(capsys, f"reproduce {arguments}")
-    assert status == 2
-    assert error in line
+    check_refusal(capsys, f"reproduce {arguments}", 2, error)
     assert not started
 
 
