@@ -13,24 +13,6 @@ features: {{"{name}": {{values: [p]}}}}
 """
 
 
-@pytest.fixture
-def records(tmp_path, monkeypatch) -> pd.DataFrame:
-    monkeypatch.chdir(tmp_path)
-    n = 40
-    frame = pd.DataFrame({
-        NAMES["n"]: [i / 7 for i in range(n)], NAMES["code"]: range(n), NAMES["text"]: [f"p{CLEAR}", "q"] * (n // 2),
-        NAMES["late"]: [f"u{i % 30}{BELL}" for i in range(n)], "y": [0, 1, 1, 0] * (n // 4),
-    })  # fmt: skip
-    frame.to_csv("data.csv", index=False)
-    frame.to_parquet("data.parquet")
-    frame.assign(**{NAMES["text"]: f"new{CLEAR}"}).to_csv("new.csv", index=False)
-    frame.drop(columns=NAMES["text"]).to_csv("narrow.csv", index=False)
-    frame.assign(y=f"no{CLEAR}").to_csv("label.csv", index=False)
-    (tmp_path / "schema.yaml").write_text(SCHEMA.format(name=r"c\u202e"))
-    (tmp_path / "wrong.yaml").write_text(SCHEMA.format(name=r"e\e[2J"))
-    return frame
-
-
 def calls(file: str) -> list[tuple[int, str]]:
     """Exit statuses and commands. No name has a space."""
     aggregate, code, late = f"aggregate {file} --label y", NAMES["code"], NAMES["late"]
@@ -56,7 +38,20 @@ def calls(file: str) -> list[tuple[int, str]]:
 
 
 @pytest.mark.parametrize("file", ["data.csv", "data.parquet"])
-def test_everything_printed_is_printable(records, file, capsys):
+def test_everything_printed_is_printable(tmp_path, monkeypatch, file, capsys):
+    monkeypatch.chdir(tmp_path)
+    n = 40
+    frame = pd.DataFrame({
+        NAMES["n"]: [i / 7 for i in range(n)], NAMES["code"]: range(n), NAMES["text"]: [f"p{CLEAR}", "q"] * (n // 2),
+        NAMES["late"]: [f"u{i % 30}{BELL}" for i in range(n)], "y": [0, 1, 1, 0] * (n // 4),
+    })  # fmt: skip
+    frame.to_csv("data.csv", index=False)
+    frame.to_parquet("data.parquet")
+    frame.assign(**{NAMES["text"]: f"new{CLEAR}"}).to_csv("new.csv", index=False)
+    frame.drop(columns=NAMES["text"]).to_csv("narrow.csv", index=False)
+    frame.assign(y=f"no{CLEAR}").to_csv("label.csv", index=False)
+    (tmp_path / "schema.yaml").write_text(SCHEMA.format(name=r"c\u202e"))
+    (tmp_path / "wrong.yaml").write_text(SCHEMA.format(name=r"e\e[2J"))
     for status, line in calls(file):
         assert call(line) == status, line
         printed = "".join(capsys.readouterr())
