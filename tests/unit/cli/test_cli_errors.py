@@ -9,8 +9,6 @@ import pyarrow.parquet as pq
 import pytest
 from cli_calls import call, check_refusal, refuse
 
-from agglearn import optional
-
 AGG = "aggregate bad.csv --label y --out out"
 DATA = "aggregate data.csv --label y --positive yes --out out"
 BY_SCHEMA = "aggregate data.csv --schema schema.yaml --out out"
@@ -213,10 +211,3 @@ def test_a_file_that_was_cut_off(at, capfd):
         Path("cut.csv.gz").write_bytes(content)
         line = "aggregate cut.csv.gz --label y --positive yes --out out"
         check_refusal(capfd, line, 1, "agglearn: cut.csv.gz: is cut off or damaged")
-
-
-def test_without_matplotlib_one_line_says_what_is_missing(at, capsys, monkeypatch):
-    require = optional.require
-    monkeypatch.setattr(optional, "require", lambda module, extra: require("matplotlib_that_nobody_has", extra))
-    advice = "is not installed; install it with `pip install 'agglearn[workflow]'`\n"
-    check_refusal(capsys, f"{COST} --out c", 1, advice)
