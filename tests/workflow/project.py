@@ -27,17 +27,7 @@ import agglearn
 from agglearn import kernel_cache
 from agglearn_workflow import digests
 
-COPIED = (
-    "Snakefile",
-    "environment.yml",
-    "config",
-    "docs",
-    "profiles",
-    "rules",
-    "src",
-    "workflow",
-    "tests/workflow/spikes",
-)
+COPIED = ("Snakefile", "environment.yml", "config", "docs", "profiles", "rules", "src", "workflow")
 
 
 class Project:
@@ -50,7 +40,7 @@ class Project:
         self.folder, self.results = folder, folder / "results"
         self.environ = {}  # what Snakemake gets besides
         summarise_code()
-        for name in COPIED:
+        for name in (*COPIED, "tests/workflow/spikes"):
             origin = ROOT / name
             if origin.is_dir():
                 # with compiled modules, which hold while the times are kept, but without compiled kernels and what `make docs` writes
@@ -59,14 +49,8 @@ class Project:
                 shutil.copy(origin, folder / name)
         share_kernels(folder / "src/agglearn", folder / "src/agglearn/__pycache__")
         self.restrict(shipped)
-        self.overlay = {
-            "scale": "smoke",
-            "cache": str(cache),
-            "mirrors": [str(folder / "mirror")],
-            "code": ["tests/workflow/spikes"],
-            "datasets": {},
-            "experiments": {},
-        }
+        self.overlay = {"scale": "smoke", "cache": str(cache), "mirrors": [str(folder / "mirror")]}
+        self.overlay |= {"code": ["tests/workflow/spikes"], "datasets": {}, "experiments": {}}
 
     def restrict(self, names: Collection[str]) -> None:
         """Keep some experiments of the configuration only, and their claims; without any, of the data sets Adult alone."""
@@ -101,15 +85,9 @@ class Project:
     def start(self, *arguments: str, **more) -> subprocess.Popen:
         """A process of Snakemake, to be ended by the test."""
         given, environment = self.call(arguments)
-        return subprocess.Popen(
-            [sys.executable, "-m", "snakemake", *given],
-            cwd=self.folder,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            env=environment,
-            **more,
-        )
+        printed = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+        command = [sys.executable, "-m", "snakemake", *given]
+        return subprocess.Popen(command, cwd=self.folder, env=environment, **printed, **more)
 
     def run(self, *arguments: str) -> "Outcome":
         """Run Snakemake to its end, in a fork of a process that has imported it."""

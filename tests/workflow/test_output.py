@@ -10,25 +10,11 @@ from project import spiked
 pytestmark = [pytest.mark.workflow, pytest.mark.slow]
 
 
-@pytest.fixture(scope="module")
-def small(places):
-    """A project for all tests of this file, each of which goes on where the one before it ended."""
-    return spiked(places, "spike_chain", "spike_regions")
-
-
-def test_the_last_lines_say_where_everything_is(small):
+def test_an_interrupt_ends_every_process_and_the_last_lines_of_the_next_run_say_where_everything_is(places):
+    small = spiked(places, "spike_chain", "spike_regions")
     small.overlay["show"] = ["spike_chain"]
-    outcome = small.succeed()
-    assert outcome.said[-1] == "agglearn: read them at results/site/index.html"
-    lines = outcome.text.splitlines()
-    title = lines.index("Learning in stages")
-    assert lines[title + 1].split()[-1] == "4"
-    assert "Nothing to be done" in small.run().text
-
-
-def test_an_interrupt_ends_every_process(small):
-    method = {"class": "bags.Planted", "observe": "bags", "params": {"how": "hang"}}
-    small.overlay["experiments"]["spike_regions"]["methods"]["planted"] = method
+    methods = small.overlay["experiments"]["spike_regions"]["methods"]
+    methods["planted"] = {"class": "bags.Planted", "observe": "bags", "params": {"how": "hang"}}
     process = small.start(start_new_session=True)
     while not list(small.results.glob("runs/.*")):  # the method hangs in it
         assert process.poll() is None
@@ -44,6 +30,9 @@ def test_an_interrupt_ends_every_process(small):
         time.sleep(0.1)
     else:
         raise AssertionError("processes are left")
-    del small.overlay["experiments"]["spike_regions"]["methods"]["planted"]
-    small.succeed()
+    del methods["planted"]
+    outcome = small.succeed()
+    assert outcome.said[-1] == "agglearn: read them at results/site/index.html"
+    lines = outcome.text.splitlines()
+    assert lines[lines.index("Learning in stages") + 1].split()[-1] == "4"
     assert "Nothing to be done" in small.run().text

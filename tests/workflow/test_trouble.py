@@ -39,14 +39,8 @@ def test_failed_and_missing_cells_are_stated(small):
         '{"how": "stop"}': ("stopped", "> 8 s"),
         '{"how": "none"}': ("ok", None),
     }
-    traces = [p for p in small.results.glob("runs/*/traceback.txt") if "matrix is singular" in p.read_text()]
-    assert len(traces) == 1
-    table = small.table("spike_regions")
-    assert set(table.status) == {"ok", "failed", "unavailable", "stopped"}
+    assert set(small.table("spike_regions").status) == {"ok", "failed", "unavailable", "stopped"}
     assert (small.table("spike_adult").status == "unavailable").all()
-    assert "is not here (size" in (small.results / "tables/spike_adult.md").read_text()
-    page = (small.results / "site/index.html").read_text()
-    assert "adult.data cannot be had" in page
     assert any(line.startswith("agglearn: not available: adult") for line in outcome.said)
     assert any("failed: spike_regions" in line for line in outcome.said)
     before = small.computed()
@@ -55,45 +49,19 @@ def test_failed_and_missing_cells_are_stated(small):
     assert small.computed() == before
     small.succeed("spike_adult")
     plant(small, planted={"how": {"grid": ["lack", "stop"]}})  # what is missing or stopped is no failure
-    outcome = small.succeed()
+    small.succeed()
     after = small.computed()
     tried_again = {r["status"] for r in small.records() if after[r["run"]] != before[r["run"]]}
     assert tried_again == {"unavailable"}
-    assert "> 8 s" in (small.results / "tables/spike_regions.md").read_text()
-    assert "agglearn: stopped: spike_regions, planted: > 8 s (1 cell)" in outcome.said
-    assert any(s.startswith("agglearn: not available: adult") and "agglearn data get adult" in s for s in outcome.said)
-    assert "No run of this table has a result." in (small.results / "tables/spike_adult.md").read_text()
 
 
-def test_a_figure_that_fails_leaves_the_site(small):
-    draws = "def dots(chart: Chart) -> Figure | None:\n"
-    fails = f'{draws}    raise ValueError("no ink")\n'
-    small.edit("src/agglearn_workflow/figures/points.py", draws, fails)
-    outcome = small.run()
-    assert outcome.status == 1, outcome.text[-3000:]
-    assert "agglearn: failed: spike_regions, figure: ValueError: no ink" in outcome.said
-    assert "spike_regions, figure: ValueError: no ink" in (small.results / "site/index.html").read_text()
-    assert "This figure failed: ValueError: no ink" in (small.results / "site/figures/spike_regions.svg").read_text()
-    assert small.table("spike_regions")["mean"].notna().all()
-    small.edit("src/agglearn_workflow/figures/points.py", fails, draws)
-    small.succeed()
-
-
-@pytest.mark.parametrize(
-    ("key", "run", "words"),
-    [
-        ("on_failure", "spike_regions", "ZeroDivisionError: matrix is singular"),
-        ("on_missing", "spike_adult", "adult.data cannot be had"),
-    ],
-)
-def test_failures_and_missing_data_can_be_made_fatal(small, key, run, words):
-    """No job starts that needs missing data."""
-    plant(small, planted={"how": "raise"})
-    small.overlay |= {key: "fail", "run": [run]}
+def test_missing_data_can_be_made_fatal(small):
+    """No job starts that needs them."""
+    small.overlay |= {"on_missing": "fail", "run": ["spike_adult"]}
     outcome = small.run()
     assert outcome.status == 1
-    assert any(words in line for line in outcome.said)
-    assert key == "on_failure" or not (small.results / "measurements").exists()
+    assert any("adult.data cannot be had" in line for line in outcome.said)
+    assert not (small.results / "measurements").exists()
 
 
 def test_killed_and_started_again(small):
@@ -155,17 +123,7 @@ def test_jobs_wait_for_memory(small):
     assert most == 1
 
 
-def test_tracking_server_away(small):
-    small.overlay["tracking"] = {"uri": "http://127.0.0.1:9"}
-    outcome = small.succeed("spike_regions")
-    assert any("not tracked" in line for line in outcome.said)
-    small.overlay["tracking"] = {"uri": "sqlite:///results/mlflow.db"}
-    outcome = small.succeed("spike_regions")
-    assert (small.results / "mlflow.db").exists()
-    assert not any("not tracked" in line for line in outcome.said)
-
-
-def test_data_that_are_wrong_or_fail_leave_the_rest_and_the_site(small):
+def test_data_that_are_wrong_leave_the_rest_and_the_site(small):
     right = adult_like(200, 1, test=False)
     small.write_data("adult", "adult", "adult.data", right)
     small.write_data("adult", "adult", "adult.test", adult_like(100, 2, test=False))
@@ -175,18 +133,9 @@ def test_data_that_are_wrong_or_fail_leave_the_rest_and_the_site(small):
     outcome = small.run()
     assert outcome.status == 1
     assert any("adult.data: sha256 is" in line and "restore the file" in line for line in outcome.said)
-    assert small.table("spike_regions")["mean"].notna().all()
-    finished = {r["run"]: small.computed()[r["run"]] for r in small.records() if r["experiment"] == "spike_regions"}
-    small.write_data("adult", "adult", "adult.data", "")
-    outcome = small.run()
-    assert outcome.status == 1
-    assert any("error: adult: " in line and "is empty" in line for line in outcome.said)
-    assert small.computed().items() >= finished.items()
     assert set(small.table("spike_adult").query("dataset == 'adult'").status) == {"failed"}
     assert small.table("spike_regions")["mean"].notna().all()
     assert (small.results / "site/index.html").exists()
     small.write_data("adult", "adult", "adult.data", right)
     small.succeed("results/records/adult")
     assert products.manifest(small.results / "records/adult")["status"] == "ok"
-    small.overlay["datasets"]["adult"]["citation"] = "Somebody else"
-    assert "Nothing to be done" in small.run("--dry-run", "results/records/adult").text

@@ -1,4 +1,4 @@
-"""Claims are judged in the job of the pages that show them. An edit makes these anew, and what its experiment draws."""
+"""Claims are judged in the job of the pages that show them. An edit makes these anew, and what its experiment draws; a smaller scale nothing."""
 
 import json
 import re
@@ -69,9 +69,26 @@ def test_an_edited_claim_changes_its_verdict_and_the_pages(two):
     assert jobs(two) == set()
 
 
+def contents(folder) -> dict:
+    """Everything that was rendered in a folder, and what it was rendered from."""
+    names = ("tables", "figures", "site", "measurements", "tracking", "outcome")
+    return {p: p.read_bytes() for name in names for p in (folder / name).rglob("*") if p.is_file()}
+
+
+def test_a_smaller_scale_leaves_what_a_larger_one_has_rendered_alone(two):
+    before, finished = contents(two.results), two.computed()
+    two.overlay["scale"] = "smoke"
+    outcome = two.succeed()
+    assert outcome.said[-1] == "agglearn: read them at results/smoke/site/index.html"
+    assert (two.results / "smoke/tables/spike_chain.csv").exists()
+    assert contents(two.results) == before
+    assert two.computed() == finished  # its runs are among those of default
+    two.overlay["scale"] = "default"
+    assert "Nothing to be done" in two.run().text
+
+
 def test_an_ablation_may_contradict_a_number_in_the_docs(two):
     """A change of the configuration alone that changes a number that the project's pages state ends with 0."""
-
     before = stated(two)
     two.succeed("--config", "set=spike_chain.seeds=[0]")
     assert abs(stated(two) - before) > 1e-5  # the page states six digits, and one seed has no interval

@@ -3,7 +3,6 @@
 import json
 import re
 
-import pandas as pd
 import pytest
 from project import tracking_client
 
@@ -73,12 +72,8 @@ def test_site_is_whole(project, first):
     assert {c["verdict"] for c in claims} <= {"holds", "fails", "undecided", "undecided at this scale", "not judged"}
 
 
-def test_curves_and_keys_travel(project, first):
-    rows = pd.concat(map(pd.read_parquet, project.results.glob("measurements/spike_chain/*.parquet")))
-    curve = rows[rows.step.notna() & (rows.run == rows.run.iloc[0])].sort_values("step")
-    assert list(curve[curve.measure == "nllh"].step) == [1, 2, 3, 4]
-    regions = project.table("spike_regions")
-    assert regions["keys"].notna().sum() == 8
+def test_keys_travel(project, first):
+    assert project.table("spike_regions")["keys"].notna().sum() == 8
     assert "| 7 |" in (project.results / "tables/spike_regions.md").read_text()
 
 
@@ -92,27 +87,17 @@ def test_a_second_run_does_nothing_and_a_comment_changes_nothing(project, first)
 
 
 def test_changes_rerun_what_depends_on_them(project, first):
-    """The code of a method, a parameter of another, a seed, and a file: four changes in one run, each of which has its own runs."""
+    """The code of a method, a parameter of another, and a seed: three changes in one run, each of which has its own runs."""
     before = project.computed()
     project.edit("tests/workflow/spikes/bags.py", "1 - observation.counts", "1.0 - observation.counts")
     project.overlay["experiments"]["maxent_table4"] = {"methods": {"naive_bayes": {"params": {"smoothing": 2.0}}}}
     project.overlay["experiments"]["spike_chain"]["seeds"] = [0, 1, 2]
-    path = project.folder / "mirror/bank_marketing/bank-additional-full.csv"
-    lines = path.read_text().splitlines(keepends=True)
-    project.write_data("bank", "bank_marketing", path.name, "".join(lines[:-25]))
     project.succeed()
     after = project.computed()
-    changed = {k for k in after if after[k] != before.get(k)}
-    of_bank = runs_of(project, dataset="bank")
-    assert of_bank & changed
-    replaced = {r["run"] for r in project.records() if r["method"] == "naive_bayes" and "2.0" not in r["params"]}
-    assert of_bank - changed == of_bank & replaced
-    others = {r["dataset"] for r in project.records() if r["run"] in changed - of_bank}
-    assert others == {"adult", "walkers", "regions"}
-    assert changed - of_bank == (
+    assert {k for k in after if after[k] != before.get(k)} == (
         runs_of(project, experiment="spike_regions")
         | runs_of(project, experiment="spike_chain", seed=2)
-        | runs_of(project, method="naive_bayes", params='{"kind": "generative", "smoothing": 2.0}') - of_bank
+        | runs_of(project, method="naive_bayes", params='{"kind": "generative", "smoothing": 2.0}')
     )
     assert (project.table("spike_chain").query("measure == 'nllh'").n == 3).all()
 
@@ -123,5 +108,4 @@ def test_lost_tracking_store_is_filled_again(project, first):
     client = tracking_client(project.results)
     [e] = [e for e in client.search_experiments() if e.name == "spike_chain"]
     sent = client.search_runs([e.experiment_id], "tags.kind = 'seed'")
-    assert {run.data.tags["agglearn.run"] for run in sent} == runs_of(project, experiment="spike_chain")
-    assert len(sent) == len(runs_of(project, experiment="spike_chain"))
+    assert sorted(run.data.tags["agglearn.run"] for run in sent) == sorted(runs_of(project, experiment="spike_chain"))

@@ -26,6 +26,13 @@ def call(line: str) -> int:
     return run(*line.split())
 
 
+def told(printed, line: str):
+    """What a command prints that must end well, on standard output (`out`) and beside it (`err`)."""
+    printed.readouterr()
+    assert call(line) == 0
+    return printed.readouterr()
+
+
 def refuse(printed, line: str | list[str], warnings: int = 0) -> tuple[int, str]:
     """Exit status, and the line that a command prints that must fail. It prints nothing else, but for stated warnings before
     the line, and the current folder stays as it was."""
@@ -38,6 +45,14 @@ def refuse(printed, line: str | list[str], warnings: int = 0) -> tuple[int, str]
     assert error.startswith("agglearn: ")
     assert state(Path()) == before
     return status, error
+
+
+def check_refusal(printed, line: str, status: int, *words: str, warnings: int = 0) -> str:
+    """Check the exit status of a command that must fail, and that its line, which is returned, has these words."""
+    found, error = refuse(printed, line, warnings)
+    assert found == status, error
+    assert [word for word in words if word not in error] == [], error
+    return error
 
 
 def write_runs(folder: Path, experiment: str, n: int) -> None:

@@ -29,7 +29,13 @@ features:
 """
 CONFIG = {"experiment": {"source": "maxent"}}
 RECORD = {"config": CONFIG, "python": "3.11.7", "commit": None, "versions": {"numpy": "1.2.3"}}
-EXPERIMENTS, DATASETS = ("maxent_xor", "labelsums_equality"), ("anes96", "bank", "breast_cancer", "fair", "xor")
+ADDED = (
+    "experiments/maxent_xor",
+    "experiments/labelsums_equality",
+    "datasets/anes96",
+    "datasets/breast_cancer",
+    "datasets/xor",
+)
 
 
 def records() -> pd.DataFrame:
@@ -92,16 +98,10 @@ def write_cells(folder: Path) -> None:
 
 
 def write_project(folder: Path) -> None:
-    """A copy of the configuration with two experiments and few data sets: to read and check all takes a second in each command."""
-    shutil.copytree(ROOT / "workflow/schemas", folder / "workflow/schemas")
-    (folder / "config").mkdir()
-    for path in (ROOT / "config").glob("*.yaml"):
-        shutil.copy(path, folder / "config")
-    (folder / "config/claims.yaml").write_text("{}\n")
-    for kind, names in (("experiments", EXPERIMENTS), ("datasets", DATASETS)):
-        (folder / "config" / kind).mkdir()
-        for name in names:
-            shutil.copy(ROOT / f"config/{kind}/{name}.yaml", folder / f"config/{kind}")
+    """A copy of the configuration with few experiments and data sets: to read and check all takes a second in each command."""
+    Project(folder)
+    for name in ADDED:
+        shutil.copy(ROOT / f"config/{name}.yaml", folder / f"config/{name}.yaml")
 
 
 def write_recorded(folder: Path) -> None:

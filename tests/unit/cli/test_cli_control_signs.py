@@ -2,7 +2,7 @@
 
 import pandas as pd
 import pytest
-from cli_calls import call
+from cli_calls import call, told
 
 CLEAR, RED, BACKWARDS, BELL = "\x1b[2J", "\x9b31m", "\u202e", "\x07"
 NAMES = {"n": f"a{CLEAR}", "code": f"b{RED}_id", "text": f"c{BACKWARDS}", "late": f"d{BELL}"}
@@ -11,24 +11,6 @@ one_row_per_person: true
 label: {{column: y, positive: '1', negative: '0'}}
 features: {{"{name}": {{values: [p]}}}}
 """
-
-
-@pytest.fixture
-def records(tmp_path, monkeypatch) -> pd.DataFrame:
-    monkeypatch.chdir(tmp_path)
-    n = 40
-    frame = pd.DataFrame({
-        NAMES["n"]: [i / 7 for i in range(n)], NAMES["code"]: range(n), NAMES["text"]: [f"p{CLEAR}", "q"] * (n // 2),
-        NAMES["late"]: [f"u{i % 30}{BELL}" for i in range(n)], "y": [0, 1, 1, 0] * (n // 4),
-    })  # fmt: skip
-    frame.to_csv("data.csv", index=False)
-    frame.to_parquet("data.parquet")
-    frame.assign(**{NAMES["text"]: f"new{CLEAR}"}).to_csv("new.csv", index=False)
-    frame.drop(columns=NAMES["text"]).to_csv("narrow.csv", index=False)
-    frame.assign(y=f"no{CLEAR}").to_csv("label.csv", index=False)
-    (tmp_path / "schema.yaml").write_text(SCHEMA.format(name=r"c\u202e"))
-    (tmp_path / "wrong.yaml").write_text(SCHEMA.format(name=r"e\e[2J"))
-    return frame
 
 
 def calls(file: str) -> list[tuple[int, str]]:
@@ -56,13 +38,25 @@ def calls(file: str) -> list[tuple[int, str]]:
 
 
 @pytest.mark.parametrize("file", ["data.csv", "data.parquet"])
-def test_everything_printed_is_printable(records, file, capsys):
+def test_everything_printed_is_printable(tmp_path, monkeypatch, file, capsys):
+    monkeypatch.chdir(tmp_path)
+    n = 40
+    frame = pd.DataFrame({
+        NAMES["n"]: [i / 7 for i in range(n)], NAMES["code"]: range(n), NAMES["text"]: [f"p{CLEAR}", "q"] * (n // 2),
+        NAMES["late"]: [f"u{i % 30}{BELL}" for i in range(n)], "y": [0, 1, 1, 0] * (n // 4),
+    })  # fmt: skip
+    frame.to_csv("data.csv", index=False)
+    frame.to_parquet("data.parquet")
+    frame.assign(**{NAMES["text"]: f"new{CLEAR}"}).to_csv("new.csv", index=False)
+    frame.drop(columns=NAMES["text"]).to_csv("narrow.csv", index=False)
+    frame.assign(y=f"no{CLEAR}").to_csv("label.csv", index=False)
+    (tmp_path / "schema.yaml").write_text(SCHEMA.format(name=r"c\u202e"))
+    (tmp_path / "wrong.yaml").write_text(SCHEMA.format(name=r"e\e[2J"))
     for status, line in calls(file):
         assert call(line) == status, line
         printed = "".join(capsys.readouterr())
         assert printed.replace("\n", "").isprintable(), line
         assert printed
-    assert call(f"aggregate {file} --label y --out again") == 0
-    out, err = capsys.readouterr()
+    out, err = told(capsys, f"aggregate {file} --label y --out again")
     assert r"a\x1b[2J" in out
     assert r"'b\x9b31m_id'" in err

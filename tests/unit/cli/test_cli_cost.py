@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from cli_calls import call, refuse, state
-from sklearn.datasets import load_breast_cancer
+from cli_calls import call, refuse, state, told
 
 from agglearn.cost.law import predict_cost
 from agglearn.privacy import analytic_gaussian_scale, gaussian_delta
@@ -16,8 +15,7 @@ PRIVATE = "--epsilon 1 --delta 1e-6 --ledger spent.csv --out"
 
 
 def test_the_cost_of_a_file_as_table_picture_and_page(at, capsys):
-    assert call("cost data.csv --label y --positive yes --missing ? --epsilon 3,0.3 --splits 3 --out c") == 0
-    said = capsys.readouterr()
+    said = told(capsys, "cost data.csv --label y --positive yes --missing ? --epsilon 3,0.3 --splits 3 --out c")
     cost = pd.read_csv("c/cost.csv")
     assert sorted(p.name for p in Path("c").iterdir()) == ["cost.csv", "cost.html", "cost.svg"]
     assert sorted(set(cost.epsilon)) == [0.3, 3.0, math.inf]
@@ -38,22 +36,9 @@ def test_the_cost_of_a_file_as_table_picture_and_page(at, capsys):
     assert Path("c/cost.svg").read_text().startswith("<?xml")
 
 
-def test_a_file_that_is_public_with_a_schema_and_a_unit(at, capsys):
-    """A real file: 569 patients, of whom two stand for one unit each."""
-    frame = load_breast_cancer(as_frame=True).frame[["mean radius", "mean texture", "target"]]
-    frame.assign(clinic=frame.index // 2).to_csv("cancer.csv", index=False)
-    how = "cost cancer.csv --label target --unit clinic --max-rows 2 --epsilon 100 --splits 2"
-    assert call(f"{how} --out c") == 0
-    assert "whether a unit is among the data" in capsys.readouterr().out
-    cost = pd.read_csv("c/cost.csv").set_index(["release", "epsilon"]).auc
-    assert cost["label sums, label protected", 100.0] > 0.9
-    assert cost["all records", math.inf] > 0.9
-
-
 def test_the_cost_of_records_that_are_described(at, capsys):
     before = state(at)
-    assert call("cost --rows 50000 --features 10 --values 12 --base-rate .1 --auc .8 --epsilon 0.3,1") == 0
-    said = capsys.readouterr().out
+    said = told(capsys, "cost --rows 50000 --features 10 --values 12 --base-rate .1 --auc .8 --epsilon 0.3,1").out
     predicted = predict_cost(50_000, 10, 12, 0.1, [0.3, 1.0], auc=0.8)
     for row in predicted.itertuples():
         assert f"{row.nllh:.3f} ± {row.nllh_error:.3f}, {row.auc:.3f} ± {row.auc_error:.3f}" in said
@@ -61,35 +46,35 @@ def test_the_cost_of_records_that_are_described(at, capsys):
     assert state(at) == before
 
 
-@pytest.mark.parametrize(("command", "other"), [("plan", "cost"), ("cost", "plan")])
-def test_the_helps_of_plan_and_cost_name_each_other(capsys, command, other):
-    assert call(f"{command} --help") == 0
-    assert f"agglearn {other}" in capsys.readouterr().out
-
-
 # -- the ledger ---------------------------------------------------------------------------------------------------------
 
 
+RELEASES = [  # options, what is protected, mechanism, and what is told
+    (
+        "--delta 1e-6",
+        "record",
+        "gaussian",
+        "whether a record is among the data is right in at most 54.7 of 100 guesses",
+    ),
+    ("--epsilon 0.5 --mechanism laplace", "record", "laplace", "right in at most 62.2 of 100 guesses"),
+    ("--delta 1e-6 --adjacency label", "label", "gaussian", "which of two labels a record has"),
+    ("--delta 1e-6 --mechanism discrete_gaussian --split cells", "record", "discrete_gaussian", ""),
+]
+
+
 def test_releases_add_up_in_a_ledger(at, capsys):
-    assert call(f"private declared {PRIVATE} first") == 0
-    said = capsys.readouterr().out
-    assert "whether a record is among the data is right in at most 54.7 of 100 guesses" in said
-    assert "spent.csv: record: spent rho 0.028, epsilon 1 at delta 1e-06 in all" in said
-    assert call("private declared --epsilon 0.5 --mechanism laplace --ledger spent.csv --out second") == 0
-    assert "right in at most 62.2 of 100 guesses" in capsys.readouterr().out
-    assert call(f"private declared --adjacency label {PRIVATE} third") == 0
-    said = capsys.readouterr().out
-    assert "which of two labels a record has" in said
-    assert "spent.csv: label: spent rho 0.028, epsilon 1 at" in said
-    assert call(f"private declared --mechanism discrete_gaussian --split cells {PRIVATE} fourth") == 0
+    said = []
+    for k, (options, _, _, words) in enumerate(RELEASES):
+        said.append(told(capsys, f"private declared --epsilon 1 {options} --ledger spent.csv --out out{k}").out)
+        assert words in said[-1]
+    assert "spent.csv: record: spent rho 0.028, epsilon 1 at delta 1e-06 in all" in said[0]
+    assert "spent.csv: label: spent rho 0.028, epsilon 1 at" in said[2]
     ledger = read_ledger("spent.csv")
-    assert ledger.protected.tolist() == ["record", "record", "label", "record"]
-    assert ledger.mechanism.tolist() == ["gaussian", "laplace", "gaussian", "discrete_gaussian"]
+    assert ledger[["protected", "mechanism"]].to_numpy().tolist() == [[*row[1:3]] for row in RELEASES]
     gaussian = 1 / (2 * analytic_gaussian_scale(1, 1, 1e-6) ** 2)
     assert ledger.rho.tolist() == pytest.approx([gaussian, 0.125, gaussian, gaussian], rel=1e-3)
     rho, epsilon, delta = add_up(ledger.drop(index=2))
-    spent = f"spent.csv: record: spent rho {rho:.3g}, epsilon {epsilon:.3g} at delta 2e-06 in all"
-    assert spent in capsys.readouterr().out
+    assert f"spent.csv: record: spent rho {rho:.3g}, epsilon {epsilon:.3g} at delta 2e-06 in all" in said[3]
     assert delta == pytest.approx(2e-6)
     assert 2 < epsilon <= 2.5
 
@@ -99,8 +84,7 @@ def test_the_choice_of_rows_is_spent_too(at, capsys):
     whose = Path("schema.yaml").read_text().replace("one_row_per_person: true", "unit: user\nmax_rows: auto")
     Path("u.yaml").write_text(whose)
     assert call("aggregate visits.csv --schema u.yaml --missing ? --out u") == 0
-    assert call(f"private u {PRIVATE} chosen") == 0
-    assert "whether a unit is among the data" in capsys.readouterr().out
+    assert "whether a unit is among the data" in told(capsys, f"private u {PRIVATE} chosen").out
     assert call(f"private u --max-rows 2 {PRIVATE} stated") == 0
     ledger = read_ledger("spent.csv")
     assert ledger.protected.tolist() == ["unit user"] * 3

@@ -4,7 +4,6 @@ import io
 import re
 
 import pandas as pd
-import pytest
 from cli_calls import call
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -45,17 +44,12 @@ def test_other_texts_numbers_and_missing_values_stay():
     assert frame["kind"][0] == "=x"  # what is written is a copy
 
 
-@pytest.fixture
-def tables(tmp_path, monkeypatch):
-    """t/, tables of d.csv."""
+def test_compress_writes_no_formulas(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     job = (["=HYPERLINK(1)", "-2+3", "-7", "clerk", "'quoted"] * 40)[:199]
     frame = pd.DataFrame({"@id": [f"+{k}x" for k in range(199)], "=job": job, "y": [0, 1, 1, 0, 1, 0] * 33 + [1]})
     frame.to_csv("d.csv", index=False)
     assert call("aggregate d.csv --label y --features =job --categorical =job --pairs none --out t") == 0
-
-
-def test_compress_writes_no_formulas(tables):
     assert call("compress t --budget 2 --out c.csv") == 0
     written = pd.read_csv("c.csv", dtype=str, keep_default_na=False)
     assert set(written["feature"]) == {"'=job"}

@@ -13,12 +13,13 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 import yaml
-from cli_calls import call, refuse
+from cli_calls import call, check_refusal, told
 from samples import ROOT, Project, shipped_config
 
 from agglearn.errors import NotAvailable
 from agglearn.storage import write_json
 from agglearn_workflow.commands.data import table
+from agglearn_workflow.runs import results_lock
 from agglearn_workflow.runs.products import build_product
 from agglearn_workflow.site.inventory import inventory
 
@@ -29,7 +30,7 @@ PERSONS = "RT,SERIALNO,SPORDER,STATE,PUMA,PWGTP,AGEP\nP,2024HU0000001,1,1,402,7,
 
 @pytest.fixture
 def here(tmp_path, monkeypatch):
-    """A project with one mirror and six data sets, as the current folder."""
+    """A project with one mirror and some data sets, as the current folder."""
     project = Project(tmp_path / "project")
     for path in (project.base / "config/datasets").glob("*.yaml"):
         if path.stem not in ("fair", "loglinear", "digits"):
@@ -38,24 +39,32 @@ def here(tmp_path, monkeypatch):
     (tmp_path / "host/upstream.csv").write_bytes(CSV)
     with zipfile.ZipFile(tmp_path / "host/csv_pal.zip", "w") as archive:
         archive.writestr("psam_p01.csv", PERSONS)
-    host, digest = (tmp_path / "host").as_uri(), hashlib.sha256(CSV).hexdigest()
-    entry = {"title": "Mine", "class": "agglearn.datasets.Tabular", "label": {"column": "y"}, "licence": "MIT"}
-    primary = {"kind": "primary", "url": f"{host}/upstream.csv"}
-    route = {"kind": "primary", "url": f"{host}/csv_pal.zip", "member": "psam_p01.csv"}
-    persons = {"sha256": "unknown", "routes": [route]}
+    for name, size in (("b.csv", 5000), ("c.csv", 7)):
+        (tmp_path / "host" / name).write_bytes(b"x" * size)
+    digest, unknown = hashlib.sha256(CSV).hexdigest(), {"sha256": "unknown"}
+
+    def route(file: str, kind: str = "primary", **more) -> dict:
+        return {"kind": kind, "url": f"{(tmp_path / 'host').as_uri()}/{file}", **more}
+
+    persons = unknown | {"routes": [route("csv_pal.zip", member="psam_p01.csv")]}
     build = {"kind": "build", "function": "agglearn.datasets.builds.person_columns", "inputs": {"psam_p01.csv": persons},
              "params": {"columns": ["AGEP", "STATE", "PUMA"]}}  # fmt: skip
-    datasets = {
-        "mirrored": {"files": {"a.csv": {"sha256": digest}}, "citation": "Me (2020). Mine.", "doi": "10.1234/mine"},
-        "fetched": {"files": {"a.csv": {"sha256": digest, "bytes": len(CSV), "routes": [{"kind": "mirror"}, primary]}}},
-        "built": {"files": {"p_01.parquet": {"sha256": "unknown", "routes": [build]}}},
-        "wrong": {"files": {"a.csv": {"sha256": "0" * 64, "routes": [primary]}}},
-        "dead": {"files": {"a.csv": {"sha256": digest, "routes": [{"kind": "frozen", "url": f"{host}/gone.csv"}]}}},
+    upstream = route("upstream.csv")
+    files = {
+        "mirrored": {"a.csv": {"sha256": digest}},
+        "fetched": {"a.csv": {"sha256": digest, "bytes": len(CSV), "routes": [{"kind": "mirror"}, upstream]}},
+        "built": {"p_01.parquet": unknown | {"routes": [build]}},
+        "several": {"a.csv": unknown} | {name: unknown | {"routes": [route(name)]} for name in ("b.csv", "c.csv")},
+        "wrong": {"a.csv": {"sha256": "0" * 64, "routes": [upstream]}},
+        "dead": {"a.csv": {"sha256": digest, "routes": [route("gone.csv", "frozen")]}},
     }
-    for name, parts in datasets.items():
-        (project.base / f"config/datasets/{name}.yaml").write_text(yaml.safe_dump({**entry, **parts}))
-    (project.base / "mirror/mirrored").mkdir(parents=True)
-    (project.base / "mirror/mirrored/a.csv").write_bytes(CSV)
+    entry = {"title": "Mine", "class": "agglearn.datasets.Tabular", "label": {"column": "y"}, "licence": "MIT"}
+    entry |= {"citation": "Me (2020). Mine.", "doi": "10.1234/mine"}
+    for name, of_entry in files.items():
+        project.path(f"datasets/{name}").write_text(yaml.safe_dump(entry | {"files": of_entry}))
+    for name in ("mirrored", "several"):
+        (project.base / f"mirror/{name}").mkdir(parents=True)
+        (project.base / f"mirror/{name}/a.csv").write_bytes(CSV)
     project.edit("config", lambda c: c.update(mirrors=["mirror"]))
     project.edit("experiments/trial", lambda e: e["datasets"].update(mirrored={}, dead={}))
     monkeypatch.chdir(project.base)
@@ -64,8 +73,7 @@ def here(tmp_path, monkeypatch):
 
 def listed(capsys) -> dict[str, list[str]]:
     """Columns of `agglearn data` by data set."""
-    assert call("data") == 0
-    lines = [re.split(r"  +", line) for line in capsys.readouterr().out.splitlines()]
+    lines = [re.split(r"  +", line) for line in told(capsys, "data").out.splitlines()]
     return {line[0]: line[1:] for line in lines}
 
 
@@ -83,8 +91,7 @@ def test_the_list_tells_what_is_here_and_from_where(here, capsys):
 
 def test_what_is_fetched_is_here_afterwards(here, capsys):
     for name, kind in (("fetched", "primary"), ("built", "build")):
-        assert call(f"data get {name}") == 0
-        assert re.match(rf"{name}: 1 file, \S+ k?B, from {kind}, in ", capsys.readouterr().out)
+        assert re.match(rf"{name}: 1 file, \S+ k?B, from {kind}, in ", told(capsys, f"data get {name}").out)
     assert (here / "results/cache/fetched/a.csv").read_bytes() == CSV
     built = pq.read_table(here / "results/cache/built/p_01.parquet").to_pylist()
     assert built == [{"AGEP": 30, "STATE": "01", "PUMA": "00402"}]
@@ -97,17 +104,7 @@ def test_what_is_fetched_is_here_afterwards(here, capsys):
 
 def test_the_size_of_all_files_and_each_origin_are_told(here, capsys):
     """One file of 12 bytes from a mirror, one of 5,000 and one of 7 from the publisher."""
-    host = here.parent / "host"
-    files = {"a.csv": {"sha256": "unknown"}}
-    for name, size in (("b.csv", 5000), ("c.csv", 7)):
-        (host / name).write_bytes(b"x" * size)
-        files[name] = {"sha256": "unknown", "routes": [{"kind": "primary", "url": f"{host.as_uri()}/{name}"}]}
-    entry = {"title": "Several", "class": "agglearn.datasets.Tabular", "label": {"column": "y"}, "files": files}
-    (here / "config/datasets/several.yaml").write_text(yaml.safe_dump(entry | {"licence": "MIT"}))
-    (here / "mirror/several").mkdir()
-    (here / "mirror/several/a.csv").write_bytes(CSV)
-    assert call("data get several") == 0
-    assert re.match(r"several: 3 files, 5\.02 kB, from mirror, primary, in \S+$", capsys.readouterr().out)
+    assert re.match(r"several: 3 files, 5\.02 kB, from mirror, primary, in \S+$", told(capsys, "data get several").out)
     assert listed(capsys)["several"] == ["yes", "mirror, primary", "5.02 kB", "MIT", "no table"]
 
 
@@ -127,7 +124,7 @@ def test_what_was_unavailable_becomes_available_for_the_next_run(here):
 
 
 @pytest.mark.parametrize(
-    ("line", "status", "told"),
+    ("line", "status", "words"),
     [
         ("data get fetchd", 2, ["'fetchd'", "did you mean 'fetched'?"]),
         ("data show nothing", 2, ["'nothing'", "fetched"]),
@@ -137,10 +134,8 @@ def test_what_was_unavailable_becomes_available_for_the_next_run(here):
         ("cite", 1, ["results: has no measurements"]),
     ],
 )
-def test_trouble_is_one_line(here, capsys, line, status, told):
-    found, said = refuse(capsys, line)
-    assert found == status
-    assert all(word in said for word in told), said
+def test_trouble_is_one_line(here, capsys, line, status, words):
+    check_refusal(capsys, line, status, *words)
 
 
 @pytest.mark.parametrize(
@@ -164,8 +159,7 @@ def test_data_that_need_no_download(here, capsys):
 
 
 def test_everything_about_one(here, capsys):
-    assert call("data show mirrored") == 0
-    assert capsys.readouterr().out.splitlines() == [
+    assert told(capsys, "data show mirrored").out.splitlines() == [
         "mirrored: Mine",
         "licence: MIT",
         "cite: Me (2020). Mine. doi:10.1234/mine (licence: MIT)",
@@ -184,14 +178,9 @@ def test_another_configuration_can_be_laid_over(here, capsys):
     assert call("data get mirrored --configfile mine.yaml") == 1
 
 
-@pytest.mark.slow
 def test_a_running_workflow_is_not_disturbed(here):
-    from agglearn_workflow.runs import results_lock
-
     with results_lock.acquire(here / "results/.lock"):
-        done = subprocess.run(GET, cwd=here, capture_output=True, text=True)
-    assert done.returncode == 1
-    assert "another run is working in this folder" in done.stderr
+        assert "another run is working in this folder" in call("data get fetched")
     assert call("data get fetched") == 0
 
 
@@ -227,12 +216,10 @@ def test_cite_reads_the_versions_of_the_runs(here, capsys):
     record = {"config": config, "python": "3.11.7", "commit": None, "versions": {"numpy": "1.2.3"}}
     write_json(results / "runs/r/run.json", record)
     for folder in ("", "results", results):
-        assert call(f"cite {folder}") == 0
-        out = capsys.readouterr().out
+        out = told(capsys, f"cite {folder}").out
         assert all(text in out for text in ("Gilotte", "Me (2020). Mine. doi:10.1234/mine", "numpy 1.2.3: Harris"))
 
 
 def test_outside_of_a_project_its_files_are_used_from_where_the_package_is(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    assert call("data show adult") == 0
-    assert "10.24432/C5XW20" in capsys.readouterr().out
+    assert "10.24432/C5XW20" in told(capsys, "data show adult").out

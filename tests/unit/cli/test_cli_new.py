@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import yaml
-from cli_calls import call, refuse, run
+from cli_calls import call, refuse, run, told
 
 from agglearn import cli
 from agglearn.registry import resolve
@@ -32,8 +32,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def test_a_method_runs_as_a_script_and_as_a_learner(folder, capsys):
-    assert call("new method always_alike") == 0
-    assert "python always_alike.py" in capsys.readouterr().out
+    assert "python always_alike.py" in told(capsys, "new method always_alike").out
     finished = subprocess.run([sys.executable, "always_alike.py"], capture_output=True, text=True, check=True)
     assert finished.stdout.startswith("accuracy 0.")
     spec = importlib.util.spec_from_file_location("always_alike", folder / "always_alike.py")
@@ -98,8 +97,7 @@ def test_wrong_words_get_one_line(words, line, capsys):
     ],
 )
 def test_bash_completes_commands_and_options(words, expected, capsys):
-    assert call("--completion") == 0
-    script = capsys.readouterr().out
+    script = told(capsys, "--completion").out
     asked = f"COMP_WORDS=(agglearn {' '.join(words)}); COMP_CWORD={len(words)}; _agglearn; echo ${{COMPREPLY[@]}}"
     finished = subprocess.run(["bash", "-c", f"{script}\n{asked}"], capture_output=True, text=True, check=True)
     assert finished.stdout.split() == expected

@@ -437,7 +437,7 @@ SAVES = {
 
 @pytest.mark.parametrize("force", [False, True])
 @pytest.mark.parametrize("command", SAVES)
-def test_a_save_that_raises_leaves_nothing(called, tmp_path, monkeypatch, command, force):
+def test_a_save_that_raises_leaves_nothing(called, tmp_path, capsys, monkeypatch, command, force):
     """Neither a part of the output, nor a hidden file; what was there before stays."""
     line, kind, name = SAVES[command]
     if force:
@@ -450,4 +450,5 @@ def test_a_save_that_raises_leaves_nothing(called, tmp_path, monkeypatch, comman
 
     monkeypatch.setattr(kind, name, breaks)
     called(f"{line} --out {{here}}" + " --force" * force, lambda *_: {}, 1)
+    assert capsys.readouterr().err.endswith(": No space left on device\n")
     assert [p.name for p in tmp_path.iterdir()] == ["here"] * force

@@ -1,12 +1,10 @@
 """`agglearn reproduce`: names are checked, and Snakemake gets what the command line has."""
 
 import os
-import re
 
 import pytest
 import yaml
-from cli_calls import call, refuse, run
-from samples import ROOT
+from cli_calls import call, check_refusal, told
 
 from agglearn import machine
 from agglearn_workflow.project import project_files
@@ -47,9 +45,7 @@ def test_without_names_everything_runs(started):
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_one_line(arguments, error, started, capsys):
-    status, line = refuse(capsys, f"reproduce {arguments}")
-    assert status == 2
-    assert error in line
+    check_refusal(capsys, f"reproduce {arguments}", 2, error)
     assert not started
 
 
@@ -58,20 +54,8 @@ def test_experiments_of_the_folder_are_listed_and_run(started, tmp_path, capsys)
     (tmp_path / "config/experiments").mkdir(parents=True)
     own = {"extends": "maxent_xor", "title": "Mine", "source": "own"}
     (tmp_path / "config/experiments/own_xor.yaml").write_text(yaml.safe_dump(own))
-    assert call("reproduce --list") == 0
-    printed = capsys.readouterr().out.splitlines()
+    printed = told(capsys, "reproduce --list").out.splitlines()
     assert printed[printed.index("own") + 1].split() == ["own_xor", "Mine"]
     assert not started
     assert call("reproduce own_xor") == 0
     assert started[0][-1] == "own_xor"
-
-
-@pytest.mark.slow
-def test_commands_of_the_readme_of_the_configuration(started):
-    blocks = re.findall(r"^```sh\n(.*?)^```$", (ROOT / "config/README.md").read_text(), re.M | re.S)
-    commands = [line.split() for line in "".join(blocks).splitlines()]
-    ours = [command[1:] for command in commands if command[0] == "agglearn"]
-    assert [run(*command) for command in ours] == [0, 0]
-    assert started[0][-1] == "maxent_table4"
-    # the others need a host of the repository
-    assert [command[0] for command in commands if command[0] != "agglearn"] == ["pip", "snakedeploy", "snakemake"]

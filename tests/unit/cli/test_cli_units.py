@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from cli_calls import call, refuse
+from cli_calls import call, check_refusal, told
 from samples import people
 
 from agglearn.observations import ContingencyTables, Unit
@@ -30,26 +30,18 @@ def state_whose(text: str, name: str = "whose.yaml") -> str:
     return name
 
 
-def test_the_draft_states_the_unit_and_leaves_it_out_of_the_features(visits, capsys):
-    how = "schema draft visits.csv --label y --positive 1"
-    drafts = []
-    for more in (" --unit user --max-rows 3", " --unit user", ""):
-        assert call(how + more) == 0
-        drafts.append(capsys.readouterr().out)
-        Path(f"draft{len(drafts)}.yaml").write_text(drafts[-1].replace("reviewed: false", "reviewed: true"))
-    assert "\nunit: user\nmax_rows: 3\n" in drafts[0]
-    assert "user" not in drafts[0].partition("features:")[2]
-    assert "\nunit: user\nmax_rows: auto\n" in drafts[1]
-    assert "\none_row_per_person: false\n" in drafts[2]
-    for k in (1, 3):
-        assert call(f"aggregate visits.csv --schema draft{k}.yaml --out draft{k}") == 0
-    assert ContingencyTables.load("draft1").unit == Unit("user", 3)
-    assert call(f"private draft3 {PRIVATE} --out noisy") == 2
+@pytest.mark.parametrize(("more", "unit", "status"), [(" --unit user --max-rows 3", Unit("user", 3), 0), ("", None, 2)])
+def test_a_draft_is_a_schema_and_without_a_unit_none_for_a_release(visits, capsys, more, unit, status):
+    draft = told(capsys, f"schema draft visits.csv --label y --positive 1{more}").out
+    assert ("user" in draft.partition("features:")[2]) == (unit is None)
+    Path("draft.yaml").write_text(draft.replace("reviewed: false", "reviewed: true"))
+    assert call("aggregate visits.csv --schema draft.yaml --out drafted") == 0
+    assert ContingencyTables.load("drafted").unit == unit
+    assert call(f"private drafted {PRIVATE} --out noisy") == status
 
 
 def test_a_release_protects_all_records_of_a_unit(visits, capsys):
-    assert call("aggregate visits.csv --schema schema.yaml --unit user --max-rows 2 --out t") == 0
-    said = capsys.readouterr()
+    said = told(capsys, "aggregate visits.csv --schema schema.yaml --unit user --max-rows 2 --out t")
     kept = pd.read_csv("visits.csv").groupby("user").size().clip(upper=2).sum()
     left_out = f"unit 'user': {400 - kept} of 400 records are left out, beyond 2 of each"
     assert said.err == f"agglearn: warning: {left_out}\n"
@@ -69,14 +61,11 @@ def test_a_release_protects_all_records_of_a_unit(visits, capsys):
 
 def test_the_release_chooses_where_the_tables_allow_it(visits, capsys):
     schema = state_whose("unit: user\nmax_rows: auto")
-    assert call(f"aggregate visits.csv --schema {schema} --out t") == 0
-    assert "agglearn private chooses" in capsys.readouterr().out
-    for name, more in (("noisy", ""), ("again", " --max-rows auto")):
-        assert call(f"private t {PRIVATE}{more} --out {name}") == 0
-        assert ContingencyTables.load(name).unit.max_rows in (1, 2, 3, 4, 6)
-    for stated in (1, 4):
-        assert call(f"private t {PRIVATE} --max-rows {stated} --out t{stated}") == 0
-        assert ContingencyTables.load(f"t{stated}").unit == Unit("user", stated)
+    assert "agglearn private chooses" in told(capsys, f"aggregate visits.csv --schema {schema} --out t").out
+    for stated, allowed in (("", {1, 2, 3, 4, 6}), ("auto", {1, 2, 3, 4, 6}), ("1", {1}), ("4", {4})):
+        more = f"--max-rows {stated}" if stated else ""
+        assert call(f"private t {PRIVATE} {more} --out noisy --force") == 0
+        assert ContingencyTables.load("noisy").unit.max_rows in allowed
 
 
 WRONG = [
@@ -98,5 +87,4 @@ def test_each_wrong_input_gets_one_line(visits, capsys):
     assert call("aggregate visits.csv --schema whose.yaml --out t") == 0
     assert call("aggregate visits.csv --schema schema.yaml --out unstated") == 0
     for command, status, said in WRONG:
-        found, line = refuse(capsys, command + " --out new" * (not command.startswith("schema")))
-        assert (found, said in line) == (status, True), command
+        check_refusal(capsys, command + " --out new" * (not command.startswith("schema")), status, said)

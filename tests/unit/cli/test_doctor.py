@@ -20,19 +20,6 @@ agglearn[privacy,spark]; extra == "all"
 """
 
 
-@pytest.fixture
-def installed(monkeypatch):
-    monkeypatch.setattr(doctor.metadata, "requires", {"agglearn": INSTALLED.strip().splitlines()}.get)
-    versions = {"numba": "0.70.1", "opendp": "0.16.0"}
-
-    def version(name):
-        if name not in versions:
-            raise doctor.metadata.PackageNotFoundError
-        return versions[name]
-
-    monkeypatch.setattr(doctor.metadata, "version", version)
-
-
 class Status(http.server.BaseHTTPRequestHandler):
     def do_HEAD(self):
         self.send_response(int(self.headers["Host"].startswith("localhost") and 503) or 404)
@@ -76,8 +63,17 @@ def test_sources_that_answer(server, tmp_path, monkeypatch):
          ["OMP_NUM_THREADS=3, NUMBA_NUM_THREADS=2", "16.1 GB, limit of the control group 2.5 GB"]),
     ],
 )  # fmt: skip
-def test_every_line_of_the_report(installed, monkeypatch, capsys, limit, threads, lines):
+def test_every_line_of_the_report(monkeypatch, capsys, limit, threads, lines):
     """15 GiB are 16.1 GB; three of twelve cores."""
+    versions = {"numba": "0.70.1", "opendp": "0.16.0"}
+
+    def version(name: str) -> str:
+        if name not in versions:
+            raise doctor.metadata.PackageNotFoundError
+        return versions[name]
+
+    monkeypatch.setattr(doctor.metadata, "requires", {"agglearn": INSTALLED.strip().splitlines()}.get)
+    monkeypatch.setattr(doctor.metadata, "version", version)
     for name in doctor.THREADS:
         monkeypatch.delenv(name, raising=False)
     for name, number in threads.items():

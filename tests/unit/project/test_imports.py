@@ -17,12 +17,6 @@ OPTIONAL = (
 )  # fmt: skip
 
 
-def printed(code: str, *arguments: str) -> str:
-    """What code prints in a fresh process."""
-    call = [sys.executable, "-c", code, *arguments]
-    return subprocess.run(call, capture_output=True, text=True, check=True).stdout
-
-
 IN_FORKS = """
 import importlib, os, sys
 import numba, pandas, pyarrow.parquet, scipy.stats, sklearn.linear_model  # which all modules may load, once
@@ -39,25 +33,13 @@ for module in sys.argv[1:]:
 @pytest.mark.slow
 def test_imports_load_no_optional_package():
     """Each module in a process that has imported none of the others."""
-    loaded = {line.split()[0]: set(line.split()[1:]) for line in printed(IN_FORKS, *LIBRARY).splitlines()}
+    printed = subprocess.run(
+        [sys.executable, "-c", IN_FORKS, *LIBRARY], capture_output=True, text=True, check=True
+    ).stdout
+    loaded = {line.split()[0]: set(line.split()[1:]) for line in printed.splitlines()}
     assert set(loaded) == set(LIBRARY)
     assert all("agglearn" in packages for packages in loaded.values())
     assert not {name: packages & set(OPTIONAL) for name, packages in loaded.items() if packages & set(OPTIONAL)}
-
-
-@pytest.mark.slow
-def test_commands_load_no_optional_package(tmp_path):
-    """aggregate, fit, predict, compress from one end to the other; noise alone needs OpenDP."""
-    (tmp_path / "data.csv").write_text("a,b,y\n" + "1,x,0\n2,y,1\n3,x,1\n" * 20)
-    calls = (
-        "aggregate data.csv --label y --out tables", "fit tables --set n_chains=100 --set max_iter=5 --out model",
-        "predict model data.csv --out p.csv", "compress tables --budget 2 --out clusters.csv",
-    )  # fmt: skip
-    lines = (f"import os; os.chdir({str(tmp_path)!r})", "import contextlib, io, sys", "from agglearn.cli import main",
-             "with contextlib.redirect_stdout(io.StringIO()):", f"    assert not any(main(call.split()) for call in {calls})",
-             "print(*{name.partition('.')[0] for name in sys.modules})")  # fmt: skip
-    assert not {*printed("\n".join(lines)).split()} & {*OPTIONAL}
-    assert (tmp_path / "clusters.csv").is_file()
 
 
 def test_the_optional_packages_here_are_those_of_the_extras():

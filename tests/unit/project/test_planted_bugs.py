@@ -5,8 +5,14 @@ import tomllib
 from samples import ROOT
 
 
-def test_the_text_that_a_bug_replaces_stands_once_in_its_file():
-    kinds = tomllib.loads((ROOT / "tests/mutation/kinds.toml").read_text())["kind"]
-    edits = [edit for kind in kinds for edit in kind["edits"]]
+def test_there_are_forty_kinds_whose_text_stands_once_in_its_file_and_whose_edits_leave_a_program():
+    listed = tomllib.loads((ROOT / "tests/mutation/kinds.toml").read_text())["kind"]
+    assert len({kind["name"] for kind in listed}) == len(listed) >= 40
+    assert all(kind.keys() == {"name", "wrong", "where", "edits"} and kind["edits"] for kind in listed)
+    edits = [edit for kind in listed for edit in kind["edits"]]
     assert len(edits) > 80
-    assert [e["old"] for e in edits if (ROOT / e["file"]).read_text().count(e["old"]) != 1] == []
+    for edit in edits:
+        text = (ROOT / edit["file"]).read_text()
+        assert text.count(edit["old"]) == 1, edit
+        assert edit["new"] != edit["old"]
+        compile(text.replace(edit["old"], edit["new"]), edit["file"], "exec")

@@ -107,42 +107,25 @@ def test_axes_of_the_data_are_columns_in_the_order_of_their_names():
     assert columns == ["dataset", "dataset_params.bag", "dataset_params.noise", "dataset_params.size"]
 
 
-def test_without_an_ablation_nothing_changes():
-    given = {"methods": {"a": {}}}
-    assert configuration._ablate(given, "x") is given
-
-
 @pytest.mark.parametrize(
     ("base", "changes", "wrong"),
     [
-        ("bas", {"params.n": [1]}, "'bas' is not known .did you mean 'base'"),
-        ("base", {"name": ["x"]}, "'name' is not allowed"),
-        ("base", {"params": [{}]}, "'params' is not allowed"),
-        ("base", {"params.": [1]}, r"'params\.' is not allowed"),
-        ("base", {"params.n-x": [1]}, r"'params\.n-x' is not allowed"),
-        ("base", {"params.n x": [1]}, r"'params\.n x' is not allowed"),
-        ("base", {"classes": ["x"]}, "'classes' is not allowed"),
-        ("base", {"my.params.n": [1]}, r"'my\.params\.n' is not allowed"),
-        ("base", {"params.n": [5, 5]}, "the change to 5 stands twice"),
+        ("logistik", {"params.l2": [1]}, "'logistik' is not known .did you mean 'logistic'"),
+        ("logistic", {"name": ["x"]}, "'name' is not allowed"),
+        ("logistic", {"params": [{}]}, "'params' is not allowed"),
+        ("logistic", {"params.": [1]}, r"'params\.' is not allowed"),
+        ("logistic", {"params.n-x": [1]}, r"'params\.n-x' is not allowed"),
+        ("logistic", {"params.n x": [1]}, r"'params\.n x' is not allowed"),
+        ("logistic", {"classes": ["x"]}, "'classes' is not allowed"),
+        ("logistic", {"my.params.n": [1]}, r"'my\.params\.n' is not allowed"),
+        ("logistic", {"params.l2": [5, 5]}, "the change to 5 stands twice"),
+        ("maxent", {"params.clip": [1]}, r"maxent\.params\.l2_theta is a grid"),
     ],
 )
-def test_what_is_no_change_of_a_method_is_refused(base, changes, wrong):
-    given = experiment(base=base, changes=changes) | {"source": "x", "title": "x", "seeds": [0]}
-    given["task"] = "agglearn.tasks.Classification"
-    for method in given["methods"].values():
-        method["class"] = "agglearn.maxent.LogisticSkyline"
-    for observed in given["observe"].values():
-        observed["type"] = "agglearn.observations.Records"
-    del given["reported"], given["agreement"]
-    with pytest.raises(ConfigError, match=f"x.yaml: ablate.*{wrong}"):
-        configuration._ablate(given, "x")
-
-
-def test_a_base_with_a_grid_is_refused():
-    given = experiment(base="base", changes={"params.n": [1]})
-    given["methods"]["base"]["params"]["inner"]["l2"] = {"default": {"grid": [1, 2]}}
-    with pytest.raises(ConfigError, match=r"base\.params\.inner\.l2 is a grid"):
-        expand_ablation(given, "x.yaml")
+def test_what_is_no_change_of_a_method_is_refused(project, base, changes, wrong):
+    ablation = {"extends": "trial", "ablate": {"base": base, "changes": changes}}
+    with pytest.raises(ConfigError, match=f"x.yaml: (ablate|methods).*{wrong}"):
+        configuration.load(project.base, {"experiments": {"x": ablation}})
 
 
 def test_settings_by_their_path():
@@ -204,7 +187,8 @@ def test_an_ablation_runs_beside_its_base(project):
 def test_the_files_that_come_with_the_project_can_be_planned(path, scale):
     given = yaml.safe_load(path.read_text())
     [name] = given["experiments"]
-    assert name == path.stem
+    assert given.keys() == {"show", "experiments"}
+    assert given["show"] == [name] == [path.stem]
     assert f"snakemake --cores 4 {name} --configfile config/ablations/{name}.yaml" in path.read_text()
     plan = Plan(configuration.load(ROOT, given | {"scale": scale, "run": [name]}))
     n_methods = 1 + sum(map(len, given["experiments"][name]["ablate"]["changes"].values()))

@@ -7,6 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 from samples import ROOT, Project
 
+from agglearn.cli import main
 from agglearn.errors import ConfigError, DataError
 from agglearn_workflow import render, run_summary
 from agglearn_workflow.archive import store
@@ -55,23 +56,16 @@ def files(folder) -> dict[str, bytes]:
 # -- files ------------------------------------------------------------------------------------------------------------
 
 
-def test_what_is_written_is_read_again(plan, tmp_path):
-    runs = as_archive(plan.runs("trial"))
-    store.write(tmp_path / "archive", "trial", runs)
-    again = store.read(tmp_path / "archive", "trial")
-    assert again.keys() == runs.keys()
-    for key, run in runs.items():
-        assert again[key].facts == run.facts
-        assert again[key].rows.equals(run.rows)
-    assert store.experiments(tmp_path / "archive") == ["trial"]
-    assert store.read(tmp_path / "archive", "other") == {}
-
-
-def test_equal_content_has_equal_bytes_in_whatever_order(plan, tmp_path):
+def test_what_is_written_is_read_again_and_has_equal_bytes_in_whatever_order(plan, tmp_path):
     runs = as_archive(plan.runs("trial"))
     store.write(tmp_path / "a", "trial", runs)
     store.write(tmp_path / "b", "trial", dict(reversed(runs.items())))
     assert files(tmp_path / "a") == files(tmp_path / "b")
+    again = store.read(tmp_path / "a", "trial")
+    assert again.keys() == runs.keys()
+    assert all(again[key].facts == run.facts and again[key].rows.equals(run.rows) for key, run in runs.items())
+    assert store.experiments(tmp_path / "a") == ["trial"]
+    assert store.read(tmp_path / "a", "other") == {}
 
 
 @pytest.mark.parametrize(("limit", "least"), [(15_000, 3), (9_000, 12)])
@@ -131,6 +125,19 @@ def test_adding_keeps_what_is_there(plan, tmp_path):
     assert store.add(tmp_path, "trial", as_archive(runs[2:]), recipes) == len(runs) - 3
     store.write(tmp_path / "whole", "trial", as_archive(runs))
     assert files(tmp_path / "trial") == files(tmp_path / "whole/trial")
+
+
+def test_the_command_merges_what_the_other_archive_lacks(plan, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    runs = as_archive(plan.runs("trial"))
+    store.write(tmp_path / "archive", "trial", runs)
+    (tmp_path / "other.yaml").write_text("archive: merged\n")
+    for told in (f"trial: {len(runs)} runs added\n", ""):
+        assert main(["archive", "merge", "archive", "--scale", "smoke", "--configfile", "other.yaml"]) == 0
+        assert capsys.readouterr().out == told
+        assert files(tmp_path / "merged") == files(tmp_path / "archive")
+    assert main(["archive", "merge", "nowhere"]) == 2
+    assert "'nowhere' holds no archive" in capsys.readouterr().err
 
 
 # -- showing ----------------------------------------------------------------------------------------------------------

@@ -12,14 +12,6 @@ from agglearn_workflow import digests
 from agglearn_workflow.config.loading import deep_merge, load, parse_scalars, stack
 
 
-def test_the_good_one(project):
-    config = load(project.base, {"scale": "smoke", "datasets": {"fair": {"note": "mine"}}})
-    assert config["scale"] == "smoke"
-    assert config["datasets"]["fair"]["note"] == "mine"
-    assert config["datasets"]["fair"]["class"] == "agglearn.datasets.Packaged"
-    assert config["experiments"]["trial"]["batch_by"] == []
-
-
 def test_layers():
     under = {"a": {"b": 1, "c": 2}, "d": [1, 2]}
     assert deep_merge(under, {"a": {"b": 3}, "d": [4]}) == {"a": {"b": 3, "c": 2}, "d": [4]}

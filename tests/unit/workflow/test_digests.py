@@ -138,23 +138,6 @@ def test_constants(package):
     assert [registry.constant(f"{package.name}.typed.Typed", key) for key in ("KIND", "OTHER")] == ["", None]
 
 
-def test_our_own_classes():
-    assert registry.is_subclass("agglearn.datasets.Tabular", "agglearn.datasets.base.Dataset")
-    assert "nllh" in registry.constant("agglearn.tasks.Classification", "MEASURES")
-    behind = digests.modules_behind("agglearn.maxent.MaxEntClassifier")
-    assert {"agglearn.maxent.kernels", "agglearn.encoding.binned", "agglearn.observations.tables"} <= set(behind)
-    assert not [m for m in behind if m.startswith(("agglearn_workflow.plan", "agglearn_workflow.jobs", "agglearn.cli"))]
-
-
-def test_a_module_is_written_out_once_for_all_digests(package, monkeypatch):
-    """Hundreds of classes share most of their modules."""
-    written, dump = [], digests.ast.dump
-    monkeypatch.setattr(digests.ast, "dump", lambda tree: written.append(tree) or dump(tree))
-    names = f"{package.name}.models.Model", f"{package.name}.base.Base", f"{package.name}.helpers"
-    assert len({digests.code_digest(name) for name in names}) == 3
-    assert len(written) == len(digests.modules_behind(names[0]))
-
-
 def test_a_class_outside_followed_code_counts_by_its_version(package):
     """A nested `class:` may be another package's."""
     assert digests.modules_behind("sklearn.naive_bayes.GaussianNB") == ()
@@ -194,11 +177,14 @@ def test_installing_spark_makes_nothing_anew(package, monkeypatch):
     assert "pyspark" not in digests.versions(f"{package.name}.Model")
 
 
-def test_versions_behind_our_own_methods():
+def test_what_is_behind_our_own_methods():
     network = digests.versions("agglearn.distribution.DeepSetsRegressor", "agglearn.tasks.BagRegression")
     assert {"jax", "jaxlib", "numpy", "optax", "pandas", "scikit-learn"} <= set(network)
     assert not {"agglearn", "snakemake", "mlflow", "matplotlib"} & set(network)
     assert {"clarabel", "casadi"} <= set(digests.versions("agglearn.collective.FlowReconstruction"))
+    behind = digests.modules_behind("agglearn.maxent.MaxEntClassifier")
+    assert {"agglearn.maxent.kernels", "agglearn.encoding.binned", "agglearn.observations.tables"} <= set(behind)
+    assert not [m for m in behind if m.startswith(("agglearn_workflow", "agglearn.cli"))]
 
 
 def test_a_commit_is_marked_where_files_changed_outside_the_archive(tmp_path, monkeypatch):

@@ -59,11 +59,14 @@ def template(tmp_path_factory) -> Path:
     for path in (project.base / "config/datasets").glob("*.yaml"):
         if path.stem not in ("fair", "loglinear", "digits"):
             path.unlink()
-    write = lambda name, content: project.path(name).write_text(yaml.safe_dump(content, sort_keys=False))  # noqa: E731
-    write("experiments/trial", TRIAL)
-    write("experiments/nested", NESTED)
-    write("datasets/mine", MINE)
-    write("claims", {"better": CLAIM})
+    written = {
+        "experiments/trial": TRIAL,
+        "experiments/nested": NESTED,
+        "datasets/mine": MINE,
+        "claims": {"better": CLAIM},
+    }
+    for name, content in written.items():
+        project.path(name).write_text(yaml.safe_dump(content, sort_keys=False))
     for name in ("src/agglearn_workflow/templates", "config/findings", "docs"):
         shutil.copytree(ROOT / name, project.base / name, ignore=shutil.ignore_patterns("*.png", "api", "gallery"))
     project.edit("config", lambda c: c.update(run=["trial", "nested"], mirrors=["mirror"]))
@@ -109,7 +112,24 @@ def rules() -> dict[str, dict[str, str]]:
 def jobs(base: Path, over: dict | None = None) -> dict[str, dict]:
     """The parameters of every job, by `rule wildcards`, for the workflow in the project's folder."""
     with contextlib.chdir(base):
-        return _jobs(base, over)
+        names, found = common(base, over), {}
+        plan, entries = names["plan"], names["config"]["datasets"]
+        cells = {
+            "prepare": [{"dataset": d} for d in sorted({d for e in plan.experiments for d in plan.datasets(e)}) if has_records(entries[d])],
+            "fit": [{"experiment": e, "batch": b} for e in plan.experiments for b in plan.batches(e)],
+            "render": [{"experiment": e} for e in plan.experiments],
+            "track": [{"group": s} for s in plan.sources()],
+            "site": [{}],
+            "page": [{"target": s} for s in plan.sources()],
+            "conclude": [{"target": "all"}],
+        }  # fmt: skip
+        for rule, params in rules().items():
+            for wildcards in cells[rule]:
+                values = {k: eval(expression, names) for k, expression in params.items()}
+                key = " ".join([rule, *wildcards.values()])
+                # Snakemake compares what it would print of a value
+                found[key] = {k: repr(v(Wildcards(wildcards)) if callable(v) else v) for k, v in values.items()}
+        return found
 
 
 def common(base: Path, over: dict | None = None) -> dict[str, object]:
@@ -123,29 +143,6 @@ def common(base: Path, over: dict | None = None) -> dict[str, object]:
     exec(compile(imports + functions, "common.smk", "exec"), names)
     names |= {"TEMPLATES": base / "src/agglearn_workflow/templates", "project_files": lambda: base}
     return names
-
-
-def _jobs(base: Path, over: dict | None) -> dict[str, dict]:
-    names = common(base, over)
-    plan, entries = names["plan"], names["config"]["datasets"]
-    batches = [{"experiment": e, "batch": b} for e in plan.experiments for b in plan.batches(e)]
-    cells = {
-        "prepare": [{"dataset": d} for d in sorted({d for e in plan.experiments for d in plan.datasets(e)}) if has_records(entries[d])],
-        "fit": batches,
-        "render": [{"experiment": e} for e in plan.experiments],
-        "track": [{"group": s} for s in plan.sources()],
-        "site": [{}],
-        "page": [{"target": s} for s in plan.sources()],
-        "conclude": [{"target": "all"}],
-    }  # fmt: skip
-    found = {}
-    for rule, params in rules().items():
-        for wildcards in cells[rule]:
-            values = {k: eval(expression, names) for k, expression in params.items()}
-            key = " ".join([rule, *wildcards.values()])
-            # Snakemake compares what it would print of a value
-            found[key] = {k: repr(v(Wildcards(wildcards)) if callable(v) else v) for k, v in values.items()}
-    return found
 
 
 def changed(before: dict, after: dict) -> set[str]:

@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 from samples import shipped_config
 
+from agglearn_workflow import plan as planning
 from agglearn_workflow.plan import IDENTITY, Run, canonical, classes_in
 from agglearn_workflow.runs import batches
-from agglearn_workflow.runs.execution import Source
+from agglearn_workflow.runs.execution import Source, fit_seed
 
 QUANTIZER = {"class": "agglearn.vocabulary.BucketingQuantizer", "params": {"budget": 0.3}}
 SPEC = {"class": "agglearn.maxent.NaiveBayesClassifier", "task": "agglearn.tasks.Classification",
@@ -29,6 +30,8 @@ def test_every_part_of_the_identity_makes_another_run():
     assert len({RUN.recipe, *(r.recipe for r in others)}) == len(IDENTITY) + 1
     of_slot = set(IDENTITY) - {"experiment", "method", "params"}
     assert len({RUN.slot, *(r.slot for r in others)}) == len(of_slot) + 1
+    of_seed = set(IDENTITY) - {"experiment", "observation"}  # an equal observation under another name is no other one
+    assert len({fit_seed(RUN), *(fit_seed(r) for r in others)}) == len(of_seed) + 1
 
 
 @pytest.mark.parametrize(("key", "value"), [
@@ -42,10 +45,15 @@ def test_every_part_of_what_computes_a_run_changes_its_recipe(key, value):
     assert other.recipe != RUN.recipe
 
 
-def test_code_behind_a_run_is_that_of_its_classes():
+def test_code_behind_a_run_is_that_of_its_classes_and_a_part_of_its_recipe(monkeypatch):
     nested = dataclasses.replace(RUN, params=canonical({"quantizer": QUANTIZER, "k": [{"class": "a.B", "params": {}}]}))
     assert sorted(nested.code) == sorted([SPEC["class"], SPEC["task"], SPEC["type"], QUANTIZER["class"], "a.B"])
     assert classes_in({"x": {"y": [QUANTIZER]}}) == [QUANTIZER["class"]]
+    recipes = set()
+    for name in nested.code:  # an edit of each
+        monkeypatch.setattr(planning, "code_digest", lambda *names, name=name: [n + "!" * (n == name) for n in names])
+        recipes.add(dataclasses.replace(nested).recipe)
+    assert len(recipes) == len(nested.code)
 
 
 def test_a_fingerprint_is_of_the_recipe_and_of_what_is_observed():

@@ -28,10 +28,8 @@ def run(tmp_path, behaviours: list[str], limit=LIMIT):
             handle.write(f"{at}\n")
         if how == "raises":
             raise ValueError("on purpose")
-        if how == "exits":
-            os._exit(7)
-        if how == "leaves":
-            os._exit(0)
+        if how in ("exits", "leaves"):
+            os._exit(7 if how == "exits" else 0)
         if how == "starts" and os.fork() == 0:
             time.sleep(5 * limit)
             os._exit(0)
@@ -62,38 +60,25 @@ SAID = {
     [
         *(["ok"] * place + [how] + ["ok"] * (4 - place) for how in SAID for place in (0, 2, 4)),
         ["raises", "killed", "hangs", "ok", "exits"],
+        ["slow"] * 4,  # the limit is for each, not for all
+        ["starts"],  # a process that the last work leaves behind has the pipe of its parent open
         [],
     ],
     ids=" ".join,
 )
-def test_the_others_run_whatever_fails(tmp_path, behaviours):
+def test_the_others_run_whatever_fails_and_no_child_is_left(tmp_path, behaviours):
+    children = set(psutil.Process().children(recursive=True))
     begun, failed = run(tmp_path, behaviours)
     assert begun == list(range(len(behaviours)))
     said = {place: why.split(" (")[0] for place, why in failed.items()}
-    assert said == {place: SAID[how] for place, how in enumerate(behaviours) if how != "ok"}
-
-
-def test_the_limit_is_for_each_not_for_all(tmp_path):
-    begun, failed = run(tmp_path, ["slow"] * 4)
-    assert begun == [0, 1, 2, 3]
-    assert failed == {}
-
-
-def test_what_a_work_starts_does_not_hold_up_its_end(tmp_path):
-    """A process that the last work leaves behind has the pipe of its parent open."""
-    assert run(tmp_path, ["starts"]) == ([0], {})
+    assert said == {place: SAID[how] for place, how in enumerate(behaviours) if how in SAID}
+    assert set(psutil.Process().children(recursive=True)) <= children
 
 
 def test_work_is_done_in_children(tmp_path):
     here = []
     assert list(run_isolated(lambda item: here.append(item), [1, 2], 5)) == []
     assert here == []
-
-
-def test_no_child_is_left(tmp_path):
-    before = psutil.Process().children(recursive=True)
-    run(tmp_path, ["ok", "hangs"])
-    assert set(psutil.Process().children(recursive=True)) <= set(before)
 
 
 def ended(number: int) -> bool:

@@ -1,16 +1,20 @@
-"""Every experiment, at scale smoke, on data that need no source: one run per method, without a workflow."""
+"""Every experiment and ablation, at scale smoke, on data that need no source: one run per method, without a workflow."""
 
 import pytest
-from samples import shipped_config
+import yaml
+from samples import ROOT
 
 from agglearn.registry import resolve
+from agglearn_workflow.config.loading import load
 from agglearn_workflow.plan import Plan
 from agglearn_workflow.runs import products
 from agglearn_workflow.runs.execution import Source, execute_run, observe_runs
 
 pytestmark = pytest.mark.slow
 
-CONFIG = shipped_config() | {"scale": "smoke"}
+FILES = [yaml.safe_load(path.read_text()) for path in (ROOT / "config/ablations").glob("*.yaml")]
+ABLATIONS = {name: experiment for content in FILES for name, experiment in content["experiments"].items()}
+CONFIG = load(ROOT, {"experiments": ABLATIONS, "scale": "smoke", "run": "all"})
 PLAN = Plan(CONFIG)
 
 

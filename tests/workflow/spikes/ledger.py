@@ -1,11 +1,9 @@
-"""Curves (`step`) and values per colour (`keys`). Methods whose numbers can be computed by hand: rates of groups of records, in stages, and methods that end without a result."""
+"""Curves (`step`) and values per colour (`keys`). A method whose numbers can be computed by hand: rates of groups of records, in stages."""
 
-from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
 
-from agglearn.errors import NotAvailable, Stopped
 from agglearn.estimator import RecordClassifier
 from agglearn.observations import Records
 from agglearn.tasks import Classification, Measurement
@@ -14,13 +12,8 @@ from agglearn.tasks import Classification, Measurement
 class Ledger(Classification):
     """Classification of records that lie on legs between places: measures of each colour besides."""
 
-    MEASURES: ClassVar = {
-        "nllh": ("", "higher"),
-        "auc": ("", "higher"),
-        "log_loss": ("nat", "lower"),
-        "curve": ("", "higher"),
-        "right": ("", "higher"),
-    }
+    MEASURES: ClassVar = dict.fromkeys(("nllh", "auc", "curve", "right"), ("", "higher"))
+    MEASURES |= {"log_loss": ("nat", "lower")}
     KEYS: ClassVar = ("colour",)
 
     def measure(self, estimator, truth, measures):
@@ -34,14 +27,13 @@ class Ledger(Classification):
 
 
 class Rates(RecordClassifier):
-    """The rate of label 1 in each group of a column, with `prior` more records of the rate `pull`; one group without a column.
+    """The rate of label 1 in each group of a column, with `prior` more records, half of which have label 1; one group without a column.
 
     Stage k of four rests on the first k quarters of the records, and on a prior of four records. Learned state names the
     records that were trained and tested.
     """
 
     observes = Records
-    pull = 0.5
 
     column: str = "leg"
     prior: float = 1.0
@@ -56,7 +48,7 @@ class Rates(RecordClassifier):
     def _rates(self, frame, y, prior) -> dict[str, float]:
         groups = self._groups(frame)
         sizes = {g: (groups == g).sum() for g in set(groups)}
-        return {g: float((y[groups == g].sum() + self.pull * prior) / (n + prior)) for g, n in sizes.items()}
+        return {g: float((y[groups == g].sum() + prior / 2) / (n + prior)) for g, n in sizes.items()}
 
     def _groups(self, frame):
         return frame[self.column].to_numpy(dtype=str) if self.column else np.full(len(frame), "all")
@@ -72,28 +64,3 @@ class Rates(RecordClassifier):
     def _predicted(self, X, rates):
         p = np.array([rates.get(g, 0.5) for g in self._groups(X)])
         return np.column_stack([1 - p, p])
-
-
-class Exacting(Rates):
-    """Fails with fewer than `least` training records, while no file `mended` is in the project."""
-
-    least: int = 1
-
-    def _fit(self, observation):
-        if len(observation.y) < self.least and not Path("mended").exists():
-            raise ValueError(f"needs {self.least} records & more")
-        super()._fit(observation)
-
-
-class Limited(Rates):
-    """Stops at its limit."""
-
-    def _fit(self, observation):
-        raise Stopped("> 3 steps")
-
-
-class Absent(Rates):
-    """Needs a package that nobody has."""
-
-    def _fit(self, observation):
-        raise NotAvailable("surrogate is not installed")
