@@ -94,8 +94,11 @@ def test_private_release(sums, tmp_path):
     assert (back.matrix != noisy.matrix).nnz == 0
     with pytest.raises(DataError, match="already"):
         noisy.private(1.0, 1e-6)
-    whole = sums.private(0.5, mechanism="discrete_laplace").sums
-    assert (whole == np.round(whole)).all()
+    whole = sums.private(0.5, mechanism="discrete_laplace")
+    assert (whole.sums == np.round(whole.sums)).all()
+    laplace = sums.private(0.5, mechanism="laplace")
+    assert laplace.noise_scale == pytest.approx(math.sqrt(2) * laplace.noise.scale)  # a standard deviation
+    assert noisy.noise_scale == scale
 
 
 @pytest.mark.parametrize("of", ["declared", "features"])
@@ -221,9 +224,14 @@ def test_coordinates_are_made_once_for_sums_and_their_sensitivity(monkeypatch):
 @pytest.mark.parametrize("kind", ["onehot", "quadratic"])
 @pytest.mark.parametrize("intercept", [True, False])
 def test_coordinates_are_ones_where_a_record_has_the_value(kind, intercept):
-    seen = pd.DataFrame({"a": ["x", "y", "x"], "b": ["u", "u", "v"]})
+    """Pairs have those that occurred, and the names of two values."""
+    seen = pd.DataFrame({"a": list("xyxy"), "b": list("uuvw")})
     mapped = FeatureMap.fit(kind, FrameEncoder.fit(seen), seen, intercept=intercept)
     more = pd.DataFrame({"a": ["y", "x", "new"], "b": ["v", "u", "v"]})
+    singles = [f"{c} = {v}" for c, values in (("a", "xy"), ("b", "uvw")) for v in values]
+    pairs = {f"a = {a} & b = {b}" for a, b in seen.to_numpy()} if kind == "quadratic" else set()
+    assert set(mapped.names) == {*singles, *pairs, *["intercept"] * intercept}
+    assert len(set(mapped.names)) == len(mapped.names)
     for frame in (seen, more):
         values = [{f"{column} = {value}" for column, value in row.items()} for _, row in frame.iterrows()]
         expected = [[set(name.split(" & ")) <= has or name == "intercept" for name in mapped.names] for has in values]

@@ -13,6 +13,7 @@ from samples import people
 from agglearn.distribution.embedding import sample_instances, truncate_bags
 from agglearn.errors import DataError
 from agglearn.observations import Bags, LabelledBags, LabelSums, Records
+from agglearn.observations.bags import apportion
 from agglearn.observations.counting import CELL_BYTES, DENSE_CELLS, DENSE_TOTAL, FIRST_SLOTS, TABLE_BYTES, workload_of
 
 
@@ -39,6 +40,16 @@ def test_shares_of_weighed_bags_become_counts_of_their_weight():
     groups = {"bags": [0, 0, 1, 1, 1], "proportions": {0: [0.25, 0.25, 0.5], 1: [1.0, 0.0, 0.0]}}
     bags = Bags.from_groups(np.zeros((5, 1)), weights=[0.5, 1.5, 1.0, 1.0, 2.0], **groups)
     np.testing.assert_allclose(bags.counts, [[0.5, 0.5, 1.0], [4.0, 0.0, 0.0]])
+
+
+@pytest.mark.parametrize("size", [0, 7, 50])
+def test_whole_counts_are_next_to_their_shares(size):
+    """Rounded up are those of the largest remainders."""
+    shares = np.random.default_rng(size).random((40, 3))
+    exact = shares / shares.sum(axis=1, keepdims=True) * size
+    rank = np.argsort(np.argsort(-(exact % 1), axis=1), axis=1)
+    missing = size - np.floor(exact).sum(axis=1, keepdims=True)
+    np.testing.assert_array_equal(apportion(shares, size), np.floor(exact) + (rank < missing))
 
 
 def test_tables_beyond_the_memory_of_whole_ones_are_held_in_parts():
