@@ -82,11 +82,6 @@ def test_quartiles_by_hand():
     assert Quantiles(4).edges(np.array([1.0, 1, 1, 1, 1, 2, 6])).tolist() == [1.5]
 
 
-def test_unknown_binning():
-    with pytest.raises(ConfigError, match=r"'decile'.*deciles, width"):
-        binning("decile")
-
-
 # -- categories -------------------------------------------------------------------------------------------------------
 
 
@@ -214,6 +209,8 @@ def test_encoder_errors(records):
         encoder.features[0].encode(pd.Series([30, "old"], name="age"))
     with pytest.raises(DataError, match="infinite"):
         numbers(pd.Series([1.0, np.inf], name="x"))
+    with pytest.raises(ConfigError, match=r"'decile'.*deciles, width"):
+        binning("decile")
 
 
 def test_text_is_read_to_the_last_bit():

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from agglearn.cli import main
 from agglearn.encoding import UNSEEN, CategoricalEncoder, FrameEncoder, HashedEncoder
 from agglearn.errors import ConfigError, DataError
-from agglearn.maxent import BestPairClassifier, MaxEntClassifier, NaiveBayesClassifier
+from agglearn.maxent import BestPairClassifier
 from agglearn.observations import ContingencyTables, Records, counting
 
 
@@ -64,10 +64,9 @@ values = st.lists(st.tuples(st.integers(0, 40), st.integers(0, 12), st.integers(
 
 
 def framed(drawn) -> pd.DataFrame:
-    frame = pd.DataFrame(drawn, columns=["a", "b", "y"]).astype({"a": str, "b": str})
-    frame["a"], frame["b"] = "v" + frame.a, "w" + frame.b
-    frame.loc[0, "y"], frame.loc[1, "y"] = 0, 1
-    return frame
+    """Records of two features with text, and both labels."""
+    a, b, y = zip(*drawn, strict=True)
+    return pd.DataFrame({"a": [f"v{k}" for k in a], "b": [f"w{k}" for k in b], "y": [0, 1, *y[2:]]})
 
 
 @given(values, st.integers(1, 20))
@@ -127,9 +126,6 @@ def test_hashed_crosses_are_refused_by_who_cannot_use_them():
         tables.matrices()
     with pytest.raises(DataError, match="cross_buckets"):
         ContingencyTables.from_records(users(), "y", cross_buckets=0)
-    MaxEntClassifier(n_chains=50, max_iter=3).fit(tables)
-    p = NaiveBayesClassifier().fit(tables).predict_proba(users())[:, 1]
-    assert p[users().y == 1].mean() > p[users().y == 0].mean() + 0.02
 
 
 def test_colons_in_a_name_on_the_command_line(tmp_path, monkeypatch):

@@ -54,6 +54,8 @@ def test_halves_of_exact_tables_are_binomial():
     """20,000 draws of a cell of 12 records, 9 of them with label 1. The smallest mistake noticed is 5 % of a variance."""
     exact = one_table(None, np.array([12, 3, 1]), np.array([9, 0, 1]))
     rng, n = np.random.default_rng(0), 20_000
+    first, second = thin_tables(exact, rng)
+    np.testing.assert_array_equal(np.add(first.dense(0), second.dense(0)), exact.dense(0))
     drawn = np.array([[v[0] for v in thin_tables(exact, rng)[0].dense(0)] for _ in range(n)])
     ones, zeros = drawn[:, 1], drawn[:, 0] - drawn[:, 1]
 
