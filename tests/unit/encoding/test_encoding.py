@@ -338,10 +338,11 @@ def test_a_draft_tells_of_codes():
 
 
 def test_codes_that_lost_digits_are_told():
-    frame = pd.DataFrame({"code": [2.0**60, 2.0**60 + 1024, None]})
-    for how in ({"categorical": ["code"]}, {"hashed": {"code": 5}}):
-        with pytest.warns(LooksLikeCodes, match=r"floating-point numbers above 2\^53, .* columns: 'code';"):
+    frame = pd.DataFrame({name: [2.0**60, 2.0**60 + 1024, None] for name in ("c0", "c1", "c2")})
+    for how in ({"categorical": list(frame)}, {"hashed": dict.fromkeys(frame, 5)}):
+        with pytest.warns(LooksLikeCodes, match=r"above 2\^53, .* columns: 'c0', 'c1', 'c2'; read these") as caught:
             FrameEncoder.fit(frame, **how)
+        assert len(caught) == 1
 
 
 @pytest.mark.parametrize("source", ["from_records", "from_parquet"])
@@ -357,10 +358,6 @@ def test_many_columns_of_codes_are_one_warning(tmp_path, source):
         "columns were taken for numbers and binned, but look like names: 'id_0' (its name is that of a code), 'id_1' (its"
     )
     assert "and 295 more; if their numbers are names, make them categorical" in str(warning.message)
-    large = pd.DataFrame({f"c{i}": [2.0**60, 2.0**61, None] for i in range(3)})
-    with pytest.warns(LooksLikeCodes, match=r"^floating-point .* columns: 'c0', 'c1', 'c2'; read these") as caught:
-        FrameEncoder.fit(large, categorical=large.columns)
-    assert len(caught) == 1
 
 
 def test_a_warning_of_one_fit_is_not_lost_by_another_that_fails():

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pandas as pd
@@ -142,23 +143,17 @@ print(ContingencyTables.from_records(frame.assign(y=rng.integers(0, 2, 5000)), "
 """
 
 
-def start_script(threads: int, cache) -> subprocess.Popen:
+def digest_by(threads: int, cache) -> str:
     environment = {**os.environ, "NUMBA_NUM_THREADS": str(threads), "NUMBA_CACHE_DIR": str(cache)}
     command = [sys.executable, "-c", SCRIPT.format(paths=sys.path)]
-    return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-
-
-def digest_of(process: subprocess.Popen) -> str:
-    out, err = process.communicate(timeout=180)
-    assert process.returncode == 0, err
-    return out.strip()
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=180).stdout
 
 
 @pytest.mark.slow
 def test_same_with_one_two_and_four_threads_and_from_two_processes_on_a_cold_cache(tmp_path):
-    at_once = [start_script(threads, tmp_path) for threads in (1, 2)]
-    digests = {digest_of(process) for process in at_once}
-    digests.add(digest_of(start_script(4, tmp_path)))
+    with ThreadPoolExecutor(2) as pool:
+        digests = set(pool.map(digest_by, (1, 2), [tmp_path] * 2))
+    digests.add(digest_by(4, tmp_path))
     assert len(digests) == 1
 
 
