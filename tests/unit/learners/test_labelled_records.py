@@ -22,9 +22,9 @@ P = 1 / (1 + np.exp(-0.08 * (X["age"] - 50) - 2 * (X["job"] == "nurse")))
 Y = pd.Series(np.where(rng.random(400) < P, "yes", "no"), name="bought")
 SMALL = {"n_chains": 100, "max_iter": 20, "random_state": 0}
 MODELS = [
-    NaiveBayesClassifier(), maxent.BestPairClassifier(), maxent.ExactMaxEntClassifier(), maxent.MaxEntClassifier(**SMALL),
-    maxent.NoiseAwareMaxEntClassifier(**SMALL), BaseRateClassifier(), WALRClassifier(), maxent.LogisticSkyline(),
-    BoostedTreesSkyline(),
+    NaiveBayesClassifier(), maxent.BestPairClassifier(), maxent.ExactMaxEntClassifier(),
+    maxent.MaxEntClassifier(**SMALL), maxent.NoiseAwareMaxEntClassifier(**SMALL), maxent.LogisticSkyline(),
+    BaseRateClassifier(), WALRClassifier(), BoostedTreesSkyline(),
 ]  # fmt: skip
 
 

@@ -18,6 +18,7 @@ CHAIN = ChainModel([np.zeros((2, 2))] * 2)
 NODES = np.array([[10.0, 20], [20, 10], [5, 25]])
 EDGES = np.array([[[8.0, 2], [2, 8]], [[5, 5], [5, 5]]])
 GAUSSIAN = FlowCounts(node_counts=NODES, noise="gaussian", scale=2.0, population_size=30)
+TWICE = replace(GAUSSIAN, node_counts=np.stack([NODES, NODES]))
 EXACT = FlowCounts(node_counts=NODES, noise="exact", population_size=30)
 POISSON_EDGES = FlowCounts(edge_counts=EDGES, noise="poisson")
 HALF = FlowCounts(node_counts=np.array([[10.5, 19.5], [np.nan, np.nan], [5, 25]]), noise="exact", population_size=30)
@@ -26,6 +27,11 @@ ONE_CLASS = Bags(X, np.arange(0, 13, 4), np.full((3, 1), 4))
 SIZES = {"a": 2, "b": 2}
 RECORDS = Records.from_records(people(60), "y")
 
+
+def bags_of(size: int) -> CountedBags:
+    return CountedBags.from_records(RECORDS.encoder, RECORDS.frame, RECORDS.y, size, np.random.default_rng(0))
+
+
 REFUSED = [
     (lambda: infer(CHAIN, EXACT, 30, method="exact", kind="mean"), "kind"),
     (lambda: infer(CHAIN, GAUSSIAN, 30.5, method="exact"), "needs a whole number, got 30.5"),
@@ -33,18 +39,18 @@ REFUSED = [
     (lambda: infer(CHAIN, HALF, 30, method="gibbs"), "whole exact counts"),
     (lambda: infer(CHAIN, POISSON_EDGES, 20, method="gaussian"), "only node counts"),
     (lambda: infer(CHAIN, EXACT, 30, method="gaussian"), "exact counts have no noise"),
-    (lambda: infer(CHAIN, replace(GAUSSIAN, node_counts=np.stack([NODES] * 2)), 30, method="gibbs"), "one count per cell"),
-    (lambda: from_cliques(SIZES, [("a", "b")], [np.zeros((2, 3))]), r"clique \('a', 'b'\): log-factor of shape \(2, 3\)"),
-    (lambda: LogLinearTransitions([np.full((2, 3, 3, 1), -np.inf)], np.zeros(3)), "must be finite; forbid steps by the mask `allowed`"),
+    (lambda: infer(CHAIN, TWICE, 30, method="gibbs"), "one count per cell"),
+    (lambda: from_cliques(SIZES, [("a", "b")], [np.zeros((2, 3))]), r"clique \('a', 'b'\): log-factor of shape \(2, 3"),
+    (lambda: LogLinearTransitions([np.full((2, 3, 3, 1), -np.inf)], np.zeros(3)), "must be finite; forbid steps"),
     (lambda: TreeModel([], []), "at least one edge"),
     (lambda: CardinalityClassifier(l2=1.0).fit(ONE_CLASS), "one class only"),
     (lambda: cardinality_posterior(np.zeros((2, 2, 2)), 1), r"must be \(n,\) or \(n, C\)"),
-    (lambda: OptimalQuantizer(2).fit(np.zeros((2, 2, 2)), [0, 1]), r"must be a data frame, or an array of shape \(records, features\), got shape"),
+    (lambda: OptimalQuantizer(2).fit(np.zeros((2, 2, 2)), [0, 1]), r"an array of shape \(records, features\), got"),
     (lambda: OptimalQuantizer(2).fit(pd.DataFrame({"a": []}), []), "there are no records"),
     (lambda: Bags(X, [0, 6, 12], np.array(["a", "b"])), "counts: must be numbers"),
-    (lambda: CountedBags.from_records(RECORDS.encoder, RECORDS.frame, RECORDS.y, 0, np.random.default_rng(0)), "bag_size: must be between 1 and the 60 records, got 0"),
+    (lambda: bags_of(0), "bag_size: must be between 1 and the 60 records, got 0"),
     (lambda: Bags(X, [0, 12], names=("a",)), "1 names for"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("call", "message"), REFUSED)

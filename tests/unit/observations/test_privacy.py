@@ -64,7 +64,7 @@ class Thief(Estimator):
 
 
 def inside(thing) -> list:
-    """Everything directly within a value, as far as the interpreter knows it (items, fields, slots, closures), but for code and modules."""
+    """Everything directly within a value that the interpreter knows (items, fields, slots, closures), but no code."""
     if isinstance(thing, np.ndarray):
         return [thing.base, *(thing.flat if thing.dtype == object else ())]
     if isinstance(thing, pd.DataFrame):

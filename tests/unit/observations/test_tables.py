@@ -155,6 +155,10 @@ def test_tables_that_no_records_have(wrong, said):
         tables_with(**wrong)
 
 
+def twice(encoder: FrameEncoder) -> FrameEncoder:
+    return FrameEncoder(encoder.features * 2)
+
+
 @pytest.mark.parametrize(
     ("make", "said"),
     [
@@ -163,9 +167,9 @@ def test_tables_that_no_records_have(wrong, said):
         (lambda r: ContingencyTables.from_records(r, "y", []), "features are needed"),
         (lambda r: ContingencyTables.from_records(r, "y", ["job", "age", "job"]), "'job' is named twice"),
         (lambda r: ContingencyTables.from_records(r[["age", "job", "job", "y"]], "y"), "'job' is there twice"),
-        (lambda r: ContingencyTables(FrameEncoder(FrameEncoder.fit(r[["age"]]).features * 2), "y", 10, 4, {}), "'age' is named twice"),
+        (lambda r: ContingencyTables(twice(FrameEncoder.fit(r[["age"]])), "y", 10, 4, {}), "'age' is named twice"),
     ],
-)  # fmt: skip
+)
 def test_features_that_are_not_there_or_there_twice(records, make, said):
     with pytest.raises(DataError, match=said):
         make(records)

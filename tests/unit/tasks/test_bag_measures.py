@@ -1,4 +1,4 @@
-"""Measures of persons in bags, of votes and of regions, by hand. `proportions/test_proportions_census.py` has the correlation of states."""
+"""Measures of persons in bags and of regions, by hand, and of votes by functions that `proportions/` tests by hand."""
 
 import math
 from types import SimpleNamespace
@@ -61,7 +61,7 @@ def of_votes() -> dict:
 
 
 def of_votes_by_hand() -> dict:
-    """Of groups, states and the map by the functions whose own tests are in `proportions/test_proportions_census.py`."""
+    """Of groups, states and the map by the functions that `proportions/test_proportions_census.py` tests."""
     wanted = list(tasks.BagClassification.MEASURES)
     parts = bags.measure_groups(VOTES, VOTERS, POLLS, wanted), bags.measure_map(VOTES, VOTERS, PLACES, wanted)
     found = {(m.measure, about(**m.keys), None): m.value for part in parts for m in part}
