@@ -1,4 +1,4 @@
-"""What the ladder adds: counted bags, learners of bags on records, the lowest and the highest step, shared features."""
+"""What the ladder adds: counted bags, and trees."""
 
 import numpy as np
 import pandas as pd
@@ -12,20 +12,11 @@ from agglearn.labelsums import BoostedTreesSkyline, SklearnLogistic
 from agglearn.observations import CountedBags, Records
 from agglearn.observations.release import release_bag_counts
 from agglearn.privacy import draw_seeded
-from agglearn.proportions import BagLearnerOnRecords, CardinalityClassifier
 
 
-@pytest.fixture(scope="module")
-def records() -> Records:
-    return Records.from_records(people(3000), "y", categorical=["zone"])
-
-
-def bags_of(records: Records, size: int, seed=0) -> CountedBags:
-    return CountedBags.from_records(records.encoder, records.frame, records.y, size, np.random.default_rng(seed))
-
-
-def test_counts_are_those_of_the_bags(records):
-    bags = bags_of(records, 7)
+def test_counts_are_those_of_the_bags():
+    records, rng = Records.from_records(people(3000), "y", categorical=["zone"]), np.random.default_rng(0)
+    bags = CountedBags.from_records(records.encoder, records.frame, records.y, 7, rng)
     assert len(bags.rows) == 3000 // 7 * 7 == len(set(bags.rows.tolist()))
     y = records.y[bags.rows].reshape(-1, 7)
     assert (bags.counts[:, 1] == y.sum(axis=1)).all()
@@ -33,20 +24,9 @@ def test_counts_are_those_of_the_bags(records):
     x = bags.bags().X
     assert x.shape[1] == records.encoder.sizes.sum()
     assert (x.sum(axis=1) == len(records.encoder.names)).all()
-    with pytest.raises(DataError, match="bag_size"):
-        bags_of(records, 3001)
     noisy = release_bag_counts(bags, 1.0, draw=draw_seeded(3))
     with pytest.raises(DataError, match="noise already"):
         release_bag_counts(noisy, 1.0)
-
-
-@pytest.mark.slow
-def test_bags_of_one_are_records(records):
-    """With one record in a bag the counts are the labels, and the learner is a logistic regression."""
-    few = Records(records.encoder, records.frame[:600], records.y[:600])
-    one = BagLearnerOnRecords(CardinalityClassifier(l2=0.5, tol=1e-7)).fit(bags_of(few, 1))
-    all_records = SklearnLogistic(l2=0.5).fit(few)
-    np.testing.assert_allclose(one.predict_proba(records.frame), all_records.predict_proba(records.frame), atol=5e-3)
 
 
 @pytest.mark.slow

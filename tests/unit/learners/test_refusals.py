@@ -49,6 +49,7 @@ REFUSED = [
     (lambda: OptimalQuantizer(2).fit(pd.DataFrame({"a": []}), []), "there are no records"),
     (lambda: Bags(X, [0, 6, 12], np.array(["a", "b"])), "counts: must be numbers"),
     (lambda: bags_of(0), "bag_size: must be between 1 and the 60 records, got 0"),
+    (lambda: bags_of(61), "bag_size: must be between 1 and the 60 records, got 61"),
     (lambda: Bags(X, [0, 12], names=("a",)), "1 names for"),
 ]
 
