@@ -221,18 +221,6 @@ def test_a_closed_box_is_solid_and_an_open_one_is_not():
     assert odd.sum() == 7**3
 
 
-def test_a_ball_is_filled_up_to_its_surface():
-    from scipy.spatial import ConvexHull
-
-    points = np.random.default_rng(0).standard_normal((4000, 3))
-    points /= np.linalg.norm(points, axis=1)[:, None]
-    grid = occupancy(points, ConvexHull(points).simplices, 30, 3)
-    centres = np.linalg.norm(np.argwhere(grid) + 0.5 - 15, axis=1)
-    assert centres.max() < 12 + np.sqrt(3) / 2
-    radii = np.linalg.norm(np.argwhere(~grid) + 0.5 - 15, axis=1)
-    assert radii.min() > 12 - 0.1  # the hull lies a little inside of the ball
-
-
 def modelnet(tmp_path: Path) -> Path:
     path = tmp_path / "ModelNet10.zip"
     with zipfile.ZipFile(path, "w") as pack:

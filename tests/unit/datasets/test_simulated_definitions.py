@@ -7,7 +7,7 @@ import pytest
 
 from agglearn.datasets import Categorical, GaussianBags, LogLinear, SoftmaxLabels, Xor
 from agglearn.datasets.gaussian_bags import draw_bags, evenly_spaced, van_der_corput
-from agglearn.datasets.simulated import interaction, weights
+from agglearn.datasets.simulated import weights
 
 
 def test_frequencies_of_modalities_fall_as_one_over_their_rank():
@@ -33,16 +33,6 @@ def test_weights_of_pairs_and_single_modalities_have_their_deviations():
         blocks = [matrix[i * m : (i + 1) * m, j * m : (j + 1) * m] for i, j in itertools.combinations(range(d), 2)]
         assert abs(np.std(blocks) / (strength / 2) - 1) < 5 / np.sqrt(2 * 10 * m * m) < 0.06
         assert abs(np.std(np.diag(matrix)) / (strength / 2) - 1) < 5 / np.sqrt(2 * d * m)
-
-
-def test_the_interaction_of_every_state_by_loops():
-    d, m = 3, 2
-    w = weights(d, m, 1.0, np.random.default_rng(3))[0]
-    expected = []
-    for state in itertools.product(range(m), repeat=d):
-        at = [i * m + k for i, k in enumerate(state)]
-        expected.append(sum(w[a, a] for a in at) + sum(w[a, b] for a, b in itertools.combinations(at, 2)))
-    np.testing.assert_allclose(interaction(w, d, m), expected)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 import yaml
 from samples import PEOPLE_SCHEMA, people
 
-from agglearn.encoding import FeatureMap, FrameEncoder, Schema
+from agglearn.encoding import FeatureMap, FrameEncoder, Schema, with_target_encodings
 from agglearn.encoding.drafting import LEAST, draft
 from agglearn.errors import ConfigError, DataError, RecordsLeftOut
 from agglearn.maxent import NaiveBayesClassifier
@@ -120,6 +120,8 @@ def instead(text: str, other: str) -> str:
         (instead("reviewed: true\n", ""), "key 'reviewed' is missing"),
         ("- a", "must be a mapping"),
         ("", "must be a mapping"),
+        (None, "cannot be read"),
+        ("é".encode("latin-1"), "UTF-8"),
         ("a: [", "line 2: not valid YAML"),
         (TEXT + "more: 1\n", "unknown key 'more'; allowed: reviewed, label, features"),
         (TEXT + "  age: {buckets: 3}\n", "key 'age' stands twice"),
@@ -149,21 +151,14 @@ def instead(text: str, other: str) -> str:
 )
 def test_what_is_wrong_is_one_line(text, said, tmp_path):
     path = tmp_path / "schema.yaml"
-    path.write_text(text)
+    if text is not None:
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
     with pytest.raises(ConfigError) as error:
         Schema.read(path)
     assert len(str(error.value)) < 300 + len(str(path))
     assert said in str(error.value)
     assert str(error.value).startswith(f"{path}: ")
     assert "\n" not in str(error.value)
-
-
-def test_files_that_cannot_be_read(tmp_path):
-    with pytest.raises(ConfigError, match="cannot be read"):
-        Schema.read(tmp_path / "none.yaml")
-    (tmp_path / "latin.yaml").write_bytes("é".encode("latin-1"))
-    with pytest.raises(ConfigError, match="UTF-8"):
-        Schema.read(tmp_path / "latin.yaml")
 
 
 # -- aggregation --------------------------------------------------------------------------------------------------------
@@ -199,12 +194,7 @@ def test_tables_by_a_schema(frame, schema):
     assert few.select(["job"]).encoder.schema == "declared"
 
 
-def test_files_of_records_by_a_schema(frame, schema, tmp_path, monkeypatch):
-    monkeypatch.setattr("agglearn.observations.streaming.BATCH", 90)
-    whole = ContingencyTables.from_records(frame, schema=schema)
-    frame.astype({"y": str}).to_parquet(tmp_path / "data.parquet", row_group_size=60)
-    streamed = ContingencyTables.from_parquet(tmp_path / "data.parquet", schema=schema)
-    assert streamed.digest == whole.digest
+def test_a_file_needs_the_columns_of_the_schema(frame, schema, tmp_path):
     frame.drop(columns="zone").astype({"y": str}).to_parquet(tmp_path / "less.parquet")
     with pytest.raises(DataError, match="no column 'zone'"):
         ContingencyTables.from_parquet(tmp_path / "less.parquet", schema=schema)
@@ -214,20 +204,13 @@ def test_observations_by_a_schema_are_loaded_with_it(frame, schema, tmp_path):
     records = Records.from_records(frame, schema=schema)
     x, y = records.frame, records.y
     assert len(y) == 497
-    made = {
-        "tables": ContingencyTables.from_records(frame, schema=schema),
-        "records": records,
-        "sums": LabelSums.from_map(FeatureMap.fit("onehot", schema.encoder, x), x, y),
-        "bags": CountedBags.from_records(schema.encoder, x, y, 10, np.random.default_rng(0)),
-    }
-    for name, observation in made.items():
-        observation.save(tmp_path / name)
-        again = type(observation).load(tmp_path / name)
-        assert again.digest == observation.digest
-        assert (again.map.encoder if name == "sums" else again.encoder) == schema.encoder
-    halves = Halves.from_records(frame, schema=schema, random_state=0)
-    assert halves.combined.total == 497
-    assert 200 < halves.first.total < 300
+    tables = ContingencyTables.from_records(frame, schema=schema)
+    sums = LabelSums.from_map(FeatureMap.fit("onehot", schema.encoder, x), x, y)
+    bags = CountedBags.from_records(schema.encoder, x, y, 10, np.random.default_rng(0))
+    for observation in (tables, records, sums, bags):
+        observation.save(tmp_path / type(observation).__name__)
+        again = type(observation).load(tmp_path / type(observation).__name__)
+        assert (again.map.encoder if observation is sums else again.encoder) == schema.encoder
 
 
 @pytest.mark.parametrize(
@@ -271,24 +254,22 @@ def test_only_declared_schemas_are_called_private(frame, schema):
             learned.private(1.0, 1e-6, adjacency=adjacency)
         spec = learned.private(1.0, 1e-6, adjacency=adjacency, accept_learned_schema=True).noise
         assert not spec.private
-        said = "Not private: bins, categories and which features have missing values were learned"
-        assert spec.meaning.startswith(said)
+        assert spec.meaning.startswith(
+            "Not private: bins, categories and which features have missing values were learned"
+        )
         assert "at most" not in spec.meaning
 
 
 def test_features_that_were_encoded_by_labels_are_not_private():
-    from agglearn.encoding import with_target_encodings
-
     frame = people(400)
     x, y = frame.drop(columns="y"), frame["y"].to_numpy()
     plain = FrameEncoder.fit(x)
     by_labels = with_target_encodings(plain, x[:100], y[:100], 2, 10)
-    for encoder, private in ((plain, True), (by_labels, False)):
-        sums = LabelSums.from_map(FeatureMap.fit("onehot", encoder, x), x, y)
-        if not private:
-            with pytest.raises(ConfigError, match="target encodings were learned from labels"):
-                sums.private(1.0, 1e-6)
-        assert sums.private(1.0, 1e-6, accept_learned_schema=not private).noise.private == private
+    right, wrong = (LabelSums.from_map(FeatureMap.fit("onehot", e, x), x, y) for e in (plain, by_labels))
+    assert right.private(1.0, 1e-6).noise.private
+    with pytest.raises(ConfigError, match="target encodings were learned from labels"):
+        wrong.private(1.0, 1e-6)
+    assert not wrong.private(1.0, 1e-6, accept_learned_schema=True).noise.private
 
 
 # -- drafts -------------------------------------------------------------------------------------------------------------
@@ -304,7 +285,6 @@ def test_a_draft_lists_what_many_share():
     frame["mail"] = [f"person{i}@x.org" for i in range(1000)]
     frame["account"] = np.random.default_rng(0).permutation(10**7)[:1000]
     frame["income"] = np.random.default_rng(1).lognormal(10, 1, 1000)
-    frame.loc[: LEAST - 2, "job"] = "rare"
     frame.loc[0, "income"] = 123456789.0
     frame.loc[0, "age"] = np.nan
     text, state = draft(frame, "y", 1), drafted(frame, "y", 1)
@@ -320,7 +300,6 @@ def test_a_draft_lists_what_many_share():
     assert all(e % 1000 == 0 for e in edges)
     assert len(edges) > 5
     assert "@" not in text
-    assert "rare" not in text
     with pytest.raises(ConfigError, match="reviewed"):
         Schema.parse(text)
     schema = Schema.parse(text.replace("reviewed: false", "reviewed: true"))

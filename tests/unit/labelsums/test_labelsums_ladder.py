@@ -1,13 +1,10 @@
-"""What the ladder adds: counted bags, learners of bags on records, the lowest and the highest step, shared features."""
-
-import json
+"""What the ladder adds: counted bags, and trees."""
 
 import numpy as np
 import pandas as pd
 import pytest
-from samples import ROOT, people
+from samples import people
 
-from agglearn.datasets import LogLinear
 from agglearn.errors import DataError
 from agglearn.estimator import Estimator
 from agglearn.evaluation import auc
@@ -15,24 +12,11 @@ from agglearn.labelsums import BoostedTreesSkyline, SklearnLogistic
 from agglearn.observations import CountedBags, Records
 from agglearn.observations.release import release_bag_counts
 from agglearn.privacy import draw_seeded
-from agglearn.proportions import BagLearnerOnRecords, CardinalityClassifier
-from agglearn.registry import build, resolve
-from agglearn.tasks import Classification, TaskInput
-from agglearn_workflow.config import loading as configuration
-from agglearn_workflow.plan import Plan
 
 
-@pytest.fixture(scope="module")
-def records() -> Records:
-    return Records.from_records(people(3000), "y", categorical=["zone"])
-
-
-def bags_of(records: Records, size: int, seed=0) -> CountedBags:
-    return CountedBags.from_records(records.encoder, records.frame, records.y, size, np.random.default_rng(seed))
-
-
-def test_counts_are_those_of_the_bags(records):
-    bags = bags_of(records, 7)
+def test_counts_are_those_of_the_bags():
+    records, rng = Records.from_records(people(3000), "y", categorical=["zone"]), np.random.default_rng(0)
+    bags = CountedBags.from_records(records.encoder, records.frame, records.y, 7, rng)
     assert len(bags.rows) == 3000 // 7 * 7 == len(set(bags.rows.tolist()))
     y = records.y[bags.rows].reshape(-1, 7)
     assert (bags.counts[:, 1] == y.sum(axis=1)).all()
@@ -40,25 +24,7 @@ def test_counts_are_those_of_the_bags(records):
     x = bags.bags().X
     assert x.shape[1] == records.encoder.sizes.sum()
     assert (x.sum(axis=1) == len(records.encoder.names)).all()
-    with pytest.raises(DataError, match="bag_size"):
-        bags_of(records, 3001)
-
-
-@pytest.mark.slow
-def test_bags_of_one_are_records(records):
-    """With one record in a bag the counts are the labels, and the learner is a logistic regression."""
-    few = Records(records.encoder, records.frame[:600], records.y[:600])
-    one = BagLearnerOnRecords(CardinalityClassifier(l2=0.5, tol=1e-7)).fit(bags_of(few, 1))
-    all_records = SklearnLogistic(l2=0.5).fit(few)
-    np.testing.assert_allclose(one.predict_proba(records.frame), all_records.predict_proba(records.frame), atol=5e-3)
-
-
-def test_a_release_of_counts(records):
-    bags = bags_of(records, 10)
     noisy = release_bag_counts(bags, 1.0, draw=draw_seeded(3))
-    assert noisy.noise.adjacency == "label"
-    assert noisy.noise.epsilon == 1.0
-    assert noisy.digest != bags.digest
     with pytest.raises(DataError, match="noise already"):
         release_bag_counts(noisy, 1.0)
 
@@ -76,27 +42,6 @@ def test_trees_see_what_a_linear_model_cannot(tmp_path):
     trees.save(tmp_path / "m")
     Estimator.load(tmp_path / "m").save(tmp_path / "n")
     np.testing.assert_array_equal(Estimator.load(tmp_path / "n").predict_proba(rest), trees.predict_proba(rest))
-
-
-@pytest.mark.parametrize("experiment", ["labelsums_ladder", "labelsums_noisy_maxent", "labelsums_selection"])
-@pytest.mark.slow
-def test_every_method_on_drawn_records(experiment):
-    """The experiments' own settings, at scale smoke, on a population that needs no source."""
-    plan = Plan(configuration.load(ROOT, {"scale": "smoke", "run": [experiment]}))
-    params = {"n_features": 3, "n_modalities": 4, "n": 2000}
-    source, task = TaskInput("loglinear", {}, params, LogLinear(**params).draw(0)), Classification()
-    seen = {}
-    for run in plan.runs(experiment):
-        if run.dataset != "adult":
-            continue
-        if run.slot not in seen:
-            seen[run.slot] = task.observe(source, resolve(run.settings["type"]), json.loads(run.observation_params), 0)
-        observation, truth = seen[run.slot]
-        entry = {"class": run.settings["class"], "params": json.loads(run.params)}
-        model = build(entry, random_state=1).fit(observation)
-        found = {m.measure: m.value for m in task.measure(model, truth, ["nllh", "auc"])}
-        assert np.isfinite(list(found.values())).all(), run.method
-        assert found["auc"] >= 0.3, run.method
 
 
 def test_trees_take_a_value_without_a_code_for_missing_not_for_a_small_number():

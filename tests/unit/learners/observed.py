@@ -9,7 +9,7 @@ from samples import people
 import agglearn
 from agglearn.encoding import FeatureMap
 from agglearn.estimator import Estimator
-from agglearn.observations import ContingencyTables, CountedBags, FlowCounts, LabelSums, Records, TablesAndSample
+from agglearn.observations import Bags, ContingencyTables, CountedBags, FlowCounts, LabelSums, Records, TablesAndSample
 
 
 def learners() -> list[type[Estimator]]:
@@ -46,3 +46,10 @@ NESTS = FlowCounts(
     node_counts=FLOWS.node_counts, population_size=30,
     context={"shape": np.array([2, 1]), "wind": np.ones((2, 2)), "log_initial": np.zeros(2)},
 )  # fmt: skip
+X = np.random.default_rng(0).normal(size=(160, 2))
+ENDS = np.arange(0, 161, 4)  # of bags of four
+LABELS = (X[:, 0] + np.random.default_rng(1).normal(size=160) > 0).astype(int)
+BAGS = Bags(X, ENDS, np.add.reduceat(LABELS, ENDS[:-1]))
+CLOUDS = Bags(X, ENDS, target=X[::4, 0])
+CLASSES = Bags(X, ENDS, target=(X[::4, 0] > 0).astype(int))
+VECTORS = np.random.default_rng(1).normal(size=(60, 3))

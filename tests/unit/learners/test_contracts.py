@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from observed import FLOWS, FRAME, MOVE, MOVES, NESTS, bags_of, learners, sums_of
+from observed import BAGS, CLASSES, CLOUDS, FLOWS, FRAME, LABELS, MOVE, MOVES, NESTS, X, bags_of, learners, sums_of
 from sklearn.base import ClassifierMixin, clone
 from test_random_learners import PLACES, SEEDED
 
@@ -28,29 +28,18 @@ COLUMNS = ["job", "home", "zone"]
 TABLES = observations.ContingencyTables.from_records(FRAME[[*COLUMNS, "y"]], "y", categorical=COLUMNS)
 RECORDS = observations.Records.from_records(FRAME[[*COLUMNS, "y"]], "y", categorical=COLUMNS)
 SUMS, COUNTED = sums_of(RECORDS), bags_of(RECORDS)
-X = np.random.default_rng(0).normal(size=(160, 2))
-Y = (X[:, 0] + np.random.default_rng(1).normal(size=160) > 0).astype(int)
-ENDS = np.arange(0, 161, 4)
-BAGS = observations.Bags(X, ENDS, np.add.reduceat(Y, ENDS[:-1]))
 SAMPLES = {  # what a class observes → samples of it; a learner takes one of them
     observations.ContingencyTables: [TABLES],
     observations.Records: [RECORDS],
     observations.LabelSums: [SUMS],
     observations.CountedBags: [COUNTED],
     observations.TablesAndSample: [observations.TablesAndSample(TABLES, RECORDS)],
-    observations.Bags: [
-        BAGS,
-        observations.Bags(X, ENDS, target=X[::4, 0]),
-        observations.Bags(X, ENDS, target=(X[::4, 0] > 0).astype(int)),
-    ],
-    observations.LabelledBags: [observations.LabelledBags(BAGS, Y)],
+    observations.Bags: [BAGS, CLOUDS, CLASSES],
+    observations.LabelledBags: [observations.LabelledBags(BAGS, LABELS)],
     observations.FlowCounts: [FLOWS],
     observations.Margins: [observations.Margins.from_frames(*PLACES)],
     observations.FlowInstances: [
-        observations.FlowInstances((MOVES,)),
-        observations.FlowInstances((NESTS,)),
-        observations.FlowInstances((MOVE,)),
-        observations.FlowInstances((MOVE, MOVE)),
+        observations.FlowInstances(instances) for instances in ((MOVES,), (NESTS,), (MOVE,), (MOVE, MOVE))
     ],
 }
 SAMPLES[agglearn.observations.Observation] = [TABLES, observations.Halves(TABLES, TABLES), BAGS]

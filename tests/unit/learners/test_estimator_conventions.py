@@ -1,17 +1,15 @@
 """What scikit-learn's users expect of every learner: NotFittedError, predict, score, names and number of the features."""
 
-import inspect
-
 import numpy as np
 import pytest
 from observed import FRAME, RECORDS, learners
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
-from test_contracts import COLUMNS, OBSERVERS, fitted
+from test_contracts import COLUMNS, OBSERVERS, build, fitted
 
 from agglearn.distribution import EmbeddingRegressor, KernelRidge, LinearRidge, MomentEmbedding, MultinomialLogistic
 from agglearn.errors import DataError
-from agglearn.estimator import Estimator, RecordClassifier
+from agglearn.estimator import RecordClassifier
 from agglearn.labelsums import SklearnLogistic, WALRClassifier
 from agglearn.maxent import FeatureSubsets, NaiveBayesClassifier
 from agglearn.observations import Bags, LabelSums
@@ -27,18 +25,11 @@ METHODS = (
     "get_feature_names_out", "models", "predict_interval",
 )  # fmt: skip
 ATTRIBUTES = ("classes_", "feature_names_in_", "n_features_in_", "coef_", "encoder_", "coef_interval_")
-NESTED = {"base": WALRClassifier(), "learner": MeanMapClassifier(), "quantizer": OptimalQuantizer(5), "budget": 5}
-NESTED |= {"embedding": MomentEmbedding(), "regressor": LinearRidge()}
-
-
-def unfitted(kind: type) -> Estimator:
-    needed = [n for n, p in inspect.signature(kind).parameters.items() if p.default is inspect.Parameter.empty]
-    return kind(**{n: NESTED[n] for n in needed})
 
 
 @pytest.mark.parametrize("kind", learners(), ids=lambda c: c.__name__)
 def test_what_is_not_fitted_says_so(kind, tmp_path):
-    model = unfitted(kind)
+    model = build(kind)
     with pytest.raises(NotFittedError):
         model.save(tmp_path / "model")
     assert not (tmp_path / "model").exists()

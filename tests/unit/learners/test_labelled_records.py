@@ -8,17 +8,11 @@ import pytest
 from observed import learners
 from sklearn.model_selection import cross_val_predict, cross_val_score
 
+from agglearn import maxent
 from agglearn.errors import AgglearnError
 from agglearn.estimator import Estimator, observe_records
 from agglearn.labelsums import AggregateSearch, BaseRateClassifier, BoostedTreesSkyline, WALRClassifier
-from agglearn.maxent import (
-    BestPairClassifier,
-    ExactMaxEntClassifier,
-    LogisticSkyline,
-    MaxEntClassifier,
-    NaiveBayesClassifier,
-    NoiseAwareMaxEntClassifier,
-)
+from agglearn.maxent import NaiveBayesClassifier
 from agglearn.observations import ContingencyTables, LabelSums
 from agglearn.proportions import BagLearnerOnRecords, MeanMapClassifier
 
@@ -28,8 +22,9 @@ P = 1 / (1 + np.exp(-0.08 * (X["age"] - 50) - 2 * (X["job"] == "nurse")))
 Y = pd.Series(np.where(rng.random(400) < P, "yes", "no"), name="bought")
 SMALL = {"n_chains": 100, "max_iter": 20, "random_state": 0}
 MODELS = [
-    NaiveBayesClassifier(), BestPairClassifier(), ExactMaxEntClassifier(), MaxEntClassifier(**SMALL),
-    NoiseAwareMaxEntClassifier(**SMALL), BaseRateClassifier(), WALRClassifier(), LogisticSkyline(), BoostedTreesSkyline(),
+    NaiveBayesClassifier(), maxent.BestPairClassifier(), maxent.ExactMaxEntClassifier(),
+    maxent.MaxEntClassifier(**SMALL), maxent.NoiseAwareMaxEntClassifier(**SMALL), maxent.LogisticSkyline(),
+    BaseRateClassifier(), WALRClassifier(), BoostedTreesSkyline(),
 ]  # fmt: skip
 
 

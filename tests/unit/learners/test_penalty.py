@@ -11,21 +11,13 @@ import pytest
 from scipy.optimize import minimize
 from scipy.special import logsumexp
 
+from agglearn import proportions
 from agglearn.distribution import LinearRidge, MultinomialLogistic
 from agglearn.encoding import FeatureMap
 from agglearn.labelsums import WALRClassifier
 from agglearn.labelsums.labelled import SklearnLogistic
 from agglearn.maxent import LogisticSkyline
 from agglearn.observations import Bags, LabelledBags, LabelSums, Records
-from agglearn.proportions import (
-    AlternatingMeanMapClassifier,
-    CardinalityClassifier,
-    EasyLLPClassifier,
-    IndividualClassifier,
-    MeanEmbeddingClassifier,
-    MeanMapClassifier,
-    NormalApproximationClassifier,
-)
 from agglearn.proportions.alternating import label_highest
 from agglearn.seeds import derive_generator, split_validation
 from agglearn.vocabulary import LogisticOnClusters, OptimalQuantizer
@@ -69,33 +61,35 @@ def solution(model):
 
 
 def individual():
-    model = IndividualClassifier(l2=L2).fit(LabelledBags(BAGS, LABELS))
+    model = proportions.IndividualClassifier(l2=L2).fit(LabelledBags(BAGS, LABELS))
     return solution(model), binary(X, LABELS)
 
 
 def individual_of_three():
     bags = Bags(X, OFFSETS, np.add.reduceat(np.eye(3, dtype=int)[CLASSES], OFFSETS[:-1]))
-    return solution(IndividualClassifier(l2=L2).fit(LabelledBags(bags, CLASSES))), cross_entropy(X, np.eye(3)[CLASSES])
+    return solution(proportions.IndividualClassifier(l2=L2).fit(LabelledBags(bags, CLASSES))), cross_entropy(
+        X, np.eye(3)[CLASSES]
+    )
 
 
 def mean_embedding():
-    return solution(MeanEmbeddingClassifier(l2=L2).fit(BAGS)), binary(MEANS, COUNTS / SIZE)
+    return solution(proportions.MeanEmbeddingClassifier(l2=L2).fit(BAGS)), binary(MEANS, COUNTS / SIZE)
 
 
 def mean_map():
-    proportions = np.column_stack([SIZE - COUNTS, COUNTS]) / SIZE
-    class_means = np.linalg.lstsq(proportions, MEANS, rcond=None)[0]
+    shares = np.column_stack([SIZE - COUNTS, COUNTS]) / SIZE
+    class_means = np.linalg.lstsq(shares, MEANS, rcond=None)[0]
     total = COUNTS.sum()
 
     def loss(theta):
         return np.logaddexp(0, scores(X, theta)).sum() - total * (theta[0, :2] @ class_means[1] + theta[0, 2])
 
-    return solution(MeanMapClassifier(l2=L2).fit(BAGS)), loss
+    return solution(proportions.MeanMapClassifier(l2=L2).fit(BAGS)), loss
 
 
 def easy_llp():
     soft = np.repeat(COUNTS - (SIZE - 1) * COUNTS.mean() / SIZE, SIZE)
-    return solution(EasyLLPClassifier(l2=L2).fit(BAGS)), binary(X, soft)
+    return solution(proportions.EasyLLPClassifier(l2=L2).fit(BAGS)), binary(X, soft)
 
 
 def cardinality(solver="scoring"):
@@ -107,7 +101,7 @@ def cardinality(solver="scoring"):
         within = sum(logsumexp(row[sets[z]].sum(axis=1)) for row, z in zip(s, COUNTS, strict=True))
         return np.logaddexp(0, s).sum() - within
 
-    model = CardinalityClassifier(solver=solver, l2=L2, tol=1e-10, max_iter=2000).fit(BAGS)
+    model = proportions.CardinalityClassifier(solver=solver, l2=L2, tol=1e-10, max_iter=2000).fit(BAGS)
     return solution(model), loss
 
 
@@ -121,12 +115,12 @@ def normal():
         mean, variance = p.sum(axis=1), (p * (1 - p)).sum(axis=1)
         return 0.5 * (np.log(variance) + (COUNTS - mean) ** 2 / variance).sum()
 
-    return solution(NormalApproximationClassifier(l2=L2, tol=1e-10, max_iter=2000).fit(BAGS)), loss
+    return solution(proportions.NormalApproximationClassifier(l2=L2, tol=1e-10, max_iter=2000).fit(BAGS)), loss
 
 
 def alternating():
     """The regression on its own labels: those of highest score in each bag."""
-    theta = solution(AlternatingMeanMapClassifier(l2=L2, tol=0.0, max_iter=50).fit(BAGS))
+    theta = solution(proportions.AlternatingMeanMapClassifier(l2=L2, tol=0.0, max_iter=50).fit(BAGS))
     return theta, binary(X, label_highest(scores(X, theta)[:, 0], OFFSETS, COUNTS))
 
 

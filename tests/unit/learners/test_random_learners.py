@@ -3,7 +3,6 @@
 Every learner that draws has a row: what it draws under a seed. `test_contracts.py` shows that the others draw nothing.
 """
 
-import contextlib
 import itertools
 import json
 import random
@@ -12,13 +11,13 @@ from operator import attrgetter
 
 import numpy as np
 import pytest
-from observed import BOTH, COUNTED, FLOWS, FRAME, MOVES, RECORDS, SUMS, learners
+from observed import BAGS, BOTH, CLASSES, CLOUDS, COUNTED, FLOWS, FRAME, MOVES, RECORDS, SUMS, VECTORS, learners
 
 from agglearn import collective, distribution, labelsums, maxent, proportions, vocabulary
 from agglearn.collective import ChainModel
 from agglearn.maxent.engines.numba_chains import Chains
 from agglearn.maxent.weight_index import WeightIndex
-from agglearn.observations import Bags, ContingencyTables, FlowInstances, with_gaussian_noise
+from agglearn.observations import ContingencyTables, FlowInstances, with_gaussian_noise
 from agglearn.proportions.base import BagClassifier, validation_likelihood
 from agglearn.tasks import Classification, Measurement
 from agglearn.tasks.classification import HeldOutRows
@@ -28,33 +27,10 @@ from agglearn_workflow.runs import execution
 
 TABLES = ContingencyTables.from_records(FRAME[["job", "home", "y"]], "y")
 NOISY = with_gaussian_noise(TABLES, 2.0, 0)
-X = np.random.default_rng(0).normal(size=(160, 2))
-LABELS = (X[:, 0] + np.random.default_rng(1).normal(size=160) > 0).astype(int)
-POSITIVES = np.add.reduceat(LABELS, np.arange(0, 160, 4))
-BAGS = Bags(X, np.arange(0, 161, 4), POSITIVES)
-CLOUDS = Bags(X, np.arange(0, 161, 4), target=X[::4, 0])
-CLASSES = Bags(X, np.arange(0, 161, 4), target=(X[::4, 0] > 0).astype(int))
-VECTORS = np.random.default_rng(1).normal(size=(60, 3))
 COUNTS = np.random.default_rng(2).integers(10, 50, 120)
 ONES = np.random.default_rng(3).binomial(COUNTS, 0.3)
 YEARS = FlowInstances((MOVES,))
 SMALL = {"features": (4, 4), "regressor": (4,), "steps": 10, "batch_size": 8, "device": "cpu"}
-
-
-@contextlib.contextmanager
-def held_out():
-    """Bags on which a choice of λ was scored."""
-    seen, right = [], BagClassifier._choose_l2
-
-    def spied(model, bags, fitter, score=None, *more):
-        score = score or validation_likelihood
-        return right(model, bags, fitter, lambda held, theta: seen.append(held.X[:, 0]) or score(held, theta), *more)
-
-    BagClassifier._choose_l2 = spied
-    try:
-        yield seen
-    finally:
-        BagClassifier._choose_l2 = right
 
 
 PLACES = np.array([[[30.0, 20], [10, 40], [25, 5]], [[35.0, 15], [15, 35], [20, 10]]])  # margins of three places
@@ -62,7 +38,14 @@ PLACES = np.array([[[30.0, 20], [10, 40], [25, 5]], [[35.0, 15], [15, 35], [20, 
 
 def folds(model, bags):
     """What a classifier of bags draws: which bags are held out, the first part of them."""
-    with held_out() as seen:
+    seen, right = [], BagClassifier._choose_l2
+
+    def spied(model, bags, fitter, score=None, *more):
+        score = score or validation_likelihood
+        return right(model, bags, fitter, lambda held, theta: seen.append(held.X[:, 0]) or score(held, theta), *more)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(BagClassifier, "_choose_l2", spied)
         model.fit(bags)
     return seen[0]
 

@@ -4,34 +4,22 @@ from functools import partial
 
 import numpy as np
 import pytest
-from observed import FRAME, TABLES
-from test_random_learners import CLOUDS, draw, flat
+from observed import CLOUDS, FRAME, TABLES
+from test_random_learners import draw, flat
 
+from agglearn import distribution, labelsums, maxent, proportions, vocabulary
 from agglearn.collective import ChainModel, infer
-from agglearn.distribution import (
-    BagOfWordsEmbedding,
-    EmbeddingRegressor,
-    FisherVectorEmbedding,
-    KernelRidge,
-    MultinomialLogistic,
-    RandomFourierEmbedding,
-)
 from agglearn.errors import ConfigError
 from agglearn.estimator import Estimator
-from agglearn.labelsums import AggregateSearch, BoostedTreesSkyline, LabelledGradientDescent, WALRClassifier
-from agglearn.maxent import LogisticSkyline, MaxEntClassifier, NaiveBayesClassifier
 from agglearn.observations import FlowCounts, Halves
-from agglearn.proportions import MeanMapClassifier
 from agglearn.seeds import derive_generator, derive_seed, draw_seed
-from agglearn.vocabulary import LogisticOnClusters, SubmodularQuantizer
 
-DRAWN = [
-    partial(draw, kind)
-    for kind in (
-        MaxEntClassifier, NaiveBayesClassifier, LogisticSkyline, WALRClassifier, LabelledGradientDescent, BoostedTreesSkyline,
-        AggregateSearch, RandomFourierEmbedding, BagOfWordsEmbedding, FisherVectorEmbedding, MultinomialLogistic, KernelRidge,
-        EmbeddingRegressor, SubmodularQuantizer, LogisticOnClusters, MeanMapClassifier,
-    )
+KINDS = [
+    maxent.MaxEntClassifier, maxent.NaiveBayesClassifier, maxent.LogisticSkyline, labelsums.WALRClassifier,
+    labelsums.LabelledGradientDescent, labelsums.BoostedTreesSkyline, labelsums.AggregateSearch,
+    distribution.RandomFourierEmbedding, distribution.BagOfWordsEmbedding, distribution.FisherVectorEmbedding,
+    distribution.MultinomialLogistic, distribution.KernelRidge, distribution.EmbeddingRegressor,
+    vocabulary.SubmodularQuantizer, vocabulary.LogisticOnClusters, proportions.MeanMapClassifier,
 ]  # fmt: skip
 
 
@@ -45,7 +33,7 @@ def gibbs(state):
     return infer(model, counts, 30, method="gibbs", n_moves=400, random_state=state).edge_tables
 
 
-DRAWS = [*DRAWN, halves, gibbs]
+DRAWS = [*(partial(draw, kind) for kind in KINDS), halves, gibbs]
 
 
 def same(a, b) -> bool:
@@ -76,7 +64,7 @@ def test_a_number_is_the_seed_and_none_is_not(drawing):
 def test_numbers_give_the_draws_of_before():
     assert [draw_seed(k) for k in (0, 5, 1 << 62)] == [0, 5, 1 << 62]
     np.testing.assert_array_equal(
-        RandomFourierEmbedding(3, bandwidth=1.0, random_state=3).fit(CLOUDS).frequencies_,
+        distribution.RandomFourierEmbedding(3, bandwidth=1.0, random_state=3).fit(CLOUDS).frequencies_,
         (derive_generator("frequencies", 3).standard_normal((2, 3)) / (2 * np.pi)).astype(np.float32),
     )
 
@@ -94,7 +82,7 @@ def test_a_generator_names_no_stream():
 
 def test_a_model_that_drew_from_a_generator_is_saved(tmp_path):
     for state in (np.random.default_rng(1), np.random.RandomState(1), np.int64(4)):
-        model = MaxEntClassifier(20, max_iter=3, random_state=state).fit(TABLES)
+        model = maxent.MaxEntClassifier(20, max_iter=3, random_state=state).fit(TABLES)
         model.save(tmp_path / "m")
         back = Estimator.load(tmp_path / "m")
         assert back.random_state in (None, 4)

@@ -76,24 +76,14 @@ def test_who_speaks_of_a_choice_has_a_row_or_a_reason(kind):
     assert kind in CHOICES or kind in REASONS or not SPEAKS.search(text)
 
 
-@pytest.fixture(params=ALL, ids=lambda row: row.__name__)
+def of_rows(suits):
+    """A test of the rows that suit it, as `case`."""
+    rows = [pytest.param(row, id=row.__name__) for row in ALL if suits(row)]
+    return pytest.mark.parametrize("case", rows, indirect=True)
+
+
+@pytest.fixture
 def case(request):
-    warnings.simplefilter("ignore", GridEdge)
-    return request.param()
-
-
-@pytest.fixture(params=[row for row in ALL if not row.alike], ids=lambda row: row.__name__)
-def distinct(request):
-    warnings.simplefilter("ignore", GridEdge)
-    return request.param()
-
-
-@pytest.fixture(
-    params=[row for row in ALL if not row.alike and (row.units or issubclass(row, ByAggregates))],
-    ids=lambda row: row.__name__,
-)
-def judged(request):
-    """Those that hold something out."""
     warnings.simplefilter("ignore", GridEdge)
     return request.param()
 
@@ -103,6 +93,7 @@ def apart(a: np.ndarray, b: np.ndarray) -> float:
 
 
 @pytest.mark.slow
+@of_rows(lambda row: True)
 def test_the_value_chosen_is_the_one_used(case):
     """Values of the grid are chosen in turn: the model is the one that has the value from the start, and no other."""
     given = {}
@@ -119,8 +110,8 @@ def test_the_value_chosen_is_the_one_used(case):
         assert min(g for k, g in enumerate(gaps) if k != at) > max(10 * gaps[at], 1e-4)
 
 
-def test_values_are_judged_by_units_that_they_were_not_fitted_to(judged):
-    case = judged
+@of_rows(lambda row: not row.alike and (row.units or issubclass(row, ByAggregates)))  # those that hold something out
+def test_values_are_judged_by_units_that_they_were_not_fitted_to(case):
     with pytest.MonkeyPatch.context() as patch:
         case.choose(patch)
     assert case.tries
@@ -136,8 +127,8 @@ def test_values_are_judged_by_units_that_they_were_not_fitted_to(judged):
     assert len({tuple(v) for v in by.values()}) == 1  # all values by the same units
 
 
-def test_of_equal_scores_the_first_is_taken_and_ends_are_stated(distinct):
-    case = distinct
+@of_rows(lambda row: not row.alike)
+def test_of_equal_scores_the_first_is_taken_and_ends_are_stated(case):
     with pytest.MonkeyPatch.context() as patch:
         model = case.choose(patch, lambda v: 0.0)
     first = 2.0**skyline.FIRST if isinstance(case, Path) else case.grid[0]
@@ -154,11 +145,9 @@ def test_of_equal_scores_the_first_is_taken_and_ends_are_stated(distinct):
 DIVERGES = [MeanMap, Ridge, Multinomial, Embedded, ClusterClassifier, BestPair, ByAggregates, BagLearnerOnRecords]
 
 
-@pytest.mark.parametrize("row", DIVERGES, ids=lambda row: row.__name__)
-def test_a_value_that_diverged_is_never_chosen(row):
-    case = row()
+@of_rows(DIVERGES.__contains__)
+def test_a_value_that_diverged_is_never_chosen(case):
     with pytest.MonkeyPatch.context() as patch:
-        warnings.simplefilter("ignore", GridEdge)
         model = case.choose(patch, lambda v: np.nan if v == case.grid[0] else -float(v))
     assert case.chosen(model) != case.grid[0]
 

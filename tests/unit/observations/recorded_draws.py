@@ -6,6 +6,13 @@ import numpy as np
 
 from agglearn.privacy import discrete_gaussian_delta, gaussian_delta
 
+EPSILON, DELTA = 0.7, 1e-5
+
+
+def promise_of(kind: str) -> tuple[float | None, float]:
+    """(δ that a release is given, the most that `loss` may be)."""
+    return (DELTA, DELTA) if kind.endswith("gaussian") else (None, EPSILON)
+
 
 class Recorder:
     """Remembers (mechanism, exact numbers, names) of each draw. It gives the exact numbers, or what `answer` makes of the same."""
@@ -20,14 +27,13 @@ class Recorder:
 
 def loss(one: Recorder, other: Recorder, epsilon: float) -> float:
     """ε of two neighbours under Laplace noise, else δ at `epsilon`, from the changes of all numbers and the scales of their noise."""
-    assert [(m, names) for m, _, names in one.draws] == [
-        (m, names) for m, _, names in other.draws
-    ]  # which tell nothing
-    changes = np.concatenate(
-        [np.ravel(abs(a - b)) for (_, a, _), (_, b, _) in zip(one.draws, other.draws, strict=True)]
+    (laws, before, names), (others, after, their_names) = (
+        zip(*recorder.draws, strict=True) for recorder in (one, other)
     )
-    scales = np.concatenate([np.full(values.size, mechanism.scale) for mechanism, values, _ in one.draws])
-    [kind] = {mechanism.kind for mechanism, _, _ in one.draws}
+    assert (laws, names) == (others, their_names)  # which tell nothing
+    changes = np.concatenate([np.ravel(abs(a - b)) for a, b in zip(before, after, strict=True)])
+    scales = np.concatenate([np.full(values.size, law.scale) for law, values in zip(laws, before, strict=True)])
+    [kind] = {law.kind for law in laws}
     if kind.endswith("laplace") or not changes.any():
         return float(np.sum(changes / scales))
     if kind == "gaussian":

@@ -152,3 +152,7 @@ def test_every_field_is_kept(row, tmp_path):
     again = type(row).load(tmp_path)
     assert again.digest == row.digest
     assert type(again) is type(row)
+    for file in tmp_path.rglob("*.npz"):
+        file.write_bytes(b"no")
+        with pytest.raises(DataError, match="damaged"):
+            type(row).load(tmp_path)

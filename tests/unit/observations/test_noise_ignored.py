@@ -7,12 +7,16 @@ import numpy as np
 import pytest
 from samples import ROOT, people, shipped_config
 
+from agglearn import maxent
 from agglearn.encoding import FeatureMap, FrameEncoder
 from agglearn.errors import NoiseIgnored
 from agglearn.labelsums import AggregateSearch, BaseRateClassifier, WALRClassifier
-from agglearn.maxent import BestPairClassifier, MaxEntClassifier, NaiveBayesClassifier, NoiseAwareMaxEntClassifier
-from agglearn.maxent.noise_aware import ExactNoiseAwareMaxEntClassifier
-from agglearn.maxent.subsets import FeatureSubsets
+from agglearn.maxent import (
+    ExactNoiseAwareMaxEntClassifier,
+    FeatureSubsets,
+    MaxEntClassifier,
+    NoiseAwareMaxEntClassifier,
+)
 from agglearn.observations import Bags, ContingencyTables, CountedBags, LabelSums
 from agglearn.observations.release import release_bag_counts, release_tables
 from agglearn.privacy import draw_seeded
@@ -47,8 +51,8 @@ def observed() -> dict:
 
 IGNORING = [
     MaxEntClassifier(**QUICK),
-    NaiveBayesClassifier(),
-    BestPairClassifier(),
+    maxent.NaiveBayesClassifier(),
+    maxent.BestPairClassifier(),
     BaseRateClassifier(),
     WALRClassifier(noise_aware=False),
     CardinalityClassifier(max_iter=2, e_step="tree"),

@@ -10,7 +10,6 @@ import pytest
 from agglearn.encoding import CategoricalEncoder, FrameEncoder
 from agglearn.observations import ContingencyTables, Halves, LabelSums, NoiseSpec, Table
 from agglearn.observations.consistency import clip_tables, possible_totals, thin_tables
-from agglearn.observations.gaussian_noise import tables_with_noisy_encoding, with_gaussian_noise
 
 FRAME = pd.DataFrame({"a": list("uvuvvuv"), "b": list("xyzzyxz"), "y": [1, 0, 1, 1, 0, 1, 0]})
 EXACT = ContingencyTables.from_records(FRAME, "y")
@@ -55,6 +54,8 @@ def test_halves_of_exact_tables_are_binomial():
     """20,000 draws of a cell of 12 records, 9 of them with label 1. The smallest mistake noticed is 5 % of a variance."""
     exact = one_table(None, np.array([12, 3, 1]), np.array([9, 0, 1]))
     rng, n = np.random.default_rng(0), 20_000
+    first, second = thin_tables(exact, rng)
+    np.testing.assert_array_equal(np.add(first.dense(0), second.dense(0)), exact.dense(0))
     drawn = np.array([[v[0] for v in thin_tables(exact, rng)[0].dense(0)] for _ in range(n)])
     ones, zeros = drawn[:, 1], drawn[:, 0] - drawn[:, 1]
 
@@ -104,43 +105,3 @@ def test_clipped_tables_by_hand():
 )
 def test_possible_totals_by_hand(noisy, possible):
     assert possible_totals(*noisy) == possible
-
-
-def merged_cells(sizes: list[np.ndarray], monkeypatch) -> dict:
-    """{table: factor on σ of each of its cells} where values were merged."""
-    draws = {}
-
-    def draw(mechanism, values, *names):
-        draws[repr(names)] = np.broadcast_to(mechanism.scale, values.shape[1:]) / 1.5
-        return values
-
-    monkeypatch.setattr("agglearn.observations.gaussian_noise.draw_seeded", lambda seed: draw)
-    with_gaussian_noise(EXACT, 1.5, 0, merged=sizes)
-    return draws
-
-
-def test_noise_of_merged_cells_grows_with_the_root_of_their_number(monkeypatch):
-    """Values of a merged from 1 and 4, those of b from 1, 9 and 2."""
-    a, b = np.array([1, 4]), np.array([1, 9, 2])
-    found = merged_cells([a, b], monkeypatch)
-    np.testing.assert_allclose(found["(['a'],)"], np.sqrt(a))
-    np.testing.assert_allclose(found["(['b'],)"], np.sqrt(b))
-    np.testing.assert_allclose(found["(['a', 'b'],)"], np.sqrt([1, 9, 2, 4, 36, 8]))
-    np.testing.assert_allclose(found["('totals',)"], np.ones(0) if not found["('totals',)"].size else 1)
-
-
-@pytest.mark.parametrize(("above", "recoded"), [(4, {"a"}), (5, set())])
-def test_features_above_the_limit_are_encoded_from_their_noisy_table(above, recoded):
-    rng = np.random.default_rng(0)
-    frame = pd.DataFrame(
-        {"a": rng.choice(list("uvwxz"), 300, p=[0.6, 0.2, 0.1, 0.06, 0.04]), "b": rng.choice(list("pqr"), 300)}
-    )
-    encoder, y = FrameEncoder(tuple(CategoricalEncoder.fit(frame[c]) for c in frame)), rng.integers(0, 2, 300)
-    found = tables_with_noisy_encoding(encoder, encoder.encode(frame), y, 2.0, 3, above, 12)
-    assert {f.name for f in found.encoder.features if not isinstance(f, CategoricalEncoder)} == recoded
-    raw = with_gaussian_noise(ContingencyTables.from_codes(encoder, encoder.encode(frame), y, pairs="none"), 2.0, 3)
-    for i, feature in enumerate(found.encoder.features):
-        sums = np.zeros((2, feature.size))
-        new = feature.encode(pd.Series(encoder.features[i].values, name=feature.name))
-        np.add.at(sums, (slice(None), new), np.stack(raw.dense(i)))
-        np.testing.assert_allclose(np.stack(found.dense(i)), sums)

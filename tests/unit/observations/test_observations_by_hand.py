@@ -11,8 +11,7 @@ import pytest
 from samples import people
 
 from agglearn.distribution.embedding import sample_instances, truncate_bags
-from agglearn.errors import DataError
-from agglearn.observations import Bags, LabelledBags, LabelSums, Records
+from agglearn.observations import Bags, LabelSums, Records
 from agglearn.observations.counting import CELL_BYTES, DENSE_CELLS, DENSE_TOTAL, FIRST_SLOTS, TABLE_BYTES, workload_of
 
 
@@ -20,25 +19,6 @@ def test_labels_of_rows_do_not_tell_records_apart():
     frame = people(20)
     there, shifted = (Records.from_records(f, "y") for f in (frame, frame.set_axis(frame.index + 5)))
     assert there.digest == shifted.digest
-
-
-@pytest.mark.parametrize(
-    ("offsets", "counts", "said"),
-    [
-        ([0, 2, 4, 6], [1, 3, 5], "bag 1: 3 positives among 2"),
-        ([0, 2, 4, 6], [[1, 1], [1, 2], [3, 1]], "bag 1: counts"),
-        ([0, 1, 1, 3], [1, 0, 1], "empty bags: 1;"),
-    ],
-)
-def test_the_first_wrong_bag_is_named(offsets, counts, said):
-    with pytest.raises(DataError, match=said):
-        Bags(np.zeros((offsets[-1], 1)), offsets, counts)
-
-
-def test_shares_of_weighed_bags_become_counts_of_their_weight():
-    groups = {"bags": [0, 0, 1, 1, 1], "proportions": {0: [0.25, 0.25, 0.5], 1: [1.0, 0.0, 0.0]}}
-    bags = Bags.from_groups(np.zeros((5, 1)), weights=[0.5, 1.5, 1.0, 1.0, 2.0], **groups)
-    np.testing.assert_allclose(bags.counts, [[0.5, 0.5, 1.0], [4.0, 0.0, 0.0]])
 
 
 def test_tables_beyond_the_memory_of_whole_ones_are_held_in_parts():
@@ -59,13 +39,6 @@ def test_weighted_label_sums():
     for moved, outside in (((14, 1, 7.5), (0, 0, 0)), ((14.1, -0.6, 7.6), (1, 1, 1)), ((0, -0.5, -0.1), (0, 0, 1))):
         other = LabelSums(sums.map, x, sums.names, np.array(moved, float), sums.weights)
         assert other.infeasible_coordinates().tolist() == [bool(v) for v in outside]
-
-
-def test_labels_of_weighted_bags_add_up_by_weight():
-    bags = Bags(np.zeros((3, 1)), [0, 2, 3], np.array([[0.5, 2.0], [3.0, 0.0]]), weights=np.array([2.0, 0.5, 3.0]))
-    assert LabelledBags(bags, np.array([1, 0, 0])).y.tolist() == [1, 0, 0]
-    with pytest.raises(DataError, match="by its labels"):
-        LabelledBags(bags, np.array([0, 1, 0]))
 
 
 # -- order ------------------------------------------------------------------------------------------------------------
@@ -91,11 +64,9 @@ def bags(order: np.ndarray) -> Bags:
 def check(found: Bags, names: list[str], exact_totals=True) -> None:
     identity = found.X[:, 0].astype(int)
     assert list(found.bag_names) == names
-    assert [found.bag_names[b] for b in found.bag_of] == NAMES[OWNER[identity]].tolist()
+    assert np.repeat(names, found.sizes).tolist() == NAMES[OWNER[identity]].tolist()
     np.testing.assert_allclose(found.weights, weight(identity))
-    numbers = [NAMES.tolist().index(n) for n in names]
-    assert found.target.tolist() == [10.0 * k for k in numbers]
-    np.testing.assert_allclose(found.totals, np.bincount(found.bag_of, weight(identity)))
+    assert found.target.tolist() == [10.0 * NAMES.tolist().index(n) for n in names]
     if exact_totals:
         np.testing.assert_allclose(found.counts.sum(axis=1), found.totals)
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import pandas as pd
 import pytest
-from recorded_draws import Recorder, loss
+from recorded_draws import DELTA, EPSILON, Recorder, loss, promise_of
 
 from agglearn.encoding import CategoricalEncoder, FeatureMap, FrameEncoder
 from agglearn.observations import Bags, ContingencyTables, CountedBags, FlowCounts, Halves, LabelSums, release
@@ -24,7 +24,6 @@ ENCODER = FrameEncoder(tuple(CategoricalEncoder.fit(FRAME[name]) for name in FRA
 NUMBERS = pd.DataFrame({"h": [0.5, -3.0, 2.0, 1.0, 0.25], "w": [1.0, 1.0, 0.5, 0.0, 0.75]})
 BOUNDS = {"h": (-3.0, 2.0), "w": (0.0, 1.0)}
 HEAVY, LIGHT = np.array([[0.5, 2.0, 0.25, 1.0, 1.5], [0.5, 0.25, 2.0, 1.0, 1.5]])  # the largest record, and another
-EPSILON, DELTA = 0.7, 1e-5
 
 
 def labels() -> Iterator[np.ndarray]:
@@ -136,14 +135,13 @@ def one_calibration_for_all_neighbours(monkeypatch):
 def recorded(one: Callable, kind: str, monkeypatch) -> tuple[Recorder, object]:
     draw = Recorder()
     monkeypatch.setattr("agglearn.observations.halves.draw_private", draw)  # takes no other
-    delta = DELTA if kind.endswith("gaussian") else None
-    return draw, one(epsilon=EPSILON, delta=delta, mechanism=kind, draw=draw)
+    return draw, one(epsilon=EPSILON, delta=promise_of(kind)[0], mechanism=kind, draw=draw)
 
 
 @pytest.mark.parametrize(("make", "kind"), ROWS)
 def test_the_worst_neighbour_has_the_promised_loss(make, kind, monkeypatch, request):
     (first, released), *others = (recorded(one, kind, monkeypatch) for one in make())
-    promise = EPSILON if kind.endswith("laplace") else DELTA
+    promise = promise_of(kind)[1]
     assert {mechanism.kind for mechanism, *_ in first.draws} == {kind}
     worst = max(loss(first, other, EPSILON) for other, _ in others)
     assert worst <= promise * (1 + 1e-9)
@@ -160,8 +158,8 @@ def test_the_worst_neighbour_has_the_promised_loss(make, kind, monkeypatch, requ
 @pytest.mark.parametrize("kind", MECHANISMS)
 def test_a_table_of_more_cells_has_less_noise(kind):
     """Shares of the budget by cells: of nine numbers in ten, in proportion to 2, 3, 4, 6, 8 and 12 cells; totals take a seventh."""
-    draw, delta = Recorder(), DELTA if kind.endswith("gaussian") else None
-    release_tables(tables(), EPSILON, delta, mechanism=kind, split="cells", draw=draw)
+    draw = Recorder()
+    release_tables(tables(), EPSILON, promise_of(kind)[0], mechanism=kind, split="cells", draw=draw)
     power = 1 if kind.endswith("laplace") else 0.5  # ε adds up, or 1/σ²
     cells = [0 if names[0] == "totals" else values.size / 2 for _, values, names in draw.draws]
     assert sorted(cells) == [0, 2, 3, 4, 6, 8, 12]

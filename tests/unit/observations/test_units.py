@@ -5,24 +5,22 @@ All neighbours of small data are tried, among them the worst one: every record o
 """
 
 import itertools
-import math
 from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
-from recorded_draws import Recorder, loss
+from recorded_draws import EPSILON, Recorder, loss, promise_of
 from scipy import stats
 
-from agglearn.encoding import FeatureMap, FrameEncoder, Schema
+from agglearn.encoding import FeatureMap, Schema
 from agglearn.errors import ConfigError, DataError, RecordsLeftOut
-from agglearn.observations import ContingencyTables, CountedBags, Halves, LabelSums, Records, Unit, units
+from agglearn.observations import ContingencyTables, CountedBags, Halves, LabelSums, Records, Unit
 from agglearn.observations.release import release_bag_counts, release_tables
-from agglearn.observations.units import BOUNDS, NOBODY, rank_rows
+from agglearn.observations.units import NOBODY, rank_rows
 from agglearn.privacy import MECHANISMS, draw_seeded
 
 pytestmark = pytest.mark.filterwarnings("ignore::agglearn.errors.RecordsLeftOut")
-EPSILON, DELTA = 0.7, 1e-5
 TEXT = """
 reviewed: true
 unit: who
@@ -67,11 +65,6 @@ def with_other_labels(frame: pd.DataFrame) -> list[pd.DataFrame]:
             other.loc[rows, "y"] = labels
             changed.append(other)
     return changed
-
-
-def promise_of(kind: str) -> tuple[float | None, float]:
-    """(δ that a release is given, the most that `loss` may be)."""
-    return (DELTA, DELTA) if kind.endswith("gaussian") else (None, EPSILON)
 
 
 def worst(kind: str, release, neighbours: list[pd.DataFrame]) -> float:
@@ -188,45 +181,6 @@ def test_a_release_holds_no_exact_number_of_a_unit(tmp_path):
     assert tables.select(["a"]).unit.fewer[1].names == ["a"]
 
 
-# -- an attack ----------------------------------------------------------------------------------------------------------
-
-
-FIVE = replace(SCHEMA, max_rows=5)
-GUESSED = [
-    ContingencyTables.from_records(frame, schema=FIVE, pairs="none")
-    for frame in (people(), people().query("who != 'alike'"))
-]
-
-
-def least_loss(claimed: Unit, epsilon: float, runs: int = 1500) -> float:
-    """Lower bound of the loss that an attacker shows, who tells by the likelihood of all numbers whether a unit is there.
-
-    He knows every other record, and that all five records of the unit are in one cell, which is the best for him. The bounds
-    of hits and false alarms are Clopper and Pearson's at 1e-6.
-    """
-    exact = [np.concatenate([cells for i in (0, 1) for cells in tables.dense(i)]) for tables in GUESSED]
-    says_there = []
-    for k, tables in enumerate(GUESSED):
-        count = 0
-        for run in range(runs):
-            draw = draw_seeded(2 * run + k)
-            noisy = release_tables(replace(tables, unit=claimed), epsilon, mechanism="laplace", draw=draw)
-            numbers = np.concatenate([cells for i in (0, 1) for cells in noisy.dense(i)])
-            distances = [abs(numbers - guess).sum() for guess in exact]
-            count += distances[0] < distances[1]
-        says_there.append(count)
-    hits, alarms = says_there
-    low = stats.beta.ppf(1e-6, hits, runs - hits + 1)
-    return math.log(low / stats.beta.ppf(1 - 1e-6, alarms + 1, runs - alarms))
-
-
-@pytest.mark.slow
-def test_an_attacker_gains_no_more_than_is_promised():
-    """A sound release fails twice in a million times. With the noise of one record he shows more than ε."""
-    assert least_loss(Unit("who", 5), 1.0) <= 1.0
-    assert least_loss(Unit("who", 1), 1.0) > 1.0
-
-
 # -- which records count -------------------------------------------------------------------------------------------------
 
 
@@ -316,14 +270,6 @@ def test_more_budget_lets_more_records_count():
     assert unit.choose(0.05, nobody, 50, 1.0) == 1
 
 
-def test_the_choice_is_that_of_exact_numbers_for_many_units():
-    rng = np.random.default_rng(0)
-    sizes = np.bincount(np.searchsorted(BOUNDS, rng.poisson(2, 20000) + 1), minlength=len(BOUNDS))
-    unit = Unit("who", 64, tuple(sizes.tolist()))
-    exact = unit.choose(0.05, lambda law, values, *names: values, 70, 25.0)
-    assert {unit.choose(0.05, draw_seeded(seed), 70, 25.0) for seed in range(20)} == {exact}
-
-
 # -- wrong inputs -------------------------------------------------------------------------------------------------------
 
 
@@ -385,16 +331,3 @@ def test_the_promise_in_words():
     single = tables_of(schema=SINGLE).private(1.0, 1e-6).noise
     assert single.adjacency == "record"
     assert single.meaning.endswith("A record is taken for a person.")
-
-
-def test_tables_are_refused_in_the_place_where_releases_are_called_private():
-    tables = replace(tables_of(), unit=Unit())
-    assert tables.private(1.0, 1e-6).noise.private
-    assert not tables_of().private(1.0, 1e-6, draw=draw_seeded(0)).noise.private
-    learned = ContingencyTables.from_records(people().drop(columns="who"), "y")
-    assert not learned.private(1.0, 1e-6, accept_learned_schema=True).noise.private
-    encoder = FrameEncoder(ENCODER.features, "declared")
-    codes = encoder.encode(people())
-    with pytest.raises(ConfigError, match="nobody stated"):
-        ContingencyTables.from_codes(encoder, codes, people()["y"].to_numpy()).private(1.0, 1e-6)
-    assert units.CHOICE == 0.05

@@ -1,6 +1,5 @@
-"""Measures of clusters of values, by hand."""
+"""Measures of clusters of values, by hand. `evaluation/test_evaluation.py` has the formulas of information."""
 
-import itertools
 import math
 from types import SimpleNamespace
 
@@ -9,8 +8,10 @@ from measured_by_hand import measured
 
 from agglearn import tasks
 from agglearn.encoding import CodedEncoder, FrameEncoder
+from agglearn.evaluation.information import bucketing_bound, mutual_information, predictive_information
 from agglearn.observations import ContingencyTables, Table
 from agglearn.tasks import compression
+from agglearn.vocabulary import OptimalQuantizer
 from agglearn.vocabulary.shrinkage import beta_prior
 
 TRAIN = [([6, 4, 10, 5], [6, 1, 5, 0]), ([20, 5, 0, 0], [10, 2, 0, 0])]  # counts and label sums of two features' values
@@ -28,19 +29,9 @@ def single_tables(parts, total, positives) -> ContingencyTables:
     return ContingencyTables(encoder, "y", total, positives, tables)
 
 
-def information(groups) -> float:
-    """I(Z; C) in nats of (records, records with label 1) of each cluster."""
-    n, c = sum(a for a, _ in groups), sum(b for _, b in groups)
-    found = 0.0
-    for a, b in groups:
-        for joint, margin in ((b, c), (a - b, n - c)):
-            found += joint / n * math.log(joint * n / (a * margin)) if joint else 0.0
-    return found
-
-
 def compressed() -> dict:
     truth = compression.HeldOut(single_tables(TRAIN, 25, LABELS[0]), single_tables(TEST, 10, LABELS[1]))
-    kept = {n: information(clustered(v, z)) for n, v, z in zip("ab", TRAIN, CLUSTERS, strict=True)}
+    kept = {n: mutual_information(*clustered(v, z)) for n, v, z in zip("ab", TRAIN, CLUSTERS, strict=True)}
     estimator = SimpleNamespace(
         relative_loss_=0.125, information_=0.1, information_loss_=0.3, n_clusters_=4, budget=4, min_count=0,
         epsilon=0.5, n_rounds_=3, n_machines_=2, n_ranks_=5, machine_size_=4, features_=["a", "b"], feature_information_=kept, n_buckets_={"a": 2, "b": 2},
@@ -49,52 +40,27 @@ def compressed() -> dict:
     return measured(tasks.Compression, estimator, truth)
 
 
-def clustered(values, clusters, sums=None) -> list:
-    n, c = values[0], values[1] if sums is None else sums
-    return [[sum(v for v, z in zip(part, clusters, strict=True) if z == k) for part in (n, c)] for k in (0, 1)]
-
-
-def partitions(items: list):
-    """All ways to part items into groups."""
-    if not items:
-        yield []
-        return
-    first, *rest = items
-    for groups in partitions(rest):
-        yield [[first], *groups]
-        for k, group in enumerate(groups):
-            yield [*groups[:k], [first, *group], *groups[k + 1 :]]
+def clustered(values, clusters) -> np.ndarray:
+    """Records of the two clusters, and those with label 1."""
+    return np.array([np.bincount(clusters, part, 2) for part in values])
 
 
 def compressed_by_hand() -> dict:
-    best, everything = 0.0, sum(information([v for v in zip(*t, strict=True) if v[0]]) for t in TRAIN)
-    values = [[v for v in zip(*t, strict=True) if v[0]] for t in TRAIN]
-    for ways in itertools.product(*(partitions(v) for v in values)):
-        if sum(map(len, ways)) == 4:  # the budget
-            best = max(best, sum(information([[sum(x) for x in zip(*g, strict=True)] for g in w]) for w in ways))
+    best = OptimalQuantizer(4).fit(single_tables(TRAIN, 25, LABELS[0])).information_
     rate, bounds = LABELS[0] / 25, []
-    for t, z in zip(TRAIN, CLUSTERS, strict=True):
-        base = sum(t[1]) / sum(t[0])
-        f = lambda x, base=base: sum(q * math.log(q / b) for q, b in ((x, base), (1 - x, 1 - base)) if q)  # noqa: E731
-        # two buckets, cut at 1/2; f is 0 at the base rate, in one of them
-        low, high = (0.0, min(f(0.5), f(1.0))) if base <= 0.5 else (min(f(0.0), f(0.5)), 0.0)
-        delta = max(max(f(0.0), f(0.5)) - low, max(f(0.5), f(1.0)) - high)
-        lost = information([v for v in zip(*t, strict=True) if v[0]]) - information(clustered(t, z))
-        bounds.append(lost / delta)
-    held = plain = shrunk = 0.0
-    for t, test, z, unseen in zip(TRAIN, TEST, CLUSTERS, UNSEEN, strict=True):
-        groups = clustered(test, z)
-        groups[unseen][0] += 10 - sum(test[0])
-        groups[unseen][1] += LABELS[1] - sum(test[1])
-        held += information(groups)
-        a, b = beta_prior(*(np.array([v for v, n in zip(part, t[0], strict=True) if n], float) for part in t))
-        softer = [n * (c + a) / (n + a + b) if n else 0.0 for n, c in zip(*t, strict=True)]
-        for k, (n, c) in enumerate(groups):
-            size, ones = clustered(t, z)[k]
-            counted = min(max(ones / size, 0.5 / size), 1 - 0.5 / size)
-            plain += (c * math.log(counted / rate) + (n - c) * math.log((1 - counted) / (1 - rate))) / 10
-            soft_rate = clustered(t, z, softer)[k][1] / size
-            shrunk += (c * math.log(soft_rate / rate) + (n - c) * math.log((1 - soft_rate) / (1 - rate))) / 10
+    everything = held = plain = shrunk = 0.0
+    for t, test, z, unseen in zip(np.array(TRAIN, float), np.array(TEST), CLUSTERS, UNSEEN, strict=True):
+        groups, (size, ones), occurs = clustered(test, z), clustered(t, z), t[0] > 0
+        whole = mutual_information(*t[:, occurs])
+        everything += whole
+        bounds.append((whole - mutual_information(size, ones)) / bucketing_bound(2, t[1].sum() / t[0].sum()))
+        groups[:, unseen] += [10 - test[0].sum(), LABELS[1] - test[1].sum()]
+        held += mutual_information(*groups)
+        counted = np.clip(ones / size, 0.5 / size, 1 - 0.5 / size)
+        plain += predictive_information(*groups, counted, rate)
+        a, b = beta_prior(*t[:, occurs])
+        softer = t[0] * (t[1] + a) / (t[0] + a + b)
+        shrunk += predictive_information(*groups, np.bincount(z, softer) / size, rate)
     single = {
         "information_loss": 0.125,
         "information": 0.1,

@@ -1,7 +1,5 @@
 """Persons of a census: who is drawn, who is tested, and what is hidden with a label."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 from observed_sources import forget
@@ -26,15 +24,6 @@ def test_gaps_of_persons_are_no_numbers(folders):
     numbers = [c for c in known.frame if c not in known.categorical]
     assert (taken[numbers].isna() == (known.frame[numbers] == census_design.MISSING)).all(axis=None)
     assert taken["PINCP"].isna().any()
-
-
-def test_persons_are_drawn_by_weight():
-    """Of two regions in turn; nobody of weight 0."""
-    people = SimpleNamespace(region=np.array([0, 0, 1, 1, 1]), regions=range(2))
-    study = SimpleNamespace(persons=people, weight=np.array([1.0, 9.0, 2.0, 0.0, 6.0]))
-    rows = census_design.draw_per_region(study, 4000, np.array([1, 0]), np.random.default_rng(0)).reshape(2, 4000)
-    shares = [np.bincount(part, minlength=5) / 4000 for part in rows]
-    np.testing.assert_allclose(shares, [[0, 0, 0.25, 0, 0.75], [0.1, 0.9, 0, 0, 0]], atol=0.03)
 
 
 class Traced:

@@ -13,7 +13,6 @@ from agglearn.encoding import CodedEncoder, FrameEncoder
 from agglearn.observations import ContingencyTables, FlowCounts, Records, Table
 from agglearn.seeds import derive_generator
 from agglearn.tasks import Classification, TaskInput, compression, flows
-from agglearn.tasks.bags import group_rows
 from agglearn.tasks.classification import fit_encoder, split_records
 from agglearn.tasks.splitting import split_rows
 from agglearn.vocabulary import OptimalQuantizer
@@ -59,34 +58,31 @@ def test_a_subset_has_the_same_fraction_of_both_parts():
     assert [len(rows) for rows in split_rows(stored("nowhere", parts=parts, rows=999), 0)] == [145, 10]
 
 
-ASKED = [
-    (None, 0, {}), (None, 1, {}), ({"split": 0.4}, 0, {}), ({"split": {"last": 0.4}}, 0, {}), (None, 0, {"rows": 50}),
-    (None, 0, {"rows": 90}), ({"split_like": "b"}, 0, {}),
-]  # fmt: skip
+def check_kept(ask, settings) -> None:
+    """The same is found by all settings in one process, and by each in a process that was asked for nothing else."""
+    together, alone = [ask(*how) for how in settings], []
+    for how in settings:
+        forget()
+        alone.append(ask(*how))
+    assert together == alone
+    assert len({repr(found) for found in alone}) == len(settings)
 
 
 def test_kept_splits_are_those_of_their_settings(folder):
-    """All asked for in one process, and each in a process that was asked for nothing else."""
-    rows = lambda found: (found[0][0]["row"].tolist(), found[1].frame["row"].tolist())  # noqa: E731
-    together = [rows(split_records(stored(folder, entry, **params), seed)) for entry, seed, params in ASKED]
-    alone = []
-    for entry, seed, params in ASKED:
-        forget()
-        alone.append(rows(split_records(stored(folder, entry, **params), seed)))
-    assert together == alone
-    assert len({repr(found) for found in alone}) == len(ASKED)
+    def ask(entry, seed, params):
+        (train, _), test = split_records(stored(folder, entry, **params), seed)
+        return train["row"].tolist(), test.frame["row"].tolist()
+
+    settings = [(None, 0, {}), (None, 1, {}), ({"split": 0.4}, 0, {}), ({"split": {"last": 0.4}}, 0, {})]
+    check_kept(ask, [*settings, (None, 0, {"rows": 50}), (None, 0, {"rows": 90}), ({"split_like": "b"}, 0, {})])
 
 
 def test_kept_encoders_are_those_of_their_settings(folder):
-    settings = [{}, {"binning": "width"}, {"hashed": {"job": 2}}, {"max_modalities": 5}]
-    settings.append({"max_modalities": 5, "buckets": 3})
-    ask = lambda how: Classification().observe(stored(folder), Records, how, 0)[0].encoder  # noqa: E731
-    together, alone = [ask(how) for how in settings], []
-    for how in settings:
-        forget()
-        alone.append(ask(how))
-    assert together == alone
-    assert len({repr(found) for found in alone}) == len(settings)
+    def ask(how):
+        return Classification().observe(stored(folder), Records, how, 0)[0].encoder
+
+    limits = [{"max_modalities": 5}, {"max_modalities": 5, "buckets": 3}]
+    check_kept(ask, [(how,) for how in ({}, {"binning": "width"}, {"hashed": {"job": 2}}, *limits)])
 
 
 def test_an_encoder_is_that_of_its_own_frame_also_where_an_earlier_one_is_gone():
@@ -129,7 +125,6 @@ def test_kept_optima_are_those_of_their_budget_and_tables():
 
 
 def test_kept_exact_tables_are_those_of_their_counts_and_model():
-    rng = np.random.default_rng(0)
     moves = np.array([[[2.0, 1.0], [0.0, 1.0]]])
 
     def truth(seed: int, nodes: list, tables=moves):
@@ -137,20 +132,10 @@ def test_kept_exact_tables_are_those_of_their_counts_and_model():
         counts = FlowCounts(np.array(nodes, float), noise="gaussian", scale=0.5, population_size=4)
         return flows.TrueFlows(tables[None], potentials, None, np.zeros((2, 2)), counts)
 
-    asked = [truth(seed, [[3, 1], [2, 2]]) for seed in (1, 2)]
-    asked += [truth(1, [[1, 3], [2, 2]]), truth(1, [[3, 1], [2, 2]], 2 * moves)]
-    together, alone = [np.array(flows._exact(t)) for t in asked], []
-    for one in rng.permutation(4):
+    asked = [truth(1, [[3, 1], [2, 2]]), truth(2, [[3, 1], [2, 2]]), truth(1, [[1, 3], [2, 2]])]
+    asked.append(truth(1, [[3, 1], [2, 2]], 2 * moves))
+    together = [np.array(flows._exact(t)) for t in asked]
+    for one, found in zip(asked, together, strict=True):
         flows._EXACT.clear()
-        alone.append((one, np.array(flows._exact(asked[one]))))
-    for k, found in alone:
-        np.testing.assert_array_equal(found, together[k])
+        np.testing.assert_array_equal(flows._exact(one), found)
     assert len({t.tobytes() for t in together}) == 4
-
-
-def test_bags_of_a_column_have_its_values_as_names():
-    frame = pd.DataFrame({"town": list("cabbcabbbd"), "age": np.arange(10)})
-    rows, offsets, names = group_rows(frame, {"bags": "town"}, np.random.default_rng(1))
-    assert sorted(names) == list("abcd") != list(names)
-    for b, name in enumerate(names):
-        assert set(frame["town"].iloc[rows[offsets[b] : offsets[b + 1]]]) == {name}

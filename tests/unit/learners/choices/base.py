@@ -60,15 +60,3 @@ class Choice:
 
     def __str__(self):
         return type(self).__name__
-
-    def choose(self, patch, planted=None):
-        raise NotImplementedError
-
-    def fixed(self, value):
-        raise NotImplementedError
-
-    def chosen(self, model):
-        raise NotImplementedError
-
-    def numbers(self, model) -> np.ndarray:
-        raise NotImplementedError
