@@ -12,7 +12,7 @@ from agglearn.collective.em import balance_flows, fit_ignoring_noise
 from agglearn.collective.gaussian import _Smoother, _tilted_moments
 from agglearn.collective.migration import migration_features
 from agglearn.collective.noise import noise_model
-from agglearn.collective.parametric_models import HomogeneousPotentials, LogLinearTransitions
+from agglearn.collective.parametric_models import HomogeneousPotentials
 from agglearn.collective.population import population_size
 from agglearn.collective.problem import Problem
 from agglearn.collective.reconstruction import _seconds_to_lowest
@@ -63,24 +63,6 @@ def test_features_of_a_step_by_hand():
     np.testing.assert_allclose(features[:, 4, 4], np.zeros((2, 4)))
 
 
-def test_transitions_are_learned_from_departures():
-    """One instance, two steps, three states: the log-likelihood's gradient by differences of Σ n log p."""
-    rng = np.random.default_rng(1)
-    model = LogLinearTransitions([rng.normal(size=(2, 3, 3, 2)), rng.normal(size=(1, 3, 3, 2))], np.zeros(3))
-    tables = [rng.integers(0, 9, (2, 3, 3)).astype(float), rng.integers(0, 9, (1, 3, 3)).astype(float)]
-
-    def loss(theta):
-        total = 0.0
-        for f, n in zip(model.features, tables, strict=True):
-            score = f @ theta
-            total -= (n * (score - np.log(np.exp(score).sum(axis=2, keepdims=True)))).sum()
-        return total
-
-    theta, step = np.array([0.3, -0.8]), 1e-6
-    numeric = [(loss(theta + step * e) - loss(theta - step * e)) / (2 * step) for e in np.eye(2)]
-    np.testing.assert_allclose(model.gradient(theta, tables)[0], numeric, rtol=1e-5)
-
-
 def test_noise_where_nobody_can_go_does_not_move_the_start():
     """Noisy counts of moves that cannot occur are left out of first and last steps too."""
     allowed = np.array([[True, True, False], [False, True, True], [True, False, True]])
@@ -105,7 +87,8 @@ def test_moments_of_node_tables_are_those_of_the_joint_normal():
     rng, m = np.random.default_rng(1), 30
     model = ChainModel([rng.normal(0, 1, (2, 2)) for _ in range(3)])
     y = rng.uniform(5, 25, (4, 2))
-    problem = Problem(model, FlowCounts(node_counts=y, noise="gaussian", scale=0.5, population_size=m), m)
+    seen = FlowCounts(node_counts=y, noise="gaussian", scale=0.5, population_size=m)
+    problem = Problem(model, seen, m)
     nodes = model.node_marginals
     steps = [pairs / pairs.sum(axis=1, keepdims=True) for pairs in model.edge_marginals]
     joint = np.zeros((4, 2, 4, 2))
@@ -120,6 +103,8 @@ def test_moments_of_node_tables_are_those_of_the_joint_normal():
     found = _Smoother(problem).posterior(y, np.full((4, 2), 4.0))
     np.testing.assert_allclose(np.ravel(found[0]), mean + gain @ (y.ravel() - mean), rtol=1e-6)
     np.testing.assert_allclose(np.ravel(found[1]), np.diag(cov - gain @ cov), rtol=1e-6)
+    whole = infer(model, seen, m, method="gaussian")
+    np.testing.assert_allclose(np.ravel(whole.node_tables), mean + gain @ (y.ravel() - mean), rtol=1e-6)
 
 
 def test_the_clock_of_tuning_stops_where_the_objective_stays():

@@ -7,7 +7,6 @@ import pandas as pd
 import pytest
 
 from agglearn.errors import DataError
-from agglearn.estimator import Estimator
 from agglearn.observations import Margins
 from agglearn.proportions import EcologicalInference, IndependentTables, LeastSquaresTables, LinearProgrammeTables
 from agglearn.proportions.ecological import MarginFit, balance, duncan_davis, exact_mean, softmax
@@ -206,12 +205,6 @@ def test_rows_of_data_frames_are_matched_by_their_index():
     frames = [pd.DataFrame(t, index=[f"u{k}" for k in range(8)]) for t in (groups, votes)]
     shuffled = EcologicalInference(random_state=0).fit(frames[0], frames[1][::-1])
     assert (shuffled.tables_ == EcologicalInference(random_state=0).fit(groups, votes).tables_).all()
-
-
-def test_a_saved_model_is_the_same(tmp_path):
-    model = EcologicalInference(random_state=0).fit(*draw(5)[:2])
-    model.save(tmp_path)
-    assert Estimator.load(tmp_path).table().equals(model.table())
 
 
 FIVE, SIX = np.full((3, 2), 5.0), np.full((3, 2), 6.0)
