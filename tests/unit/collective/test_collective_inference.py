@@ -301,9 +301,8 @@ def test_repeated_and_mixed_observations_add_their_evidence():
 def test_repeated_laplace_counts_have_the_median_between_them():
     """Two counts per cell: between them the loss is flat, so both pull with opposite signs or cancel."""
     model, m = ChainModel([np.zeros((2, 2))]), 100
-    counts = FlowCounts(
-        node_counts=np.array([[[70.0, 30.0], [50, 50]], [[80, 20], [50, 50]]]), noise="laplace", scale=0.01
-    )
+    twice = np.array([[[70.0, 30.0], [50, 50]], [[80, 20], [50, 50]]])
+    counts = FlowCounts(node_counts=twice, noise="laplace", scale=0.01)
     found = infer(model, counts, m)
     assert found.converged
     assert 70 - 1e-3 <= found.node_tables[0][0] <= 80 + 1e-3

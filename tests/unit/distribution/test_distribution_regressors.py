@@ -46,10 +46,8 @@ def test_linear_ridge_is_that_of_scikit_learn(n, d, strength):
 def test_leave_one_out_is_what_it_says(n, d):
     z, y = problem(n, d)
     found = LinearRidge([0.1]).fit(z, y)
-    errors = [
-        (y[i] - Ridge(alpha=found.l2_).fit(np.delete(z, i, 0), np.delete(y, i, 0)).predict(z[i : i + 1])[0]) ** 2
-        for i in range(n)
-    ]
+    others = (Ridge(alpha=found.l2_).fit(np.delete(z, i, 0), np.delete(y, i, 0)) for i in range(n))
+    errors = [(y[i] - model.predict(z[i : i + 1])[0]) ** 2 for i, model in enumerate(others)]
     assert found.score_ == pytest.approx(np.mean(errors), rel=1e-5)
 
 

@@ -97,9 +97,8 @@ def test_the_fit_is_a_maximum(exact):
 
 def test_exact_and_approximate_inference_agree_in_small_units():
     groups, votes, _ = draw(30, 25)
-    exact, approximate = (
-        EcologicalInference(method=m, random_state=0).fit(groups, votes).tables_[0] for m in ("exact", "approximate")
-    )
+    models = (EcologicalInference(method=m, random_state=0) for m in ("exact", "approximate"))
+    exact, approximate = (model.fit(groups, votes).tables_[0] for model in models)
     assert abs(exact - approximate).sum() / 2 < 0.02 * groups.sum()
     assert (EcologicalInference(random_state=0).fit(groups, votes).tables_[0] == exact).all()
 
@@ -129,10 +128,8 @@ def test_sensitivity_is_large_where_units_do_not_vote_alike():
     groups = alike[0]
     strong = groups[:, 0] > np.median(groups[:, 0])
     tables = groups[:, :, None] * np.where(strong[:, None, None], P, P[:, ::-1])
-    found = [
-        abs(EcologicalInference(random_state=0).fit(groups, v).sensitivity_).sum()
-        for v in (alike[1], tables.sum(axis=1))
-    ]
+    models = (EcologicalInference(random_state=0).fit(groups, v) for v in (alike[1], tables.sum(axis=1)))
+    found = [abs(model.sensitivity_).sum() for model in models]
     assert found[1] > 5 * found[0]
 
 

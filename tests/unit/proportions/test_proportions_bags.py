@@ -125,9 +125,8 @@ def test_columns_are_matched_by_name():
 
 def test_labels_that_contradict_the_counts_are_refused():
     bags, y = Bags(X, [0, 2, 6], [[1, 1], [3, 1]], bag_names="uv"), np.array([0, 1, 0, 1, 0, 1])
-    with pytest.raises(
-        DataError, match=r"labels: bag 'v' has \[2, 2\] of each class by its labels, and counts \[3, 1\]"
-    ):
+    said = r"labels: bag 'v' has \[2, 2\] of each class by its labels, and counts \[3, 1\]"
+    with pytest.raises(DataError, match=said):
         LabelledBags(bags, y)
     weighed = Bags(X, [0, 2, 6], [[0.5, 1], [1, 2]], weights=[0.5, 1, 0.5, 1, 0.5, 1])
     assert LabelledBags(weighed, y).bags is weighed

@@ -174,15 +174,6 @@ def test_a_hidden_attribute_is_counted_per_region(store):
     assert again.bags.digest == truth.bags.digest  # the same persons are tested in every trial
 
 
-@pytest.mark.parametrize("hidden", ["DIS", "SEX", "HICOV", "COVERAGE", "SCHL", "RAC1P"])
-def test_what_a_label_is_made_of_is_no_covariate(store, hidden):
-    study = census_design.hidden_design(store.folder, "full", hidden, 20, 3)
-    left = {a for a, kept in zip(study.encoder.attributes, study.encoder.mask, strict=True) if kept}
-    assert not left & set(census_design.HIDDEN[hidden][1])
-    assert study.n_classes == {"COVERAGE": 3, "SCHL": 4, "RAC1P": 5}.get(hidden, 2)
-    assert {"x", "y", "z"} <= left
-
-
 def test_shared_columns_keep_every_state(store):
     seen, _ = observed(store, hidden="DIS", bag_size=5, n_test=10, components=3, columns="shared")
     assert len(seen) == 4

@@ -46,17 +46,10 @@ def beside(predicate: str, **more) -> dict:
         (beside("less"), GOOD, "fails"),
         (beside("greater"), NOISY, "undecided"),
         (beside("less", tolerance=0.2), GOOD, "holds"),
-        (beside("greater", margin=0.05), GOOD, "holds"),
         (beside("greater", margin=0.2), GOOD, "fails"),
-        (beside("less", margin=0.01), GOOD, "fails"),
-        (beside("within", tolerance=0.2), GOOD, "holds"),
         (beside("within", tolerance=0.05), GOOD, "fails"),
-        (claim("at_least", bound=0.3), GOOD, "holds"),
-        (claim("at_most", bound=0.3), GOOD, "fails"),
         (claim("at_least", bound=0.6), GOOD, "undecided"),
-        (beside("ratio_at_least", bound=1.1), GOOD, "holds"),
         (beside("ratio_at_least", bound=1.2), GOOD, "undecided"),
-        (beside("ratio_at_least", bound=1.4), GOOD, "fails"),
         (beside("greater"), {("a", "ours"): [0.5]}, "not judged"),
         (beside("greater"), {("a", "ours"): ("unavailable", "gone"), ("a", "base"): [1.0]}, "not judged"),
         (claim("at_least", bound=0.3, **WHY), {("a", "ours"): [0.9, 0.9, 0.9, 0.299]}, "fails"),
@@ -136,9 +129,7 @@ def test_every_field_of_every_case():
     a, bb, cc, dd = outcome["cases"]
     mean, spread = 0.04 / 3, np.std(DIFFERENCES, ddof=1)
     t = (0.02 - mean) / (spread / math.sqrt(3))
-    tail = 0.5 + t / (
-        2 * math.sqrt(2 + t**2)
-    )  # P(T ≤ t) with two degrees of freedom: that the mean is at most the margin
+    tail = 0.5 + t / (2 * math.sqrt(2 + t**2))  # P(T ≤ t), two degrees of freedom: that the mean is at most the margin
     deciding = next(n for n in range(4, 2000) if stats.t.ppf(0.975, n - 1) * spread / math.sqrt(n) < 0.02 - mean)
     assert a == approximately({
         "case": "a", "verdict": "undecided", "p_false": tail, "p_true": 1 - tail, "rival_below_base": False,

@@ -200,10 +200,7 @@ def test_sampled_greedy_takes_the_best_of_its_sample():
     n, runs = 12, 4000
     N = np.arange(n + 1.0)
     C = np.append(0.0, np.cumsum(np.arange(n) / n))
-    first = [
-        kernels.stochastic_greedy(N, C, np.array([0, n]), np.ones(1), 1, 1, np.uint64(1000 * s))[0][0]
-        for s in range(runs)
-    ]
-    seen = np.bincount(first, minlength=n)[1:]
+    cut = lambda seed: kernels.stochastic_greedy(N, C, np.array([0, n]), np.ones(1), 1, 1, np.uint64(seed))[0][0]  # noqa: E731
+    seen = np.bincount([cut(1000 * s) for s in range(runs)], minlength=n)[1:]
     expected = runs / (n - 1)
     assert ((seen - expected) ** 2 / expected).sum() < 52  # χ², 10 degrees of freedom, 1e-7
