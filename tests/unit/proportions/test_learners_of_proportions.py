@@ -7,7 +7,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.linear_model import LogisticRegression
 from small_bags import COUNTS, OFFSETS, SIZES, X, persons
 
 from agglearn.errors import AgglearnError, DataError, NoiseIgnored, PoorFit
@@ -78,14 +77,6 @@ def test_weight_zero_removes_a_person():
     for learner in LEARNERS[:9]:
         a, b = clone(learner).fit(weighted), clone(learner).fit(without)
         assert np.allclose(a.coef_, b.coef_, atol=1e-6), learner
-
-
-@pytest.mark.parametrize(("classes", "l2"), [(2, 1.0), (3, 1e-3)])
-def test_individual_is_logistic_regression(classes, l2):
-    seen, _ = persons(classes=classes)
-    ours, theirs = IndividualClassifier(l2=l2).fit(seen), LogisticRegression(C=1 / (2 * l2), tol=1e-8)
-    expected = theirs.fit(seen.bags.X, seen.y).predict_proba(seen.bags.X)
-    np.testing.assert_allclose(ours.predict_proba(seen.bags.X), expected, atol=5e-3 if classes == 3 else 1e-3)
 
 
 def test_an_oracle_of_the_first_bags_has_their_labels():

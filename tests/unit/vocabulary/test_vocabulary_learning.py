@@ -7,7 +7,6 @@ import pytest
 from agglearn.datasets import ClickLog
 from agglearn.evaluation import log_likelihood
 from agglearn.observations import Records
-from agglearn.seeds import derive_generator
 from agglearn.vocabulary import LogisticOnClusters, NetworkOnClusters, OptimalQuantizer, SubmodularQuantizer
 from agglearn.vocabulary.on_clusters import draw_settings
 
@@ -34,21 +33,6 @@ def test_logistic_learns(log):
     assert (stages[model.best_] == model.predict_proba(frame)[:, 1]).all()
     unseen = model.predict_proba(pd.DataFrame({c: ["new"] for c in frame}))
     assert 0 < unseen[0, 1] < 1
-
-
-def test_held_out_rows_are_in_no_cluster(log):
-    """Labels of the rows that choose among settings do not move a cluster; those of the others do."""
-    records, _, _ = log
-    model = LogisticOnClusters(OptimalQuantizer(60), random_state=3).fit(records)
-    n = len(records.y)
-    held = np.zeros(n, bool)
-    held[derive_generator("validation", 3).permutation(n)[: round(0.2 * n)]] = True
-    for part, same in ((held, True), (~held, False)):
-        y = np.where(part, 1 - records.y, records.y).astype(np.int8)
-        other = LogisticOnClusters(OptimalQuantizer(60), random_state=3)
-        other.fit(Records(records.encoder, records.frame, y))
-        pairs = zip(model.quantizer_.labels_.values(), other.quantizer_.labels_.values(), strict=True)
-        assert all((a == b).all() for a, b in pairs) is same
 
 
 def test_settings_lie_in_the_paper_s_ranges():
@@ -79,21 +63,3 @@ def test_network_learns(log):
     records, frame, y = log
     learner = NetworkOnClusters(OptimalQuantizer(60, min_count=10), trials=1, epochs=4, batch_size=64, random_state=1)
     assert better_than_base(learner.fit(records), frame, y) > 0.04
-
-
-def test_clusters_of_unequal_features_have_columns_of_their_own():
-    """Three features of 2, 5 and 3 clusters; the prediction of each record is that of its own weights."""
-    rng, sizes = np.random.default_rng(0), (2, 5, 3)
-    frame = pd.DataFrame({f"f{i}": [f"v{c}" for c in rng.integers(0, k, 500)] for i, k in enumerate(sizes)})
-    effect = {f"v{k}": e for k, e in enumerate([-1.5, 1.2, -0.4, 2.0, 0.1])}
-    z = sum(frame[c].map(effect) for c in frame)
-    y = (rng.random(500) < 1 / (1 + np.exp(-z))).astype(int)
-    records = Records.from_records(frame.assign(y=y), "y")
-    model = LogisticOnClusters(OptimalQuantizer(10), l2=[0.5], random_state=0).fit(records)
-    assert model.sizes_ == list(sizes)
-    weights, intercept = model.tries_[0]
-    score = np.full(500, intercept)
-    for i, name in enumerate(frame):
-        cluster = model.quantizer_.labels_[name][records.codes[:, i]]
-        score += weights[sum(sizes[:i]) + cluster]
-    np.testing.assert_allclose(model.predict_proba(frame)[:, 1], 1 / (1 + np.exp(-score)))
