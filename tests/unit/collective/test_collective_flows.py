@@ -28,7 +28,6 @@ def test_tables_of_different_sizes_are_padded_with_what_was_not_observed():
     ("given", "said"),
     [
         ({}, "there are no counts"),
-        ({"node_counts": np.ones((2, 2)), "noise": "binomial"}, "'binomial' is not known"),
         ({"node_counts": np.array([[1.0, 2], [3, -1]])}, "node 1, state 1: negative count -1 under poisson"),
         ({"edge_counts": -np.ones((1, 2, 2)), "noise": "exact"}, "edge 0, state 0, 0: negative"),
         ({"node_counts": np.array([[1.0, 2], [3, 1]]), "noise": "exact"}, "node 0 counts 3 in all and node 1 counts 4"),

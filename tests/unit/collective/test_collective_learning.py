@@ -335,10 +335,14 @@ UNSEEN = FlowCounts(node_counts=np.full((3, 2), np.nan))
 @pytest.mark.parametrize(
     ("learner", "seen", "said"),
     [
-        (MobilityEM(), mobility("node_sums")[0], r"no edge_counts, which the baseline needs .* use start='random'"),
+        (MobilityEM(), FlowInstances((NODES,)), r"no edge_counts, which the baseline needs .* use start='random'"),
         (MobilityEM(start="random"), FlowInstances((UNSEEN,)), "not given"),
         (MigrationEM(), FlowInstances((PLACED, NODES)), "instance 1: the counts have no shape, wind, log_initial in"),
-        (MigrationEM("gaussian", 1), birds()[0], r"'gaussian' does not minimise eq\. 2\.7: L-BFGS has no gradient"),
+        (
+            MigrationEM("gaussian", 1),
+            FlowInstances((PLACED,)),
+            r"'gaussian' does not minimise eq\. 2\.7: L-BFGS has no gradient",
+        ),
         (SharedTableEM(), FlowInstances((NODES,)), "instance 0: has no edge_counts, which SharedTableEM needs"),
         (PublishedCounts(), FlowInstances((NODES,)), "instance 0: has no edge_counts, which PublishedCounts needs"),
         (FlowReconstruction(), NODES, "the counts have no log_potentials in their context"),

@@ -86,7 +86,6 @@ LINES = {
     "a place that is not listed": (lambda: at_places(places=["A"]), "column 'place': row 2 holds 'B'; listed are A"),
     "a place listed twice": (lambda: at_places(places=["A", "B", "A"]), "place: a value is listed twice among A, B, A"),
     "unknown noise": (lambda: at_places(noise="gauss"), "noise: 'gauss' is not known; use exact, poisson, gaussian, laplace"),
-    "negative counts": (lambda: at_places(FRAME.assign(n=-1)), "negative count -1 under poisson noise; use gaussian or"),
     "no rows": (lambda: at_places(FRAME[:0]), "the frame has no rows"),
     "a foreign place in the graph": (lambda: at_places(graph=[("A", "C")]), "('A', 'C') is no pair of places; these are A, B"),
     "counted outside the graph": (lambda: reconstruct(between_places(population_size=7), np.eye(2)), "states 0, 1: somebody is counted there"),

@@ -25,6 +25,10 @@ def store(tmp_path_factory):
 VOTES = {"election": 2016, "bag_size": 20, "holdout": 0.5, "components": 3, "columns": "shared"}
 
 
+def by_keys(measured) -> dict:
+    return {(m.measure, *m.keys.values()): m.value for m in measured}
+
+
 def observed(store, kind=Bags, seed=0, params=None, **given):
     return BagClassification().observe(TaskInput("acs", ENTRY, given, store), kind, params or {}, seed)
 
@@ -174,6 +178,19 @@ def test_a_hidden_attribute_is_counted_per_region(store):
     assert again.bags.digest == truth.bags.digest  # the same persons are tested in every trial
 
 
+def test_tested_persons_are_never_drawn(store):
+    study = census_design.hidden_design(store.folder, "full", "SEX", 200, 4)
+    order = np.arange(3)
+    rows = census_design.draw_per_region(study, 2000, order, np.random.default_rng(0))
+    assert not np.isin(rows, study.test).any()
+    assert (study.persons.region[rows] == np.repeat(order, 2000)).all()
+    inside = rows[:2000]
+    share = np.bincount(inside, minlength=len(study.weight))[study.persons.region == 0] / 2000
+    weight = study.weight[study.persons.region == 0]
+    wanted = weight / weight.sum()
+    assert abs(share - wanted).max() < 6 * np.sqrt(wanted.max() / 2000)
+
+
 def test_shared_columns_keep_every_state(store):
     seen, _ = observed(store, hidden="DIS", bag_size=5, n_test=10, components=3, columns="shared")
     assert len(seen) == 4
@@ -261,6 +278,19 @@ def test_places_and_counted_shares_of_states(store):
     assert census_design.states_of(bare, 2016) is None
 
 
+def test_a_map_has_every_state_counted_and_the_tested_ones_expected():
+    groups = pd.DataFrame({"weight": [1.0, 3.0], "state": "IA"})
+    states = pd.DataFrame(
+        {"state": ["AL", "IA"], "longitude": [-86.6, -93.0], "latitude": [33.0, 42.0], "share": [0.4, 0.55]}
+    )
+    p = np.array([[0.5, 0.25, 0.25], [0.0, 0.4, 0.6]])
+    assert by_keys(polls.measure_map(p, groups, states, ["map_share", "map_counted"])) == {
+        ("map_counted", "AL", -86.6, 33.0): 0.4,
+        ("map_counted", "IA", -93.0, 42.0): 0.55,
+        ("map_share", "IA", -93.0, 42.0): pytest.approx((0.25 + 1.8) / (0.5 + 3.0)),
+    }
+
+
 def test_other_voters_are_tested_in_every_trial(store):
     """So that what is learned from everybody has an uncertainty too."""
     digests = [observed(store, seed=s, **VOTES)[1].bags.digest for s in (0, 0, 1)]
@@ -326,6 +356,48 @@ def test_table_3_3_follows_from_table_3_2(covariate, method):
     assert said["poll_rmse"] == pytest.approx(rmse, abs=0.0101)
     strict = {("race", 0): 0.6, ("education", 1): 2 / 3, ("education", 2): 2 / 3}.get((covariate, method), pairs)
     assert said["pair_auc"] == pytest.approx(strict, abs=0.005)
+
+
+def test_shares_are_weighted():
+    groups = pd.DataFrame({"weight": [1.0, 3, 5, 7], "sex": ["male", "male", "male", "female"]})
+    found = polls.two_party_shares(np.eye(3)[[2, 1, 0, 0]], groups, ["sex"])
+    assert found["male"] == 0.25
+    assert np.isnan(found["female"])
+
+
+def test_expected_votes_beside_hard_ones():
+    """Two men who both lean to D by a little: all votes for D, or half of them."""
+    groups = pd.DataFrame({"weight": [1.0, 1, 2], "state": "IA", "sex": ["male", "male", "female"]})
+    groups = groups.assign(race="white", education="postgraduate")
+    p = np.array([[0.1, 0.4, 0.5], [0.0, 0.45, 0.55], [0.2, 0.6, 0.2]])
+    poll = pd.DataFrame(
+        {"area": "US", "covariate": "sex", "group": ["male", "female"], "share": [0.5, 0.3], "size": [1, 3]}
+    )
+    wanted = ["share", "expected_share", "poll_rmse", "expected_poll_rmse"]
+    measured = list(polls.measure_groups(p, groups, poll, wanted))
+    found = by_keys(measured)
+    assert found["share", "sex", "male", 0.5] == 1
+    assert found["share", "sex", "female", 0.3] == 0
+    assert found["expected_share", "sex", "male", 0.5] == pytest.approx(1.05 / 1.9)
+    assert found["expected_share", "sex", "female", 0.3] == pytest.approx(0.25)
+    assert list(measured[0].keys) == ["covariate", "group", "exit_poll"]
+    assert found["poll_rmse", "sex"] == pytest.approx(np.sqrt((0.5**2 + 3 * 0.3**2) / 4))
+    assert found["expected_poll_rmse", "sex"] == pytest.approx(np.sqrt(((1.05 / 1.9 - 0.5) ** 2 + 3 * 0.05**2) / 4))
+
+
+def test_scores_by_state():
+    """Six states with men alone: shares that are the polls' less .1 are perfectly correlated, and .1 off."""
+    share, states = np.linspace(0.3, 0.7, 6), [f"S{k}" for k in range(6)]
+    rows = [(s, w) for s, x in zip(states, share - 0.1, strict=True) for w in (x, 1 - x)]
+    groups = pd.DataFrame(rows, columns=["state", "weight"]).assign(sex="male", race="white", education="postgraduate")
+    poll = pd.DataFrame({"area": states, "covariate": "sex", "group": "male", "share": share, "size": 48.0})
+    p = np.tile([[0, 0.0, 1], [0, 1, 0.0]], (6, 1))
+    assert by_keys(polls.measure_states(p, groups, poll, ["state_rmse", "state_correlation"])) == {
+        ("state_rmse", "sex"): pytest.approx(0.1),
+        ("state_correlation", "sex", "male"): pytest.approx(1.0),
+    }
+    few = poll.iloc[:4]
+    assert not list(polls.measure_states(p, groups, few, ["state_correlation"]))  # too few states
 
 
 # -- bags of records --------------------------------------------------------------------------------------------------
