@@ -339,8 +339,8 @@ def test_values_of_a_dodged_field_share_a_row_and_have_a_colour_each():
     [axes] = figure.axes
     assert names(axes.get_yticklabels()) == ["ours", "base"]
     bars = {bars.get_label(): bars[0] for bars in axes.containers}
-    found = {label: line.get_xdata().tolist() for label, line in bars.items()}
-    assert found == {"size 10": [0.1] * 2, "size 20": [0.2] * 2}
+    values = {label: line.get_xdata().tolist() for label, line in bars.items()}
+    assert values == {"size 10": [0.1] * 2, "size 20": [0.2] * 2}
     rows = np.array([line.get_ydata() for line in bars.values()], float)
     assert (rows.round() == [0, 1]).all()
     assert (rows[0] < rows[1]).all()
