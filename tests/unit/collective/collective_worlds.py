@@ -72,3 +72,10 @@ def observe(model, tables, noise, rng, on="node", missing=0.0, **parameters) -> 
     true = model.node_tables_of(tables) if on == "node" else tables
     seen = [np.where(rng.random(np.shape(t)) < missing, np.nan, law.sample(t, rng)) for t in true]
     return FlowCounts(**{f"{on}_counts": seen}, noise=noise, **parameters)
+
+
+def sampled(name, seed, m, noise="poisson", on="node", **parameters) -> tuple[TreeModel, FlowCounts, int]:
+    """A fixed tree, noisy counts of persons who were drawn from it, and the number of persons."""
+    rng = np.random.default_rng(seed)
+    model = fixed_tree(name, rng)
+    return model, observe(model, model.sample_tables(m, rng), noise, rng, on, **parameters), m

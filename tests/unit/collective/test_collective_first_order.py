@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from collective_worlds import fixed_tree, observe
+from collective_worlds import sampled
 
 from agglearn.collective.first_order import accelerated_rda, bethe_rda
 from agglearn.collective.learning import _Steps
@@ -25,9 +25,7 @@ def accelerated_by_hand(problem: Problem, beta: float, lipschitz: float, steps: 
 
 @pytest.mark.parametrize("beta", [0.0, 3.0])
 def test_accelerated_rda_follows_its_equations(beta):
-    rng = np.random.default_rng(5)
-    model, m = fixed_tree("mixed", rng), 50
-    problem = Problem(model, observe(model, model.sample_tables(m, rng), "gaussian", rng), m)
+    problem = Problem(*sampled("mixed", 5, 50, "gaussian"))
     duals = []
     problem.recorder = lambda point: duals.append(point.dual)
     accelerated_rda(problem, beta, lipschitz=1e6, tol=0.0, max_iter=12)
@@ -36,9 +34,7 @@ def test_accelerated_rda_follows_its_equations(beta):
 
 def test_mirror_descent_with_the_step_of_its_proof_is_rda_with_beta_one():
     """Eq. A.2 with η_t = 1/t written out: λ_t = (λ_{t−1} + η_t g_t) / (1 + η_t)."""
-    rng = np.random.default_rng(6)
-    model, m = fixed_tree("mixed", rng), 50
-    problem = Problem(model, observe(model, model.sample_tables(m, rng), "gaussian", rng), m)
+    problem = Problem(*sampled("mixed", 6, 50, "gaussian"))
     expected, dual = [], np.zeros(problem.size)
     for t in range(1, 11):
         dual = (dual + problem.gradient(problem.point(dual).z) / t) / (1 + 1 / t)

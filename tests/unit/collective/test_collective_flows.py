@@ -4,24 +4,13 @@ import numpy as np
 import pytest
 
 from agglearn.errors import DataError
-from agglearn.observations import FlowCounts, FlowInstances, NoiseSpec
+from agglearn.observations import FlowCounts, FlowInstances
 
 
 def counts(**more):
     nodes = np.array([[3.0, 1, np.nan], [2, 2, 0]])
     given = {"node_counts": nodes, "rate": 0.5, "population_size": 4, "context": {"wind": np.arange(4.0)}} | more
     return FlowCounts(**given)
-
-
-def test_saved_and_loaded_it_is_the_same(tmp_path):
-    privacy = NoiseSpec("laplace", 2.0, 0.5)
-    for k, one in enumerate([counts(), counts(edge_counts=np.ones((1, 3, 3)), noise="laplace", privacy=privacy)]):
-        one.save(tmp_path / str(k))
-        again = FlowCounts.load(tmp_path / str(k))
-        assert again.digest == one.digest
-        assert again.privacy == one.privacy
-        np.testing.assert_array_equal(again.node_counts, one.node_counts)
-        np.testing.assert_array_equal(again.context["wind"], one.context["wind"])
 
 
 def test_instances_are_kept_in_order(tmp_path):
@@ -39,14 +28,10 @@ def test_tables_of_different_sizes_are_padded_with_what_was_not_observed():
     ("given", "said"),
     [
         ({}, "there are no counts"),
-        ({"node_counts": np.ones((2, 2)), "noise": "binomial"}, "'binomial' is not known"),
         ({"node_counts": np.array([[1.0, 2], [3, -1]])}, "node 1, state 1: negative count -1 under poisson"),
         ({"edge_counts": -np.ones((1, 2, 2)), "noise": "exact"}, "edge 0, state 0, 0: negative"),
         ({"node_counts": np.array([[1.0, 2], [3, 1]]), "noise": "exact"}, "node 0 counts 3 in all and node 1 counts 4"),
-        (
-            {"node_counts": np.array([[1.0, 2]]), "noise": "exact", "population_size": 5},
-            "the population counts 5 in all and node 0 counts 3",
-        ),
+        ({"node_counts": np.array([[1.0, 2]]), "noise": "exact", "population_size": 5}, "population counts 5 in all"),
         ({"node_counts": np.ones(3)}, "needs 2 axes"),
         ({"node_counts": np.array([[np.inf, 1.0]])}, "infinite counts"),
     ],

@@ -28,9 +28,8 @@ def test_the_minimum_is_scipys(seed, scaled):
     objective, scale = log_partition(seed)
     start = np.zeros(len(scale))
     found = lbfgs(objective, start, scale if scaled else np.ones_like(scale), 20_000, ftol=1e-16)
-    best = minimize(
-        objective, start, jac=True, method="L-BFGS-B", options={"maxiter": 5000, "ftol": 1e-15, "gtol": 1e-10}
-    )
+    options = {"maxiter": 5000, "ftol": 1e-15, "gtol": 1e-10}
+    best = minimize(objective, start, jac=True, method="L-BFGS-B", options=options)
     assert objective(found)[0] <= best.fun + 1e-9
     assert np.abs(objective(found)[1]).max() < 1e-4
 

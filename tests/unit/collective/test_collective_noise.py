@@ -112,18 +112,19 @@ def check(kernel, wanted):
             assert kernel(kind, y, next(iter(parameters.values())), n) == pytest.approx(expected)
 
 
-def test_compiled_slopes_are_the_gradients():
-    slope, wanted = kernels.loss_gradient, lambda noise, y, n: noise.gradient(y, n)
-    check(slope, wanted)
-    with pytest.raises(AssertionError):
-        check(lambda kind, y, parameter, z: slope(kind, z, parameter, y), wanted)
+COMPILED = {
+    "slope": (kernels.loss_gradient, lambda noise, y, n: noise.gradient(y, n)),
+    "ratio": (gibbs_kernels.log_ratio_noise, lambda noise, y, n: noise.loss(y, n) - noise.loss(y, n + 1)),
+}
 
 
-def test_compiled_ratios_are_those_of_the_laws():
-    ratio, wanted = gibbs_kernels.log_ratio_noise, lambda noise, y, n: noise.loss(y, n) - noise.loss(y, n + 1)
-    check(ratio, wanted)
-    with pytest.raises(AssertionError):
-        check(lambda kind, y, parameter, n: ratio(kind, y, parameter, n + 1), wanted)
+@pytest.mark.parametrize("kernel", COMPILED)
+def test_compiled_functions_are_those_of_the_noise_models(kernel):
+    right, wanted = COMPILED[kernel]
+    check(right, wanted)
+    for wrong in (lambda kind, y, s, n: right(kind, n, s, y), lambda kind, y, s, n: right(kind, y, s, n + 1)):
+        with pytest.raises(AssertionError):
+            check(wrong, wanted)
 
 
 def test_bad_noise_is_named():

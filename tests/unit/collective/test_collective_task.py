@@ -1,11 +1,9 @@
 """Flow tasks, published flows, and maps of flows."""
 
 import io
-import json
 import tarfile
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from agglearn.collective import ChainModel, FlowReconstruction, infer
@@ -15,8 +13,6 @@ from agglearn.errors import ConfigError, DataError
 from agglearn.observations import ContingencyTables, FlowCounts, FlowInstances
 from agglearn.tasks import FlowInference, FlowLearning, TaskInput
 from agglearn.tasks.flows import TrueFlows
-from agglearn_workflow.figures import points as point_charts
-from agglearn_workflow.figures.charts import Chart
 
 HEADER = "geoid_o,geoid_d,lng_o,lat_o,lng_d,lat_d,date_range,visitor_flows,pop_flows\n"
 
@@ -55,6 +51,31 @@ def test_published_flows_become_tables_by_week(tmp_path):
     assert seen.instances[0].privacy.epsilon == 0.5
     assert not seen.instances[0].privacy.private
     assert len(seen.instances[0].context) == 0
+
+
+def test_a_result_near_the_optimum_has_converged_and_an_early_one_has_not():
+    seen, truth = observed()
+    good, early = FlowReconstruction(trace=True), FlowReconstruction("nlbp-feasible", {"max_iter": 2}, trace=True)
+    found = [
+        FlowInference().measure(m.fit(seen), truth, ["relative_gap", "time_to_convergence"]) for m in (good, early)
+    ]
+    single, bad = ({m.measure: m.value for m in measured if m.step is None and not m.keys} for measured in found)
+    assert (single["converged"], bad["converged"]) == (1, 0)
+    assert single["relative_gap"] < 1e-6 < bad["relative_gap"]
+    assert single["violation"] < 1e-9
+
+
+@pytest.mark.parametrize(
+    ("kind", "params", "said"),
+    [
+        (FlowCounts, {"sigma": 3}, "takes no 'sigma'"),
+        (FlowCounts, {"evidence": "cell"}, "'cell' is not allowed"),
+        (ContingencyTables, {}, "cannot make ContingencyTables"),
+    ],
+)
+def test_wrong_settings_are_named(kind, params, said):
+    with pytest.raises(ConfigError, match=said):
+        observed(kind, **params)
 
 
 def test_a_packed_file_without_flows_is_named(tmp_path):
@@ -96,70 +117,3 @@ def test_truth_is_kept(tmp_path):
     for name in ("edge_tables", "log_potentials", "theta", "positions"):
         np.testing.assert_array_equal(getattr(again, name), getattr(truth, name))
     assert again.counts.digest == truth.counts.digest
-
-
-def test_measures_of_inference():
-    seen, truth = observed()
-    wanted = ["relative_gap", "time_to_convergence", "flow"]
-    good = list(FlowInference().measure(FlowReconstruction(trace=True).fit(seen), truth, wanted))
-    single = {m.measure: m.value for m in good if m.step is None and m.keys is None}
-    assert single["relative_gap"] < 1e-6
-    assert single["converged"] == 1
-    assert single["violation"] < 1e-9
-    assert 0 < single["time_to_convergence"] < 10
-    flows = {json.dumps(m.keys): m.value for m in good if m.measure == "true_flow"}
-    moved = truth.edge_tables[0].sum(axis=0)
-    np.fill_diagonal(moved, 0)
-    assert max(flows.values()) == moved.max()
-    early = FlowReconstruction("nlbp-feasible", {"max_iter": 2}, trace=True).fit(seen)
-    bad = {m.measure: m.value for m in FlowInference().measure(early, truth, wanted) if m.step is None and not m.keys}
-    assert bad["converged"] == 0
-    assert "time_to_convergence" not in bad
-    assert bad["relative_gap"] > single["relative_gap"]
-
-
-def test_exact_tables_are_those_of_each_truth():
-    """They are kept for the next method, which must not get those of another population."""
-    found = FlowReconstruction()
-    for seed, people, theta in (
-        (0, 3, (0.5, 1, 1, 1)),
-        (1, 3, (0.5, 1, 1, 1)),
-        (0, 4, (0.5, 1, 1, 1)),
-        (0, 3, (5, 10, 10, 10)),
-    ):
-        drawn = BirdMigration(2, 3, people, theta).draw(seed)
-        seen, truth = FlowInference().observe(TaskInput("birds", {}, {}, drawn), FlowCounts, {}, seed)
-        errors = {
-            x.measure: x.value for x in FlowInference().measure(found.fit(seen), truth, ["map_error", "mean_error"])
-        }
-        for name, kind in (("map_error", "map"), ("mean_error", "marginals")):
-            exact = np.array(FlowReconstruction("exact", {"kind": kind}).fit(seen).edge_tables_)
-            assert errors[name] == pytest.approx(
-                np.abs(np.array(found.edge_tables_) - exact).sum() / exact.sum(), abs=1e-12
-            )
-
-
-def test_wrong_settings_are_named():
-    with pytest.raises(ConfigError, match="takes no 'sigma'"):
-        observed(sigma=3)
-    with pytest.raises(ConfigError, match="'cell' is not allowed"):
-        observed(evidence="cell")
-    with pytest.raises(ConfigError, match="cannot make ContingencyTables"):
-        observed(ContingencyTables)
-
-
-def test_a_scatter_plot_takes_a_measure_as_abscissa():
-    base = {"dataset": "birds", "dataset_params": "{}", "observation_params": "{}", "params": "{}"}
-    rows = [
-        {**base, "method": m, "measure": measure, "keys": json.dumps({"time": k}), "mean": float(k + shift)}
-        for m, shift in (("a", 1), ("b", 2))
-        for k in range(4)
-        for measure in ("count", "true_count")
-    ]
-    for row in rows:
-        row["mean"] = float(json.loads(row["keys"])["time"]) if row["measure"] == "true_count" else row["mean"]
-    experiment = {"datasets": {"birds": {}}, "methods": {"a": {}, "b": {}}}
-    spec = {"kind": "scatter", "x": "true_count", "y": "count"}
-    axes = point_charts.scatter(Chart(pd.DataFrame(), pd.DataFrame(rows), experiment, spec, {})).axes[0]
-    np.testing.assert_allclose(axes.lines[0].get_xydata(), [[k, k + 1] for k in range(4)])
-    np.testing.assert_allclose(axes.lines[1].get_xydata(), [[k, k + 2] for k in range(4)])

@@ -86,7 +86,6 @@ LINES = {
     "a place that is not listed": (lambda: at_places(places=["A"]), "column 'place': row 2 holds 'B'; listed are A"),
     "a place listed twice": (lambda: at_places(places=["A", "B", "A"]), "place: a value is listed twice among A, B, A"),
     "unknown noise": (lambda: at_places(noise="gauss"), "noise: 'gauss' is not known; use exact, poisson, gaussian, laplace"),
-    "negative counts": (lambda: at_places(FRAME.assign(n=-1)), "negative count -1 under poisson noise; use gaussian or"),
     "no rows": (lambda: at_places(FRAME[:0]), "the frame has no rows"),
     "a foreign place in the graph": (lambda: at_places(graph=[("A", "C")]), "('A', 'C') is no pair of places; these are A, B"),
     "counted outside the graph": (lambda: reconstruct(between_places(population_size=7), np.eye(2)), "states 0, 1: somebody is counted there"),
@@ -155,20 +154,15 @@ def spread_by_enumeration(tables, m, cells, noise, learned):
     p, size = np.array(tables) / m, len(tables[0])
     paths = list(itertools.product(range(size), repeat=len(p) + 1))
     starts = p[0].sum(axis=1)
-    weights = np.array(
-        [
-            starts[x[0]] * np.prod([p[t, i, j] / p[t, i].sum() for t, (i, j) in enumerate(itertools.pairwise(x))])
-            for x in paths
-        ]
-    )
+    steps = p / p.sum(axis=2, keepdims=True)
+    weights = np.array([starts[x[0]] * np.prod(steps[range(len(p)), x[:-1], x[1:]]) for x in paths])
     flows = [(t, i, j) for t in range(len(p)) for i in range(size) for j in range(size)]
     inside = np.array([[cell in [(t, i) for t, i in enumerate(x)] + [(t, *x[t : t + 2]) for t in range(len(p))] for cell in flows + cells] for x in paths], float)  # fmt: skip
     centred = inside - weights @ inside
     covariance = m * (weights[:, None] * centred).T @ centred
     if learned:
-        from_start = np.array(
-            [weights[[x[0] == a for x in paths]] @ centred[[x[0] == a for x in paths]] / starts[a] for a in range(size)]
-        )
+        begin = np.array(paths)[:, 0] == np.arange(size)[:, None]
+        from_start = (begin * weights) @ centred / starts[:, None]
         covariance += m * (m - 1) / (1 + size) * (starts[:, None] * from_start).T @ from_start
     n = len(flows)
     c = covariance[:n, n:]
@@ -185,25 +179,10 @@ def test_spread_is_that_of_an_enumeration_of_all_paths(kind, noise, learned):
     first = np.array([0.5, 0.3, 0.2])
     tables = np.array(ChainModel([np.log(step * first[:, None]), np.log(step)]).sample_tables(60, rng), float)
     nodes = np.concatenate([tables.sum(axis=2), tables[-1:].sum(axis=1)])
-    if kind == "node":
-        nodes[1, 0] = np.nan
-        rows = [(t, i, nodes[t, i]) for t in range(3) for i in range(3)]
-        counts = FlowCounts.from_frame(
-            pd.DataFrame(rows, columns=["t", "x", "count"]),
-            time="t",
-            place="x",
-            noise=noise,
-            scale=3,
-            population_size=60,
-        )
-        cells = [(t, i) for t, i, y in rows if not np.isnan(y)]
-    else:
-        rows = [(0, i, j, tables[0, i, j]) for i in range(3) for j in range(3)]
-        counts = FlowCounts.from_frame(
-            pd.DataFrame(rows, columns=["t", "x", "z", "count"]), time="t", origin="x", destination="z", noise=noise, scale=3,
-            times=[0, 1], population_size=60,
-        )  # fmt: skip
-        cells = [(t, i, j) for t, i, j, _ in rows]
+    nodes[1, 0] = tables[1] = np.nan
+    seen = {"node": nodes, "edge": tables}[kind]
+    counts = FlowCounts(**{f"{kind}_counts": seen}, noise=noise, scale=3, population_size=60)
+    cells = [tuple(cell) for cell in np.argwhere(~np.isnan(seen)).tolist()]
     movements = reconstruct(counts, step, initial="learned" if learned else first)
     fitted = np.array(movements.edge_tables)
     at = [fitted[cell] if len(cell) == 3 else (movements.node_tables[cell[0]][cell[1]]) for cell in cells]
@@ -220,15 +199,15 @@ def weeks(rng, spread, n=12, size=9):
     return rng.poisson(law * rng.lognormal(0, spread, (n, size, size)))[:, None].astype(float)
 
 
+def instances(tables, scale, sizes) -> FlowInstances:
+    pairs = zip(tables, sizes, strict=True)
+    given = {"noise": "laplace", "scale": scale}
+    return FlowInstances(tuple(FlowCounts(edge_counts=t, population_size=m, **given) for t, m in pairs))
+
+
 def errors(tables, scale, rng):
     noisy = tables + rng.laplace(0, scale, tables.shape)
-    flows = FlowInstances(
-        tuple(
-            FlowCounts(edge_counts=week, noise="laplace", scale=scale, population_size=tables.sum() / len(tables))
-            for week in noisy
-        )
-    )
-    fitted = ShrunkenTables(group=27).fit(flows)
+    fitted = ShrunkenTables(group=27).fit(instances(noisy, scale, [tables.sum() / len(tables)] * len(tables)))
     covered = abs(fitted.edge_tables_ - tables) < 1.96 * np.array(fitted.spread_)
     return abs(fitted.edge_tables_ - tables).sum() / abs(noisy - tables).sum(), covered.mean(), fitted
 
@@ -254,13 +233,7 @@ def test_shrunken_tables_between_their_two_ends():
 
 def test_entries_without_a_count_take_the_common_law():
     tables = np.array([[[8.0, 2], [3, 17]], [[16.0, 4], [6, np.nan]]])[:, None]
-    flows = FlowInstances(
-        tuple(
-            FlowCounts(edge_counts=t, noise="laplace", scale=1, population_size=m)
-            for t, m in zip(tables, (30, 60), strict=True)
-        )
-    )
-    fitted = ShrunkenTables().fit(flows)
+    fitted = ShrunkenTables().fit(instances(tables, 1, (30, 60)))
     assert fitted.edge_tables_[1][0, 1, 1] == pytest.approx(34)
 
 

@@ -67,9 +67,8 @@ def test_order_does_not_matter_in_large_bags_with_a_narrow_group_far_away(name, 
 def test_weights_count_instances(fitted):
     bags = ragged(3, (4, 2), weighted=True)
     times = bags.weights.astype(int)
-    repeated = Bags(
-        np.repeat(bags.X, times, axis=0), np.append(0, np.cumsum(np.add.reduceat(times, bags.offsets[:-1])))
-    )
+    offsets = np.append(0, np.cumsum(np.add.reduceat(times, bags.offsets[:-1])))
+    repeated = Bags(np.repeat(bags.X, times, axis=0), offsets)
     np.testing.assert_allclose(fitted.transform(bags), fitted.transform(repeated), rtol=1e-4, atol=1e-4)
     without = Bags(np.vstack([bags.X, np.full((1, 3), 9.0)]), [0, 4, 7], weights=np.append(bags.weights, 0))
     np.testing.assert_allclose(fitted.transform(without), fitted.transform(bags), rtol=1e-5, atol=1e-5)
@@ -177,10 +176,8 @@ def test_fewer_distinct_instances_than_words():
 
 def log_likelihood(x, weights, means, deviations) -> float:
     """Mean log-likelihood of instances under a diagonal mixture, by SciPy."""
-    density = sum(
-        w * multivariate_normal(m, np.diag(s**2)).pdf(x) for w, m, s in zip(weights, means, deviations, strict=True)
-    )
-    return float(np.mean(np.log(density)))
+    parts = zip(weights, means, deviations, strict=True)
+    return float(np.mean(np.log(sum(w * multivariate_normal(m, np.diag(s**2)).pdf(x) for w, m, s in parts))))
 
 
 def finite_differences(e, x, step=1e-4) -> np.ndarray:

@@ -30,6 +30,12 @@ def tables(records):
 
 
 @pytest.fixture(scope="session")
+def small():
+    """Tables of two features of three values."""
+    return ContingencyTables.from_records(draw_records(2000, (3, 3), 1), "label")
+
+
+@pytest.fixture(scope="session")
 def wide_tables():
     """Tables of one feature with some 150 modalities among narrow ones."""
     return ContingencyTables.from_records(draw_records(sizes=(2, 3, 150)), "label")

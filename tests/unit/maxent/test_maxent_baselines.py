@@ -66,8 +66,7 @@ def test_skyline_on_unseen_values_and_cells(records):
 
 
 @pytest.mark.slow
-def test_pcd_naive_bayes_comes_to_the_generative_one(records):
-    tables = ContingencyTables.from_records(records, "label")
+def test_pcd_naive_bayes_comes_to_the_generative_one(records, tables):
     settings = {"l2_theta": 0.1, "step_theta": 0.3, "step_mu": 0.6, "average": 0.5, "random_state": 0}
     model = NaiveBayesClassifier("pcd", **settings).fit(tables)
     exact = NaiveBayesClassifier(smoothing=0.0).fit(tables)
@@ -88,8 +87,7 @@ def test_naive_bayes_by_hand():
     assert unseen == pytest.approx(0.4)
 
 
-def test_logistic_naive_bayes_is_one_regression_per_feature(records):
-    tables = ContingencyTables.from_records(records, "label")
+def test_logistic_naive_bayes_is_one_regression_per_feature(records, tables):
     y, x = records["label"].to_numpy(), records.drop(columns="label")
     model = NaiveBayesClassifier("logistic", l2=3.0).fit(tables)
     base = np.log(y.mean() / (1 - y.mean()))
@@ -111,8 +109,7 @@ def test_naive_bayes_with_labels_that_a_modality_never_has():
 
 
 @pytest.mark.slow
-def test_best_pair_is_scikit_learns_on_expanded_records(records):
-    tables = ContingencyTables.from_records(records, "label")
+def test_best_pair_is_scikit_learns_on_expanded_records(records, tables):
     y = records["label"].to_numpy()
     model = BestPairClassifier(l2=2.0).fit(tables)
     assert model.pairs_ == [("f0", "f1"), ("f0", "f2"), ("f1", "f2")]
@@ -132,8 +129,7 @@ def test_best_pair_does_not_choose_noise():
     assert set(model.pairs_[model.best_]) == {"s", "t"}
 
 
-def test_stages_survive_saving_where_they_are_part_of_the_model(records, tmp_path):
-    tables = ContingencyTables.from_records(records, "label")
+def test_stages_survive_saving_where_they_are_part_of_the_model(records, tmp_path, tables):
     for model in (NaiveBayesClassifier("logistic"), BestPairClassifier()):
         model.fit(tables).save(tmp_path)
         before, after = (list(m.staged_predict_proba(records)) for m in (model, Estimator.load(tmp_path)))
@@ -145,13 +141,12 @@ def test_stages_survive_saving_where_they_are_part_of_the_model(records, tmp_pat
 
 def test_bad_parameters_and_tables(records):
     singles = ContingencyTables.from_records(records, "label", pairs="none")
-    for model, seen, error, said in (
-        (BestPairClassifier(), singles, DataError, "pairs"),
-        (NaiveBayesClassifier("bayesian"), singles, ConfigError, "kind"),
-        (LogisticSkyline(l2="strong"), Records.from_records(records, "label"), ConfigError, "l2"),
-    ):
-        with pytest.raises(error, match=said):
-            model.fit(seen)
+    with pytest.raises(DataError, match="pairs"):
+        BestPairClassifier().fit(singles)
+    with pytest.raises(ConfigError, match="kind"):
+        NaiveBayesClassifier("bayesian").fit(singles)
+    with pytest.raises(ConfigError, match="l2"):
+        LogisticSkyline(l2="strong").fit(Records.from_records(records, "label"))
 
 
 @pytest.mark.filterwarnings("error")

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from agglearn.datasets import Xor
 from agglearn.errors import DataError
 from agglearn.maxent.exact import Enumeration
 from agglearn.observations import ContingencyTables
@@ -31,14 +32,9 @@ def test_probabilities_add_up_and_bayes_rule_holds(tables):
     assert np.allclose(joint[:, 1] / joint.sum(axis=1), exact.label_probability(theta))
 
 
-def xor_records() -> pd.DataFrame:
-    """Section 4.2: X3 = X1 xor X2, P(Y=1|X) = 0.25 + 0.5·X3, in exact proportions, 800 records."""
-    rows = [(a, b, a ^ b, y) for a in (0, 1) for b in (0, 1) for y in (0, 1) for _ in range(150 if y == a ^ b else 50)]
-    return pd.DataFrame(rows, columns=["x1", "x2", "x3", "y"])
-
-
 def test_xor_example_is_ninety_against_ten_percent():
-    tables = ContingencyTables.from_records(xor_records(), "y", categorical=["x1", "x2", "x3"])
+    drawn = Xor(n=800).draw(0)
+    tables = ContingencyTables.from_records(drawn.frame.assign(y=drawn.y), "y", categorical=["x1", "x2", "x3"])
     # x3 and x1 xor x2 both speak for the label, and pairs cannot tell that they are one: the evidence counts twice
     exact = Enumeration.from_tables(tables)
     _, theta = exact.optimum(l2_mu=1e-6, l2_theta=1e-6)

@@ -95,24 +95,18 @@ def test_skyline_is_the_logistic_regression_on_the_hashed_encoding(records):
     assert np.abs(plain - expected).max() > 1e-3
 
 
-def test_hashing_of_crosses_is_kept_with_records_and_skyline(records, tmp_path):
-    seen = replace(Records.from_records(records, "label"), cross_buckets=BUCKETS)
-    seen.save(tmp_path / "records")
-    back = Records.load(tmp_path / "records")
-    assert back.digest == seen.digest != replace(seen, cross_buckets=None).digest
-    model = LogisticSkyline(l2=2.0).fit(back)
-    model.save(tmp_path / "model")
-    again = LogisticSkyline.load(tmp_path / "model")
-    assert (again.predict_proba(records) == model.predict_proba(records)).all()
-
-
-@pytest.fixture(scope="module")
-def model(hashed, good):
-    return MaxEntClassifier(**good, trace_every=100).fit(hashed)
+def test_hashing_of_crosses_is_kept_with_the_skyline(records, tmp_path):
+    model = LogisticSkyline(l2=2.0).fit(replace(Records.from_records(records, "label"), cross_buckets=BUCKETS))
+    model.save(tmp_path)
+    assert (LogisticSkyline.load(tmp_path).predict_proba(records) == model.predict_proba(records)).all()
 
 
 @pytest.mark.slow
-def test_training_reaches_the_exact_optimum(tables, hashed, model):
+def test_training_reaches_the_exact_optimum(tables, hashed, records, good):
+    model = MaxEntClassifier(**good, trace_every=100).fit(hashed)
+    *_, (step, _, p) = model.staged_predict_proba(records)
+    assert step == 400
+    assert np.allclose(p, model.predict_proba(records)[:, 1])
     exact, buckets, l2 = Enumeration.from_tables(tables), WeightIndex.from_tables(hashed), (1.0, 4.0)
 
     def both(v):
@@ -127,13 +121,6 @@ def test_training_reaches_the_exact_optimum(tables, hashed, model):
     assert law @ np.abs(found - exact.label_probability(theta)) < 0.006
     unhashed = exact.label_probability(exact.optimum(*l2)[1])
     assert law @ np.abs(found - unhashed) > 0.02
-
-
-@pytest.mark.slow
-def test_the_last_stage_is_the_model(records, model):
-    *_, (step, _, p) = model.staged_predict_proba(records)
-    assert step == 400
-    assert np.allclose(p, model.predict_proba(records)[:, 1])
 
 
 def test_only_hashed_pairs_and_no_singles(hashed, records):

@@ -61,12 +61,10 @@ def test_a_large_penalty_on_mu_parts_rescaling_from_the_optimum(tables, good):
     penalised, exact = {**good, "l2_mu": 100.0}, Enumeration.from_tables(tables)
     right = np.linalg.norm(exact.optimum(100.0, 4.0)[0])
     layout = WeightIndex.from_tables(tables)
-    norms = {
-        g: np.linalg.norm(MaxEntClassifier(**penalised, gradient=g).fit(tables).mu_[layout.rows, layout.columns])
-        for g in ("exact", "rescaled")
-    }
-    assert norms["exact"] == pytest.approx(right, rel=0.01)
-    assert norms["rescaled"] > 1.1 * right
+    models = (MaxEntClassifier(**penalised, gradient=how).fit(tables) for how in ("exact", "rescaled"))
+    exact, rescaled = (np.linalg.norm(model.mu_[layout.rows, layout.columns]) for model in models)
+    assert exact == pytest.approx(right, rel=0.01)
+    assert rescaled > 1.1 * right
 
 
 @pytest.mark.slow

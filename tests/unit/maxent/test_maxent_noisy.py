@@ -91,16 +91,6 @@ def test_a_mean_that_forgets_the_noise_or_the_model_is_caught():
     assert errors_of_means(lambda seen, expected, variance: poisson_mean(seen, np.ones(1), variance)).max() > 2
 
 
-def draw_records(n: int, sizes: tuple[int, ...], seed: int) -> pd.DataFrame:
-    """Dependent features and a label that depends on their sum."""
-    rng = np.random.default_rng(seed)
-    codes = np.minimum(
-        (0.6 * rng.random((n, 1)) + 0.4 * rng.random((n, len(sizes)))) * sizes, np.array(sizes) - 1
-    ).astype(int)
-    label = (rng.random(n) < 1 / (1 + np.exp(1 - codes.sum(axis=1)))).astype(int)
-    return pd.DataFrame({f"f{i}": [f"v{c}" for c in codes[:, i]] for i in range(len(sizes))}).assign(label=label)
-
-
 def released(tables, **how):
     return release_tables(tables, 1.0, 1e-4, draw=draw_seeded(1), **how)
 
@@ -110,22 +100,22 @@ def test_variances_of_what_was_released(tables):
     assert variances(tables)[1].max() == 0
 
 
+LONG = {"l2_theta": 4.0, "gradient": "exact", "tol": 0.0, "max_iter": 500, "random_state": 0}
+
+
 @pytest.mark.parametrize("adjacency", ["record", "label"])
 @pytest.mark.slow
-def test_training_reaches_the_fixed_point(adjacency):
-    small = ContingencyTables.from_records(draw_records(2000, (3, 3), 1), "label")
+def test_training_reaches_the_fixed_point(adjacency, small):
     noisy, frame = released(small, adjacency=adjacency, postprocessing="project"), every_state(small)
     exact = ExactNoiseAwareMaxEntClassifier(l2_theta=4.0, tol=0.5).fit(noisy).predict_proba(frame)
-    how = {"l2_theta": 4.0, "gradient": "exact", "tol": 0.0, "max_iter": 500, "random_state": 0}
-    trained, plain = (k(3000, **how).fit(noisy) for k in (NoiseAwareMaxEntClassifier, MaxEntClassifier))
+    trained, plain = (k(3000, **LONG).fit(noisy) for k in (NoiseAwareMaxEntClassifier, MaxEntClassifier))
     gap, other = (np.abs(model.predict_proba(frame) - exact).max() for model in (trained, plain))
     assert gap < 0.02
     assert gap < other / 2
 
 
 @pytest.mark.slow
-def test_training_with_means_apart_reaches_their_fixed_point():
-    small = ContingencyTables.from_records(draw_records(2000, (3, 3), 1), "label")
+def test_training_with_means_apart_reaches_their_fixed_point(small):
     noisy, frame = released(small, postprocessing="project"), every_state(small)
     model, noise, weights = Enumeration.from_tables(noisy), variances(noisy), None
     d, c = model.d, model.c
@@ -134,8 +124,7 @@ def test_training_with_means_apart_reaches_their_fixed_point():
         model.d, model.c = map(poisson_mean, (d, c), expected, noise)
         weights = model.optimum(1.0, 4.0, weights)
     exact = model.label_probability(weights[1])
-    how = {"l2_theta": 4.0, "gradient": "exact", "tol": 0.0, "max_iter": 500, "random_state": 0}
-    apart, joint = (NoiseAwareMaxEntClassifier(3000, **how, posterior=rule).fit(noisy) for rule in ("apart", "joint"))
+    apart, joint = (NoiseAwareMaxEntClassifier(3000, **LONG, posterior=rule).fit(noisy) for rule in ("apart", "joint"))
     gap, joint = (np.abs(model.predict_proba(frame)[:, 1] - exact).max() for model in (apart, joint))
     assert gap < 0.02
     assert joint > 1.5 * gap

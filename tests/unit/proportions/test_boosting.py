@@ -53,9 +53,8 @@ def test_the_number_of_stages_has_the_best_held_out_likelihood(monkeypatch):
     model = CardinalityBoosting(learning_rate=0.5, random_state=0).fit(BAGS)
     (bags, held_out, base, steps, stages, chosen), (again, none, *_, final) = fits
     assert (len(bags), len(held_out), len(again), none) == (800, 200, 1000, None)
-    moves = np.cumsum(
-        [np.full(1000, base), *(a * t.predict(held_out.X) for a, t in zip(steps, stages, strict=True))], axis=0
-    )
+    trees = [a * t.predict(held_out.X) for a, t in zip(steps, stages, strict=True)]
+    moves = np.cumsum([np.full(1000, base), *trees], axis=0)
     likelihoods = [binary_posteriors(m, held_out.offsets, held_out.counts[:, 1])[1].sum() for m in moves]
     assert chosen == final == model.n_stages_ == np.argmax(likelihoods)
     assert len(stages) == chosen + boosting.PATIENCE
@@ -70,9 +69,8 @@ def test_a_step_is_the_maximum_along_the_trees_by_the_expected_information(noisy
     p = bags.uncut_counts[:, 1].sum() / 5000
     # all are equally probable before the first stage, so the posterior is the mean count of a binomial law times the noise
     counts = np.arange(6)
-    law = stats.binom(5, p).pmf(counts) * np.where(
-        noisy, np.exp(-np.abs(bags.uncut_counts[:, 1:] - counts)), counts == BAGS.counts[:, 1:]
-    )
+    far = np.abs(bags.uncut_counts[:, 1:] - counts)
+    law = stats.binom(5, p).pmf(counts) * (np.exp(-far) if noisy else far == 0)
     q = np.repeat(law @ counts / law.sum(axis=1) / 5, 5)
     f = model._stages[0].predict(bags.X).reshape(-1, 5)
     slope = ((q - p) * f.ravel()).sum()

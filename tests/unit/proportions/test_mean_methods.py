@@ -92,10 +92,8 @@ def classifier(*rows) -> MeanEmbeddingClassifier:
 def test_expected_counts_go_by_weight():
     model = classifier([math.log(2), 0.0])  # odds 2 to the power of x
     p = [2.0**x / (1 + 2.0**x) for x in WEIGHED.X[:, 0]]
-    expected = [p[0] + 2 * p[1], 3 * p[2] + 3 * p[4]]
-    np.testing.assert_allclose(
-        model.predict_counts(WEIGHED), [[3 - expected[0], expected[0]], [6 - expected[1], expected[1]]], rtol=1e-6
-    )
+    ones = np.array([p[0] + 2 * p[1], 3 * p[2] + 3 * p[4]])
+    np.testing.assert_allclose(model.predict_counts(WEIGHED), np.column_stack([[3, 6] - ones, ones]), rtol=1e-6)
     assert model.predict(WEIGHED.X).tolist() == [1, 1, 1, 1, 1]
     assert model.predict(-WEIGHED.X).tolist() == [0, 0, 0, 0, 0]
 

@@ -64,9 +64,8 @@ def test_a_path_of_penalties_starts_from_the_next_stronger_one():
 def test_a_weak_penalty_far_behind_is_given_up():
     fitted, bags = [], Bags(np.arange(20.0)[:, None], np.arange(0, 21, 2), np.ones(10, int))
     scores = {50.0: -1.0, 5.0: 0.0, 0.5: -2.0, 0.05: -1.0, 0.005: -(base.BEHIND + 1) / 4}  # for two bags of a part
-    MeanMapClassifier(random_state=0)._choose_l2(
-        bags, lambda part: lambda l2, last: fitted.append(l2) or l2, lambda _, l2: scores[l2]
-    )
+    fitter = lambda part: lambda l2, last: fitted.append(l2) or l2  # noqa: E731
+    MeanMapClassifier(random_state=0)._choose_l2(bags, fitter, lambda _, l2: scores[l2])
     assert fitted.count(0.005) == 2  # behind by more than `BEHIND` after two parts
     assert fitted.count(0.05) == fitted.count(50.0) == 5
 

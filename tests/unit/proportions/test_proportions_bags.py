@@ -14,48 +14,26 @@ from agglearn.proportions import MeanEmbeddingClassifier
 X = np.arange(12.0).reshape(6, 2)
 
 
-def test_saved_and_loaded(tmp_path):
-    whole = Bags(
-        X, [0, 2, 6], [[1, 1], [2, 2]], target=np.array([0.5, 1.0]), names=("a", "b"), bag_names=("here", "there")
-    )
-    whole.save(tmp_path / "bags")
-    again = Bags.load(tmp_path / "bags")
-    assert again.digest == whole.digest
-    assert again.names == ("a", "b")
-    other = Bags(X, [0, 2, 6], [[1, 1], [1, 3]], target=np.array([0.5, 1.0]))
-    assert other.digest != whole.digest
-    oracle = LabelledBags(whole, np.array([0, 1, 0, 1, 0, 1]))
-    oracle.save(tmp_path / "labels")
-    assert LabelledBags.load(tmp_path / "labels").digest == oracle.digest
-
-
 @pytest.mark.parametrize("wrong", [2, -1, np.nan, 0.5])
 def test_labels_that_are_no_classes_are_refused(wrong):
     frame = people(20)
     encoder = Records.from_records(frame, "y").encoder
     y = frame.y.to_numpy(float)
     y[3] = wrong
-    with pytest.raises(DataError, match=f"labels: must be 0 or 1, got {wrong}"):
-        CountedBags.from_records(encoder, frame, y, 5, np.random.default_rng(0))
-    with pytest.raises(DataError, match="labels: must be 0 or 1"):
-        Records(encoder, frame, y)
-    with pytest.raises(DataError, match="labels: must be 0 or 1"):
-        ContingencyTables.from_codes(encoder, encoder.encode(frame), y)
     labels = np.array([0, 1, 0, 1, 0, wrong])
-    with pytest.raises(DataError, match="labels: must be 0 or 1"):
-        LabelledBags(Bags(X, [0, 2, 6], [[1, 1], [2, 2]]), labels)
+    for make in (
+        lambda: CountedBags.from_records(encoder, frame, y, 5, np.random.default_rng(0)),
+        lambda: Records(encoder, frame, y),
+        lambda: ContingencyTables.from_codes(encoder, encoder.encode(frame), y),
+        lambda: LabelledBags(Bags(X, [0, 2, 6], [[1, 1], [2, 2]]), labels),
+    ):
+        with pytest.raises(DataError, match=f"labels: must be 0 or 1, got {wrong}"):
+            make()
     if wrong != 2:
         with pytest.raises(DataError, match="labels: must be whole numbers from 0 on"):
             LabelledBags(Bags(X, [0, 2, 6], target=[0.5, 1.0]), labels)
     with pytest.raises(DataError, match="labels: 19 for 20 records"):
         Records(encoder, frame, y[1:])
-
-
-def test_damaged_bags_are_said_to_be(tmp_path):
-    Bags(X, [0, 6], [[3, 3]]).save(tmp_path / "bags")
-    (tmp_path / "bags/observation.npz").write_bytes(b"nothing")
-    with pytest.raises(DataError, match="damaged"):
-        Bags.load(tmp_path / "bags")
 
 
 def test_part_of_the_bags():
@@ -78,18 +56,6 @@ def test_groups_in_any_order(counts):
     assert bags.X[:, 0].tolist() == [2, 6, 8, 0, 4, 10]
     assert bags.counts.tolist() == [[2, 1], [1, 2]]
     assert bags.bag_names == ("t", "s")
-
-
-@pytest.mark.parametrize(
-    ("bags", "counts", "said"),
-    [
-        (list("sstuuv"), {"s": 1, "t": 0}, "bags without counts: u, v"),
-        (list("ssssss"), {"s": 1, "t": 0, "u": 1}, "counts without instances: t, u"),
-    ],
-)
-def test_groups_without_a_partner_are_listed(bags, counts, said):
-    with pytest.raises(DataError, match=said):
-        Bags.from_groups(X, bags, counts)
 
 
 def test_proportions_become_whole_counts():
@@ -118,11 +84,18 @@ def test_published_shares_of_counts_give_the_counts(rows):
         ({"counts": {"s": 1, "t": [1, 2]}}, "counts: every bag needs one number, or one for each class"),
         ({"counts": pd.Series([1, 1, 1], index=list("sts"))}, "counts: bag 's' occurs more than once"),
         ({"counts": {"s": 1.5, "t": 1}}, "bag 's': counts .* are not whole; for shares use"),
-        ({}, "counts, proportions, totals: give one of them"),
+        ({"bags": list("sstuuv"), "counts": {"s": 1, "t": 0}}, "bags without counts: u, v"),
+        ({"bags": list("ssssss"), "counts": {"s": 1, "t": 0, "u": 1}}, "counts without instances: t, u"),
         (
-            {"counts": {"s": 1, "t": 1}, "proportions": {"s": 0.5, "t": 0.5}},
-            "counts, proportions, totals: give one of them",
+            {"counts": {"s": (34_840, 17_420), "t": (1, 2)}},
+            r"the bag has 3; .* population .* use Bags.from_groups\(X, bags, totals=…\)",
         ),
+        ({"totals": {"s": (1, 2), "t": (0, 0)}}, "totals: bag 't' has .*; give a number ≥ 0 for every class"),
+        ({"totals": {"s": (1, 2), "t": (-1, 2)}}, "totals: bag 't' has .*; give a number ≥ 0"),
+        ({"totals": {"s": (1, 2), "t": (np.nan, 2)}}, "totals: bag 't' has .*; give a number ≥ 0"),
+        ({"totals": {"s": 1, "t": 2}}, "totals: bag '[st]' has .*; give a number ≥ 0"),
+        ({}, "counts, proportions, totals: give one of them"),
+        ({"counts": {"s": 1, "t": 1}, "proportions": {"s": 0.5, "t": 0.5}}, "counts, proportions, totals: give one"),
         ({"proportions": {"s": 0.5, "t": 50}}, "proportions: bag 't' has 50.0; shares lie between 0 and 1"),
         ({"proportions": {"s": 0.5, "t": np.nan}}, "proportions: bag 't' has nan; shares lie"),
         ({"proportions": {"s": [0.5, 0.5], "t": [0.5, 0.3]}}, "proportions: those of bag 't' add up to 0.8, not to 1"),
@@ -152,9 +125,8 @@ def test_columns_are_matched_by_name():
 
 def test_labels_that_contradict_the_counts_are_refused():
     bags, y = Bags(X, [0, 2, 6], [[1, 1], [3, 1]], bag_names="uv"), np.array([0, 1, 0, 1, 0, 1])
-    with pytest.raises(
-        DataError, match=r"labels: bag 'v' has \[2, 2\] of each class by its labels, and counts \[3, 1\]"
-    ):
+    said = r"labels: bag 'v' has \[2, 2\] of each class by its labels, and counts \[3, 1\]"
+    with pytest.raises(DataError, match=said):
         LabelledBags(bags, y)
     weighed = Bags(X, [0, 2, 6], [[0.5, 1], [1, 2]], weights=[0.5, 1, 0.5, 1, 0.5, 1])
     assert LabelledBags(weighed, y).bags is weighed

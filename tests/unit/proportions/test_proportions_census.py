@@ -12,7 +12,7 @@ from agglearn.datasets import Census, RecordStore, Tabular
 from agglearn.datasets.census import MISSING, read_crosswalk, read_persons, read_polls, regions_of
 from agglearn.errors import ConfigError, DataError
 from agglearn.observations import Bags, LabelledBags
-from agglearn.proportions import CardinalityClassifier, IndividualClassifier, MeanEmbeddingClassifier
+from agglearn.proportions import IndividualClassifier
 from agglearn.tasks import BagClassification, TaskInput, census_design
 from agglearn.tasks import bags as polls
 
@@ -87,14 +87,10 @@ def test_other_files_are_refused(tmp_path, change, said):
 def poll_of(answers, name="EDUC10"):
     """An exit poll's text: answer → size, percent of D, percent of R."""
     candidates = [{"id": 7, "party": "D"}, {"id": 8, "party": "R"}, {"id": 0, "party": ""}]
-    rows = [
-        {
-            "answer": a,
-            "pct": size,
-            "candidateanswers": [{"id": 8, "pct": r}, {"id": 7, "pct": d}, {"id": 0, "pct": "1"}],
-        }
-        for a, (size, d, r) in answers.items()
-    ]
+    rows = []
+    for answer, (size, d, r) in answers.items():
+        votes = [{"id": 8, "pct": r}, {"id": 7, "pct": d}, {"id": 0, "pct": "1"}]
+        rows.append({"answer": answer, "pct": size, "candidateanswers": votes})
     return json.dumps({"polls": [{"pollname": name, "candidates": candidates, "answers": rows}]})
 
 
@@ -149,13 +145,8 @@ def test_votes_and_centroids_of_numbered_regions(tmp_path):
     for name, text in texts.items():
         (tmp_path / name).write_text(text)
     votes = {2012: {"file": "votes.csv", "county": "region", "democratic": "D", "republican": "R"}}
-    params = {
-        "persons": "acs",
-        "crosswalk": "links.csv",
-        "votes": votes,
-        "centroids": "centroids.csv",
-        "numbered": True,
-    }
+    params = {"persons": "acs", "crosswalk": "links.csv", "votes": votes, "centroids": "centroids.csv"}
+    params["numbered"] = True
     names = [*texts, "acs/p_01.parquet", "acs/p_19.parquet"]
     (tmp_path / "out").mkdir()
     Census.from_entry(ENTRY | {"params": params}).parse({n: tmp_path / n for n in names}, tmp_path / "out")
@@ -200,15 +191,6 @@ def test_tested_persons_are_never_drawn(store):
     assert abs(share - wanted).max() < 6 * np.sqrt(wanted.max() / 2000)
 
 
-@pytest.mark.parametrize("hidden", ["DIS", "SEX", "HICOV", "COVERAGE", "SCHL", "RAC1P"])
-def test_what_a_label_is_made_of_is_no_covariate(store, hidden):
-    study = census_design.hidden_design(store.folder, "full", hidden, 20, 3)
-    left = {a for a, kept in zip(study.encoder.attributes, study.encoder.mask, strict=True) if kept}
-    assert not left & set(census_design.HIDDEN[hidden][1])
-    assert study.n_classes == {"COVERAGE": 3, "SCHL": 4, "RAC1P": 5}.get(hidden, 2)
-    assert {"x", "y", "z"} <= left
-
-
 def test_shared_columns_keep_every_state(store):
     seen, _ = observed(store, hidden="DIS", bag_size=5, n_test=10, components=3, columns="shared")
     assert len(seen) == 4
@@ -244,11 +226,6 @@ def test_votes_are_scaled_to_persons(store):
     rows = np.flatnonzero(study.persons.region == 1)
     mean = np.average(study.vectors(rows), weights=study.weight[rows], axis=0)
     assert np.allclose(everybody.X[1], mean, atol=1e-4)
-    model = MeanEmbeddingClassifier(random_state=0).fit(everybody)
-    (said,) = BagClassification().measure(model, truth, ["region_rmse"])
-    p = model.predict_proba(truth.bags.X)
-    share = (p[:, 2] @ truth.bags.weights) / ((p[:, 1] + p[:, 2]) @ truth.bags.weights)
-    assert said.value == pytest.approx(abs(share - 500 / 900))  # Iowa is one region
 
 
 def test_states_with_a_poll_of_the_year_are_tested(store):
@@ -341,15 +318,6 @@ def test_kept_and_read_again(store, tmp_path):
     assert again.y is None
     assert again.groups.equals(truth.groups)
     assert again.polls["area"].tolist() == ["US", "US", "IA", "IA"]
-    model = CardinalityClassifier(l2=1.0, random_state=0).fit(
-        Bags(truth.bags.X, [0, 60, len(truth.bags.X)], [[10, 25, 25], [0, 40, len(truth.bags.X) - 100]])
-    )
-    measures = ["share", "majority", "pair_auc", "poll_rmse", "state_share", "state_poll"]
-    found = list(BagClassification().measure(model, again, measures))
-    assert {m.measure for m in found} == set(measures)
-    assert sorted((m.keys for m in found if m.measure == "state_poll"), key=str) == [
-        {"covariate": "sex", "group": group, "state": "IA"} for group in ("female", "male")
-    ]
 
 
 # -- scores -----------------------------------------------------------------------------------------------------------
@@ -447,14 +415,8 @@ def test_bags_of_records(tmp_path, records):
     assert len(truth.y) + len(seen.y) in range(394, 401)
     by_job, _ = task.observe(TaskInput("r", entry, {"bags": "job"}, data), Bags, {}, 0)
     assert set(by_job.bag_names) == {"cook", "nurse", "clerk"}
-    model = IndividualClassifier().fit(seen)
-    wanted = ["accuracy", "auc", "count_error", "gap_to_oracle"]
-    found = {m.measure: m.value for m in task.measure(model, truth, wanted)}
+    found = {m.measure: m.value for m in task.measure(IndividualClassifier().fit(seen), truth, ["auc", "count_error"])}
     assert found["auc"] > 0.6
-    assert found["gap_to_oracle"] == 2 * found["accuracy"]
-    other = MeanEmbeddingClassifier(l2=1.0).fit(seen.bags)
-    of_other = {m.measure: m.value for m in task.measure(other, truth, wanted)}
-    assert (found["gap_to_oracle"] + of_other["gap_to_oracle"]) / 2 == found["accuracy"] - of_other["accuracy"]
     assert 0 <= found["count_error"] < 0.3
     refused = {"neither a size nor a column": {"bags": "shoe"}, "between 1 and": {"bags": 1000}, "'x'": {"x": 1}}
     for said, params in refused.items():

@@ -5,6 +5,8 @@ import itertools
 import numpy as np
 import pytest
 from samples import printed_with_threads
+from scipy.optimize import brentq
+from scipy.special import expit, logit
 
 from agglearn.errors import AgglearnError, DataError
 from agglearn.linear.softmax import bag_sums, log_softmax, scores
@@ -31,12 +33,8 @@ def enumerated(p: np.ndarray, z: np.ndarray) -> tuple[np.ndarray, float]:
 def dynamic_program(p: np.ndarray, z: int) -> tuple[np.ndarray, float]:
     """Posteriors and log P(z) in extended precision, O(n²), with the odds tilted so that nothing underflows."""
     odds = p.astype(np.longdouble) / (1 - p.astype(np.longdouble))
-    low, high = -60.0, 60.0
-    for _ in range(100):
-        middle = (low + high) / 2
-        x = odds * np.exp(np.longdouble(middle))
-        low, high = (middle, high) if (x / (1 + x)).sum() < z else (low, middle)
-    x = odds * np.exp(np.longdouble(middle))
+    tilt = np.longdouble(brentq(lambda t: expit(logit(p) + t).sum() - z, -60, 60))
+    x = odds * np.exp(tilt)
     one, zero = x / (1 + x), 1 / (1 + x)
     n = len(p)
     prefix = np.zeros((n + 1, z + 1), np.longdouble)
@@ -50,7 +48,7 @@ def dynamic_program(p: np.ndarray, z: int) -> tuple[np.ndarray, float]:
     for i in range(n - 1, -1, -1):
         q[i] = (prefix[i, :-1] * suffix[1:]).sum() * one[i] / prefix[n, z]
         suffix = suffix * zero[i] + np.append(suffix[1:] * one[i], 0)
-    log_p = np.log(prefix[n, z]) + (np.log1p(x) - np.log1p(odds)).sum() - z * np.longdouble(middle)
+    log_p = np.log(prefix[n, z]) + (np.log1p(x) - np.log1p(odds)).sum() - z * tilt
     return q, float(log_p)
 
 

@@ -33,22 +33,6 @@ def test_totals_of_the_population_are_scaled_to_the_sample():
     assert weighted.counts.tolist() == [[4, 2], [1, 3]]
 
 
-@pytest.mark.parametrize(
-    "totals",
-    [{"a": (1, 2), "b": (0, 0)}, {"a": (1, 2), "b": (-1, 2)}, {"a": 1, "b": 2}, {"a": (1, 2), "b": (np.nan, 2)}],
-)
-def test_totals_need_every_class(totals):
-    with pytest.raises(DataError, match=r"totals: bag '[ab]' has .*; give a number ≥ 0 for every class"):
-        Bags.from_groups(X, COUNTY, totals=totals)
-
-
-def test_counts_of_a_population_are_told_apart_from_those_of_the_bag():
-    with pytest.raises(
-        DataError, match=r"the bag has 3; for numbers of a population .* use Bags.from_groups\(X, bags, totals=…\)"
-    ):
-        Bags.from_groups(X, COUNTY, counts={"a": (34_840, 17_420), "b": (1, 2)})
-
-
 def test_instances_are_drawn_by_their_weight_inside_their_bag():
     weights = np.array([0, 1, 3, 2, 0, 0.0])
     bags = Bags.from_groups(X, COUNTY, totals={"a": (1, 2), "b": (1, 0)}, weights=weights)

@@ -46,17 +46,10 @@ def beside(predicate: str, **more) -> dict:
         (beside("less"), GOOD, "fails"),
         (beside("greater"), NOISY, "undecided"),
         (beside("less", tolerance=0.2), GOOD, "holds"),
-        (beside("greater", margin=0.05), GOOD, "holds"),
         (beside("greater", margin=0.2), GOOD, "fails"),
-        (beside("less", margin=0.01), GOOD, "fails"),
-        (beside("within", tolerance=0.2), GOOD, "holds"),
         (beside("within", tolerance=0.05), GOOD, "fails"),
-        (claim("at_least", bound=0.3), GOOD, "holds"),
-        (claim("at_most", bound=0.3), GOOD, "fails"),
         (claim("at_least", bound=0.6), GOOD, "undecided"),
-        (beside("ratio_at_least", bound=1.1), GOOD, "holds"),
         (beside("ratio_at_least", bound=1.2), GOOD, "undecided"),
-        (beside("ratio_at_least", bound=1.4), GOOD, "fails"),
         (beside("greater"), {("a", "ours"): [0.5]}, "not judged"),
         (beside("greater"), {("a", "ours"): ("unavailable", "gone"), ("a", "base"): [1.0]}, "not judged"),
         (claim("at_least", bound=0.3, **WHY), {("a", "ours"): [0.9, 0.9, 0.9, 0.299]}, "fails"),
@@ -136,9 +129,7 @@ def test_every_field_of_every_case():
     a, bb, cc, dd = outcome["cases"]
     mean, spread = 0.04 / 3, np.std(DIFFERENCES, ddof=1)
     t = (0.02 - mean) / (spread / math.sqrt(3))
-    tail = 0.5 + t / (
-        2 * math.sqrt(2 + t**2)
-    )  # P(T ≤ t) with two degrees of freedom: that the mean is at most the margin
+    tail = 0.5 + t / (2 * math.sqrt(2 + t**2))  # P(T ≤ t), two degrees of freedom: that the mean is at most the margin
     deciding = next(n for n in range(4, 2000) if stats.t.ppf(0.975, n - 1) * spread / math.sqrt(n) < 0.02 - mean)
     assert a == approximately({
         "case": "a", "verdict": "undecided", "p_false": tail, "p_true": 1 - tail, "rival_below_base": False,
@@ -323,11 +314,9 @@ FAR, FEW = [-0.1000, -0.1001, -0.1002], [0.1]
 
 
 def test_each_judges_every_case_and_the_reference_keeps_its_own():
-    values = {
-        ("a", "ours", json.dumps({"l2": k})): [v, v + 0.01, v + 0.021] for k, v in ((1, 0.5), (4, 0.4), (16, 0.6))
-    }
-    for k in (4, 16):
-        values["a", "ours", json.dumps({"l2": k})][1] -= 0.001
+    values = {}
+    for k, v in ((1, 0.5), (4, 0.4), (16, 0.6)):
+        values["a", "ours", json.dumps({"l2": k})] = [v, v + (0.009 if k > 1 else 0.01), v + 0.021]
     sides = ({"measure": "nllh", "params.l2": levels} for levels in ([4, 16], 1))
     outcome = judge(dict(zip(("value", "reference"), sides, strict=True), predicate="less", each=["params.l2"]), values)
     assert outcome["verdict"] == "fails"
@@ -442,10 +431,9 @@ def test_a_ratio_of_what_may_be_negative_is_not_judged():
 def test_null_selects_rows_without_the_parameter():
     values = {("a", "ours", '{"k": 2}'): [0.6, 0.7, 0.9], ("a", "ours", "{}"): [0.51, 0.6, 0.8]}
     reference = {"measure": "nllh", "params.k": None}
-    assert (
-        judge(claim("greater", reference=reference) | {"value": OURS | {"params.k": 2}}, values)["verdict"] == "holds"
-    )
-    assert judge(claim("greater", reference=reference) | {"value": OURS | reference}, values)["verdict"] != "holds"
+    said = claim("greater", reference=reference)
+    assert judge(said | {"value": OURS | {"params.k": 2}}, values)["verdict"] == "holds"
+    assert judge(said | {"value": OURS | reference}, values)["verdict"] != "holds"
 
 
 # -- rounding, infinite values, runs without a result -------------------------------------------------------------------
@@ -491,16 +479,9 @@ def test_the_reason_why_rows_with_keys_lack_is_said(state, detail):
 
 
 def test_the_finding_on_a_measure_is_the_first_claim_that_the_rows_decide():
-    said = {
-        "open": beside("greater", margin=0.1),
-        "lower": beside("less"),
-        "higher": beside("greater"),
-        "another": beside("greater"),
-    }
-    claims = {
-        name: one | {"claim": f"ours is {name}\n", "experiment": "other" if name == "another" else "e"}
-        for name, one in said.items()
-    }
+    said = {"open": beside("greater", margin=0.1), "lower": beside("less"), "higher": beside("greater")}
+    claims = {name: one | {"claim": f"ours is {name}\n", "experiment": "e"} for name, one in said.items()}
+    claims["another"] = claims["higher"] | {"experiment": "other"}
     on_e = judging.claims_on(claims, "e")
     for values, expected in ((GOOD, {"nllh": "Fails: ours is lower"}), (ONE, {})):
         assert findings(on_e, judging.judge_all(on_e, Rows(rows(values)))) == expected

@@ -43,12 +43,8 @@ STATES = {
 @pytest.fixture
 def config(tmp_path, monkeypatch):
     """Files of several sizes in the cache, at their own path, and in the second of two mirrors."""
-    places = {
-        "cache/all_here/one.csv": 12_000,
-        "own/two.csv": 30,
-        "m2/all_here/three.csv": 4,
-        "m1/half_here/one.csv": 2,
-    }
+    places = {"cache/all_here/one.csv": 12_000, "own/two.csv": 30, "m2/all_here/three.csv": 4}
+    places["m1/half_here/one.csv"] = 2
     for name, size in places.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_bytes(b"x" * size)

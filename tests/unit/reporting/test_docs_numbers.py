@@ -45,9 +45,8 @@ def contradiction(table: pd.DataFrame, selector: dict, written: str) -> str | No
     try:
         rows = table[Rows(table).selected(selector)]
         # a cell without a result has no measure and no keys
-        cells = table[
-            Rows(table).selected({k: v for k, v in selector.items() if k.partition(".")[0] not in OF_RESULTS})
-        ]
+        of_cell = {k: v for k, v in selector.items() if k.partition(".")[0] not in OF_RESULTS}
+        cells = table[Rows(table).selected(of_cell)]
     except Exception as error:
         return f"{selector}: {describe(error)}"
     if len(cells) and ((cells["status"] != "ok") | cells["lost"].notna()).all():

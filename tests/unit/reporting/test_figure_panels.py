@@ -339,10 +339,8 @@ def test_values_of_a_dodged_field_share_a_row_and_have_a_colour_each():
     [axes] = figure.axes
     assert names(axes.get_yticklabels()) == ["ours", "base"]
     bars = {bars.get_label(): bars[0] for bars in axes.containers}
-    assert {label: line.get_xdata().tolist() for label, line in bars.items()} == {
-        "size 10": [0.1] * 2,
-        "size 20": [0.2] * 2,
-    }
+    values = {label: line.get_xdata().tolist() for label, line in bars.items()}
+    assert values == {"size 10": [0.1] * 2, "size 20": [0.2] * 2}
     rows = np.array([line.get_ydata() for line in bars.values()], float)
     assert (rows.round() == [0, 1]).all()
     assert (rows[0] < rows[1]).all()
@@ -507,9 +505,7 @@ DEFICIENCIES = np.array([
     [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]],
     [[1.255528, -0.076749, -0.178779], [-0.078411, 0.930809, 0.147602], [0.004733, 0.691367, 0.303900]],
 ])  # fmt: skip
-TO_XYZ = np.array(
-    [[0.4124564, 0.3575761, 0.1804375], [0.2126729, 0.7151522, 0.0721750], [0.0193339, 0.1191920, 0.9503041]]
-)
+TO_XYZ = [[0.4124564, 0.3575761, 0.1804375], [0.2126729, 0.7151522, 0.0721750], [0.0193339, 0.1191920, 0.9503041]]
 
 
 def linear_rgb(colour: str) -> np.ndarray:

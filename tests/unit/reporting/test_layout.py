@@ -121,25 +121,15 @@ def test_a_time_is_rounded_to_the_unit_that_is_written(seconds, text):
 
 # -- names and directions ---------------------------------------------------------------------------------------------
 
-UNMARKED = (
-    "converged",
-    "curve",
-    "edges",
-    "gibbs_moves",
-    "gibbs_reached",
-    "majority",
-    "negative",
-    "time_to_convergence",
-)
-STATED = {
-    m: better for name in tasks.__all__ for m, (_, better) in getattr(getattr(tasks, name), "MEASURES", {}).items()
-}
+OF_RUNS = "converged", "curve", "edges", "gibbs_moves", "gibbs_reached", "majority", "negative", "time_to_convergence"
+MEASURES = [getattr(getattr(tasks, name), "MEASURES", {}) for name in tasks.__all__]
+STATED = {m: better for measures in MEASURES for m, (_, better) in measures.items()}
 
 
 def test_tables_mark_the_best_in_the_direction_that_the_task_states():
     """But for measures that say how a method ran, or are zero or one. A difference to a method has the direction, too."""
-    assert {m for m, better in STATED.items() if (numbers.direction(m) or "") != (better or "")} == set(UNMARKED)
-    assert {numbers.direction(m) for m in UNMARKED} == {None}
+    assert {m for m, better in STATED.items() if (numbers.direction(m) or "") != (better or "")} == set(OF_RUNS)
+    assert {numbers.direction(m) for m in OF_RUNS} == {None}
     assert numbers.direction("seconds") == "lower"
     assert [numbers.direction(f"{m}_minus_base") for m in STATED] == list(map(numbers.direction, STATED))
 

@@ -36,14 +36,8 @@ CONFIG = {"datasets": DATASETS, "references": {"papers": PAPERS, "software": {"n
 @pytest.fixture
 def results(tmp_path):
     """A results folder with a run per data set, of which the last has failed."""
-    sources = {
-        "census": "maxent",
-        "census_raw": "maxent",
-        "votes": "collective",
-        "fair": "proportions",
-        "digits": "other",
-    }
-    sources |= {"xor": "maxent", "birds": "collective", "mine": "maxent", "unused": "labelsums"}
+    sources = {"census": "maxent", "census_raw": "maxent", "votes": "collective", "fair": "proportions"}
+    sources |= {"digits": "other", "xor": "maxent", "birds": "collective", "mine": "maxent", "unused": "labelsums"}
     numpy = {"census_raw": "2.3.5", "unused": "9.9.9"}
     for name, source in sources.items():
         record = {

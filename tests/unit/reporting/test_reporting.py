@@ -47,16 +47,6 @@ def test_a_difference_needs_one_value_of_the_baseline_on_the_same_tested_units()
     assert set(paired["measure"]) == {"nllh_minus_base"}
 
 
-def test_what_failed_stands_before_what_stopped():
-    found = rows({("a", "ours"): [0.0, 0.1, 0.2, 0.3]})
-    for seed, status in ((1, "stopped"), (2, "failed"), (3, "stopped")):
-        found.loc[seed, ["status", "reason", "measure", "value"]] = [status, f"reason {seed}", None, np.nan]
-    [row] = summarise(found, EXPERIMENT).to_dict("records")
-    assert (row["reason"], row["n"], row["mean"]) == ("1 seed failed: reason 2", 1, 0.0)
-    [nothing] = summarise(found[1:].reset_index(drop=True), EXPERIMENT).to_dict("records")
-    assert (nothing["status"], nothing["n"], nothing["params"]) == ("failed", 0, "{}")
-
-
 def test_a_printed_number_belongs_to_the_rows_with_its_keys():
     keys = ({"group": "x", "n": 1}, {"group": "y"}, None)
     parts = [rows({("a", "ours"): [v, v + 0.1]}, keys=k) for k, v in zip(keys, (0.2, 0.4, 0.6), strict=True)]

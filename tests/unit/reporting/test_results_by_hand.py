@@ -153,10 +153,8 @@ def test_every_field_of_the_summary(results):
     assert len(by_key) == len(records)
     assert by_key.keys() == SUMMARY.keys()
     for key, expected in SUMMARY.items():
-        assert by_key[key] == {
-            name: pytest.approx(value, rel=1e-8) if isinstance(value, float) else value
-            for name, value in expected.items()
-        }, key
+        close = {name: pytest.approx(v, rel=1e-8) if isinstance(v, float) else v for name, v in expected.items()}
+        assert by_key[key] == close, key
 
 
 @pytest.mark.parametrize(
@@ -399,10 +397,8 @@ def test_every_field_of_the_page_of_a_source(words_of_pages):
         "not judged Third wins. §4 Missing: gone. The first page says how to get it.",
     ]  # fmt: skip
     assert [line for line in words_of_pages["s"] if line in expected] == expected
-    assert (
-        f"difference +0.01333 [-0.06937, +0.09603], margin 0.001, 3 pairs; 2 values without a partner left out; {marked} wins"
-        in " ".join(words_of_pages["s"])
-    )
+    detail = "difference +0.01333 [-0.06937, +0.09603], margin 0.001, 3 pairs; 2 values without a partner left out"
+    assert f"{detail}; {marked} wins" in " ".join(words_of_pages["s"])
     rows = words_of_pages["data"][words_of_pages["data"].index("a A") :]
     simulated = ["drawn anew for every seed", "simulated", "e"]
     assert rows[:8] == ["a A", *simulated, "bb B &amp; b", *simulated]
@@ -411,11 +407,9 @@ def test_every_field_of_the_page_of_a_source(words_of_pages):
 def test_the_cells_that_would_miss_by_chance_are_counted_by_their_own_seeds():
     """Student's t has closed forms: P(|T| > x) is 1 − x/√(2 + x²) with 2 degrees of freedom, 1 − (2/π) arctan x with 1."""
     halves = {"a": STUDENT[2] * 0.01, "bb": STUDENT[1] * 0.001, "one seed": math.nan}
-    cells = [
-        {"dataset": d, "n": n, "low": 0.5 - halves[d], "high": 0.5 + halves[d]}
-        for d, n in zip(halves, (3, 2, 1), strict=True)
-    ]
-    table = pd.DataFrame(cells).assign(method="ours", measure="nllh", params="{}", mean=0.5)
+    table = pd.DataFrame({"dataset": list(halves), "n": [3, 2, 1], "half": halves.values()})
+    table = table.assign(low=0.5 - table["half"], high=0.5 + table["half"], mean=0.5)
+    table = table.assign(method="ours", measure="nllh", params="{}")
     entries = [reported(0.4, d, printed="0.42") for d in halves]
     experiment = {"reported": entries, "agreement": {"margins": {"nllh": 0.05}}}
     x, y = (0.055 - halves["a"]) / 0.01, (0.055 - halves["bb"]) / 0.001

@@ -325,9 +325,8 @@ def expected() -> dict[str, dict]:
     both, of_seed = ["measurements.parquet", "run.json"], {"mlflow.parentRunId": wide}
     curve = [(0, 7, 0.5), (0, 9, 0.25), (1, 9, 0.4)]
     key = receipts.overview_key("trial")
-    overview = by_hand(key, "Table and figure", "overview", {}, files=["trial.html"], inputs=()) | {
-        "times": (T1 + 1, T1 + 1)
-    }
+    overview = by_hand(key, "Table and figure", "overview", {}, files=["trial.html"], inputs=())
+    overview["times"] = T1 + 1, T1 + 1
     own_tags = (KEY, "kind", "mlflow.runName", "mlflow.source.name", "scale")
     overview["tags"] = {name: overview["tags"][name] for name in own_tags}
     runs = (

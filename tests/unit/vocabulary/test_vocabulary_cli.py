@@ -48,9 +48,8 @@ def test_every_method(at, method):
 
 
 def test_a_new_file_is_compressed(at, capsys):
-    pd.DataFrame({"id": ["007", "008", "009"], "job": ["a", "z", "b"], "page": [1, 2, 10**6]}).to_csv(
-        "n.csv", index=False
-    )
+    new = pd.DataFrame({"id": ["007", "008", "009"], "job": ["a", "z", "b"], "page": [1, 2, 10**6]})
+    new.to_csv("n.csv", index=False)
     assert main(["compress", "t", "--budget", "12", "--apply", "n.csv", "--out", "c.csv"]) == 0
     assert "3 rows of n.csv; values that the tables do not hold: page 1, job 1" in capsys.readouterr().out
     written, found = pd.read_csv("c.csv", dtype=str), OptimalQuantizer(12, **DEFAULTS).fit(ContingencyTables.load("t"))

@@ -139,19 +139,6 @@ def check_pair_keys(kernel):
     assert times[8] == 2
 
 
-CHECKS = {
-    "pair_keys": check_pair_keys,
-    "split_gain": check_split_gain,
-    "information": check_information,
-    "stochastic_greedy": check_greedy,
-    "threshold_cuts": check_thresholds,
-    "penalised": check_penalised,
-    "dynamic_program": check_program,
-    "agglomerate": check_agglomerate,
-    "information_of": check_losses,
-}
-
-
 def wrong_greedy(N, C, bounds, weights, cuts, sample, state):
     return kernels.stochastic_greedy(N, C, bounds, weights, cuts, 3, state)  # asks too few
 
@@ -171,28 +158,25 @@ def wrong_agglomerate(N, C, bounds, weights, merges):
     return out
 
 
-WRONG = {
-    "pair_keys": lambda n, c: kernels.pair_keys(n, np.floor(c)),
-    "split_gain": lambda a, b, c, d: kernels.split_gain(a, b, c, d) * (1 + 1e-6),
-    "information": lambda n, c, p: kernels.information(n, c, 1 - p),
-    "stochastic_greedy": wrong_greedy,
-    "threshold_cuts": lambda N, C, w, e, r, m: kernels.threshold_cuts(N, C, w * 0.9, e, r, m),
-    "penalised": wrong_penalised,
-    "dynamic_program": wrong_program,
-    "agglomerate": wrong_agglomerate,
-    "information_of": lambda *a: kernels.information_of(*a)[::-1],
+KERNELS = {
+    "pair_keys": (check_pair_keys, lambda n, c: kernels.pair_keys(n, np.floor(c))),
+    "split_gain": (check_split_gain, lambda a, b, c, d: kernels.split_gain(a, b, c, d) * (1 + 1e-6)),
+    "information": (check_information, lambda n, c, p: kernels.information(n, c, 1 - p)),
+    "stochastic_greedy": (check_greedy, wrong_greedy),
+    "threshold_cuts": (check_thresholds, lambda N, C, w, e, r, m: kernels.threshold_cuts(N, C, w * 0.9, e, r, m)),
+    "penalised": (check_penalised, wrong_penalised),
+    "dynamic_program": (check_program, wrong_program),
+    "agglomerate": (check_agglomerate, wrong_agglomerate),
+    "information_of": (check_losses, lambda *a: kernels.information_of(*a)[::-1]),
 }
 
 
-@pytest.mark.parametrize("name", CHECKS)
-def test_kernel(name):
-    CHECKS[name](getattr(kernels, name))
-
-
-@pytest.mark.parametrize("name", CHECKS)
-def test_a_wrong_kernel_is_noticed(name):
+@pytest.mark.parametrize("name", KERNELS)
+def test_a_kernel_is_right_and_a_wrong_one_is_noticed(name):
+    check, wrong = KERNELS[name]
+    check(getattr(kernels, name))
     with pytest.raises(AssertionError):
-        CHECKS[name](WRONG[name])
+        check(wrong)
 
 
 def test_sampled_greedy_takes_the_best_of_its_sample():
@@ -200,10 +184,7 @@ def test_sampled_greedy_takes_the_best_of_its_sample():
     n, runs = 12, 4000
     N = np.arange(n + 1.0)
     C = np.append(0.0, np.cumsum(np.arange(n) / n))
-    first = [
-        kernels.stochastic_greedy(N, C, np.array([0, n]), np.ones(1), 1, 1, np.uint64(1000 * s))[0][0]
-        for s in range(runs)
-    ]
-    seen = np.bincount(first, minlength=n)[1:]
+    cut = lambda seed: kernels.stochastic_greedy(N, C, np.array([0, n]), np.ones(1), 1, 1, np.uint64(seed))[0][0]  # noqa: E731
+    seen = np.bincount([cut(1000 * s) for s in range(runs)], minlength=n)[1:]
     expected = runs / (n - 1)
     assert ((seen - expected) ** 2 / expected).sum() < 52  # χ², 10 degrees of freedom, 1e-7

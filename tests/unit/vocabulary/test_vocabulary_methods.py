@@ -109,12 +109,8 @@ def test_values_are_clustered_by_their_information_per_record():
     """Two features of ten times as many records and ten times as few: nats per record count, not records."""
     counts, sums = ({"a": 10 * v, "b": v} for v in RATES)
     best = OptimalQuantizer(8).fit(counts, sums)
-    for found in (
-        best,
-        SubmodularQuantizer(8, 0.01, random_state=0).fit(counts, sums),
-        SubmodularQuantizer(8, 0.01, allocation="joint", random_state=0).fit(counts, sums),
-        DistributedSubmodularQuantizer(8, 0.2).fit(counts, sums),
-    ):
+    greedy = [SubmodularQuantizer(8, 0.01, allocation=how, random_state=0) for how in ("merged", "joint")]
+    for found in (best, *(q.fit(counts, sums) for q in (*greedy, DistributedSubmodularQuantizer(8, 0.2)))):
         assert found.n_clusters_ == 8
         sizes = [labels.max() for labels in found.labels_.values()]
         assert abs(sizes[0] - sizes[1]) <= 1, found

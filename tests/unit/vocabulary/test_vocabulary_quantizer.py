@@ -76,25 +76,18 @@ def test_named_values():
     assert found.transform(["y", "x", "z"]).tolist() == [0, 1, 1]
 
 
-@pytest.mark.parametrize("method", METHODS, ids=lambda m: type(m).__name__)
-def test_survives_saving(method, tmp_path):
-    frame, y = people()
-    found = clone(method).fit(frame, y)
-    found.save(tmp_path / "model")
-    again = Estimator.load(tmp_path / "model")
-    assert (again.transform(frame) == found.transform(frame)).all()
-    arrays = clone(method).fit(*drawn(50))
-    arrays.save(tmp_path / "arrays")
-    assert Estimator.load(tmp_path / "arrays").labels_.tolist() == arrays.labels_.tolist()
+def test_clusters_of_arrays_are_saved(tmp_path):
+    arrays = OptimalQuantizer(8).fit(*drawn(50))
+    arrays.save(tmp_path)
+    assert Estimator.load(tmp_path).labels_.tolist() == arrays.labels_.tolist()
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.25])
 def test_ranks_are_those_of_sorted_rates(noise):
     """Few and many records, whole and fractional counts, equal rates among all of them."""
     rng = np.random.default_rng(0)
-    counts = np.concatenate([rng.zipf(1.3, 3000).clip(max=5000), [2, 1024, 600, 300]]) + noise * rng.integers(
-        0, 2, 3004
-    )
+    counts = np.concatenate([rng.zipf(1.3, 3000).clip(max=5000), [2, 1024, 600, 300]])
+    counts = counts + noise * rng.integers(0, 2, 3004)
     sums = np.concatenate([rng.binomial(counts[:3000].astype(int), 0.3), counts[3000:] / 2])
     places, N, C = rank_rates(counts, sums)
     rates, expected = np.unique(sums / counts, return_inverse=True)
@@ -175,9 +168,8 @@ def test_noise_is_removed_by_the_formula(variances):
     spread = max((sum(e * e - noise for e in excess) - v * sum(n)) / squares, 0)
     assert spread > 0
     signal = [m * m * spread + m * v for m in n]
-    expected = [
-        min(max(r * m + e * s / (s + noise), 0), m) if m else 0 for m, e, s in zip(n, excess, signal, strict=True)
-    ]
+    removed = [r * m + e * s / (s + noise) if m else 0 for m, e, s in zip(n, excess, signal, strict=True)]
+    expected = np.clip(removed, 0, n)
     counts, sums = remove_noise(COUNTS, SUMS, 400.0, 106.0, variances)
     np.testing.assert_allclose(counts, n)
     np.testing.assert_allclose(sums, expected, atol=1e-9)
