@@ -68,7 +68,7 @@ def test_killed_and_started_again(small):
     plant(small, planted={"how": "slow"})
     small.overlay["experiments"]["spike_regions"] |= {"seeds": list(range(6)), "batch_by": ["dataset"]}
     process = small.start("spike_regions", start_new_session=True)
-    for _ in range(400):
+    for _ in range(3000):
         done = {r["run"] for r in small.records() if r["method"] == "planted"} if small.results.exists() else set()
         if len(done) >= 2:
             break
