@@ -99,7 +99,8 @@ def check_optimal(model, counts, m, found):
     """Feasible, the gap closed, and −λ a sub-gradient of the noise at z (KKT) for every observed cell."""
     problem = Problem(model, counts, m)
     assert model.violation(found.edge_tables, m) <= 1e-8 * m
-    assert problem.objective_of(found.edge_tables) == pytest.approx(found.objective, rel=1e-6, abs=1e-6)
+    if counts.noise != "exact":  # whose loss is infinite beside the last digit
+        assert problem.objective_of(found.edge_tables) == pytest.approx(found.objective, rel=1e-6, abs=1e-6)
     assert found.gap <= 1e-6 * max(1, abs(found.objective))
     point = problem.point(found.details["dual"])
     for t in problem.terms:
