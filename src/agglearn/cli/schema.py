@@ -66,11 +66,11 @@ def run(args: argparse.Namespace) -> None:
     from agglearn.encoding.schema import state_unit
     from agglearn.encoding.sql import write_query
 
-    others = {
+    refused = {
         "draft": ("dialect", "threshold", "table"),
         "query": ("label", "positive", "categorical", "missing", "separator"),
     }
-    if unused := [name for name in others[args.action] if getattr(args, name) is not None]:
+    if unused := [name for name in refused[args.action] if getattr(args, name) is not None]:
         raise ConfigError(f"--{unused[0]}: is no option of `schema {args.action}`; leave it out")
     if args.action == "query":
         schema, table = Schema.read(args.data), args.table or "records"

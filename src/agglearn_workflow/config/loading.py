@@ -255,8 +255,8 @@ def _add_change(experiment: dict, base: str, path: str, value: object, file: str
     else:
         assign(method, keys, value)
     label = path.removeprefix("params.").removeprefix("observe.")
-    shown = text.rpartition(".")[2] if path == "class" else text
-    method |= {"name": f"{label}: {shown}", "change": f"{path} = {text}"}
+    short = text.rpartition(".")[2] if path == "class" else text
+    method |= {"name": f"{label}: {short}", "change": f"{path} = {text}"}
     experiment["methods"] = experiment["methods"] | {name: method}
 
 

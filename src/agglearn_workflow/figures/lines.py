@@ -166,21 +166,11 @@ def _leave(ax: Axes, lines: dict[str, np.ndarray], bottom: float, looks: dict, n
             text = "\n".join(filter(None, [names[label], beyond]))
             ends[text] = (points[np.isfinite(points[:, 1])][-1:, 1].sum(), looks[label]["color"])
         elif leaves:
-            at_right = x > np.nanmedian(
-                np.concatenate([line[:, 0] for line in lines.values()])
-            )  # near the names of lines
-            offset: dict[str, Any] = {
-                "xytext": (-4 if at_right else 4, 4 + 9 * beside.count(x)),
-                "textcoords": "offset points",
-            }
-            ax.annotate(
-                number(lowest),
-                (x, bottom),
-                **offset,
-                ha="right" if at_right else "left",
-                color="0.4",
-                fontsize=charts.SMALL,
-            )
+            # at the right a number stands before its mark, for the names of lines are behind it
+            at_right = x > np.nanmedian(np.concatenate([line[:, 0] for line in lines.values()]))
+            offset, side = (-4 if at_right else 4, 4 + 9 * beside.count(x)), "right" if at_right else "left"
+            style: dict[str, Any] = {"ha": side, "color": "0.4", "fontsize": charts.SMALL}
+            ax.annotate(number(lowest), (x, bottom), offset, textcoords="offset points", **style)
             beside.append(x)
     return ends
 

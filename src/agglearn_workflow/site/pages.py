@@ -156,9 +156,9 @@ def _headline(plan: Plan, name: str | None, results: Path, claims: list[dict]) -
     if rows.empty:
         return None
     row, title = rows.iloc[0], plan.config["datasets"][rows.iloc[0]["dataset"]]["title"]
-    what = f"{method_name(e, row['method'])}, {measure_name(row['measure'])} on {title}"
+    subject = f"{method_name(e, row['method'])}, {measure_name(row['measure'])} on {title}"
     measured = number(row["mean"], row["low"], row["high"])
-    return {"what": what, "printed": f"printed {row['printed']}", "measured": f"measured {measured}"}
+    return {"what": subject, "printed": f"printed {row['printed']}", "measured": f"measured {measured}"}
 
 
 def _ladder(plan: Plan, experiments: dict, results: Path, base: Path, out: Path) -> dict | None:
@@ -275,9 +275,9 @@ def _runs(plan: Plan, name: str, results: Path, page: Path) -> list[dict]:
         key, params = cell_key(run.identity), run.params.strip("{}").replace('"', "")
         number = sent["means"].get(key)
         mlflow = f"{project.SERVER}/#/experiments/{sent['experiment_id']}/runs/{number}" if number else ""
-        what = {"dataset": run.dataset, "method": method_name(plan.experiments[name], run.method), "params": params}
+        cell = {"dataset": run.dataset, "method": method_name(plan.experiments[name], run.method), "params": params}
         record = _address(Path(plan.config["results"]) / f"runs/{run.key}/run.json", page)
-        cells.setdefault(key, what | {"key": key, "mlflow": mlflow, "runs": []})["runs"].append((run.seed, record))
+        cells.setdefault(key, cell | {"key": key, "mlflow": mlflow, "runs": []})["runs"].append((run.seed, record))
     return [cell for cell in cells.values() if cell["mlflow"] or any(record for _, record in cell["runs"])]
 
 

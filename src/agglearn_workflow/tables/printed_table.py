@@ -118,7 +118,7 @@ def _fitting(title: str, table: pd.DataFrame, experiment: dict, titles: dict[str
         return [(title, min(as_stated, turned, key=lambda g: g.width))]
     of_each = [experiment | {"table": experiment["table"] | {"measure": measure}} for measure in measures]
     names = [f"{title}: {numbers.measure_name(measure)}" for measure in measures]
-    return [one for name, e in zip(names, of_each, strict=True) for one in _fitting(name, table, e, titles)]
+    return [fitted for name, e in zip(names, of_each, strict=True) for fitted in _fitting(name, table, e, titles)]
 
 
 def measures_of(experiment: dict) -> list[str]:
@@ -157,11 +157,9 @@ def grid(table: pd.DataFrame, experiment: dict, titles: dict[str, str], turned: 
     def stub(name: str, value: Any) -> str:  # below its heading, which has the name of a parameter
         if "." not in name:
             return label(name, value)
-        return (
-            ""
-            if value is None
-            else experiment.get("words", {}).get(str(value)) or numbers.plain(value, name.rpartition(".")[2])
-        )
+        if value is None:
+            return ""
+        return experiment.get("words", {}).get(str(value)) or numbers.plain(value, name.rpartition(".")[2])
 
     row_keys, in_rows = _positions(table, rows, experiment)
     column_keys, in_columns = _positions(table, columns, experiment)

@@ -68,8 +68,8 @@ def differences(good: pd.DataFrame, baseline: str, measures: list[str]) -> pd.Da
     match = ["dataset", "dataset_params", "seed", "measure", "keys", "tested"]
     base = good[(good["method"] == baseline) & good["measure"].isin(measures)]
     base = base.drop_duplicates(match, keep=False) if base.duplicated(match).any() else base
-    others = good[(good["method"] != baseline) & good["measure"].isin(measures)]
-    joined = others.merge(base[[*match, "value"]], on=match, suffixes=("", "_base"))
+    compared = good[(good["method"] != baseline) & good["measure"].isin(measures)]
+    joined = compared.merge(base[[*match, "value"]], on=match, suffixes=("", "_base"))
     joined["value"] -= joined.pop("value_base")
     joined["measure"] += f"_minus_{baseline}"
     return joined
