@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from samples import people
+from scipy import stats
 
 from agglearn.encoding import FeatureMap, FrameEncoder
 from agglearn.errors import ConfigError, DataError
@@ -75,9 +76,10 @@ def test_private_release(sums, tmp_path):
     noisy = sums.private(1.0, 1e-6)
     scale = analytic_gaussian_scale(sums.sensitivity(), 1.0, 1e-6)
     assert noisy.noise == NoiseSpec("gaussian", scale, 1.0, 1e-6, "label", True)
-    z = (noisy.sums - sums.sums) / scale
+    z = np.array([sums.private(1.0, 1e-6).sums - sums.sums for _ in range(40)]) / scale
     assert (z != 0).all()
-    assert abs(np.mean(z**2) - 1) < 5.5 * math.sqrt(2 / len(z))
+    assert 5e-7 < stats.chi2.cdf(np.sum(z**2), z.size) < 1 - 5e-7
+    assert stats.chi2.cdf(np.sum((1.3 * z) ** 2), z.size) > 1 - 5e-7  # of a wrong scale
     assert (sums.private(1.0, 1e-6).sums != noisy.sums).any()
     noisy.save(tmp_path)
     back = LabelSums.load(tmp_path)
