@@ -4,7 +4,6 @@ Every learner that draws has a row: what it draws under a seed. `test_contracts.
 """
 
 import itertools
-import json
 import random
 from dataclasses import replace
 from operator import attrgetter
@@ -15,14 +14,14 @@ from observed import BAGS, BOTH, CLASSES, CLOUDS, COUNTED, FLOWS, FRAME, MOVES, 
 
 from agglearn import collective, distribution, labelsums, maxent, proportions, vocabulary
 from agglearn.collective import ChainModel
+from agglearn.errors import ConfigError
 from agglearn.maxent.engines.numba_chains import Chains
 from agglearn.maxent.weight_index import WeightIndex
 from agglearn.observations import ContingencyTables, FlowInstances, with_gaussian_noise
 from agglearn.proportions.base import BagClassifier, validation_likelihood
 from agglearn.tasks import Classification, Measurement
-from agglearn.tasks.classification import HeldOutRows
 from agglearn.vocabulary import OptimalQuantizer, Quantizer
-from agglearn_workflow.plan import Run, canonical
+from agglearn_workflow.plan import Run
 from agglearn_workflow.runs import execution
 
 TABLES = ContingencyTables.from_records(FRAME[["job", "home", "y"]], "y")
@@ -237,79 +236,23 @@ def test_chains_and_sweeps_have_streams_of_their_own():
 # -- runs -------------------------------------------------------------------------------------------------------------
 
 
-SPEC = {"class": "agglearn.labelsums.BaseRateClassifier", "task": "agglearn.tasks.Classification"}
-SPEC |= {"type": "agglearn.observations.ContingencyTables", "measures": ["brier"]}
-SPEC |= {"keep_model": "none", "ignore_noise": False}
-RUN = Run("e", "d", "{}", "tables", "{}", "a", "{}", 0, canonical(SPEC))
-CHANGES = [{}, {"seed": 1}, {"method": "b"}, {"params": '{"l2": 1}'}, {"dataset": "c"}, {"dataset_params": '{"n": 5}'}]
-RUNS = [replace(RUN, **change) for change in (*CHANGES, {"observation_params": '{"epsilon": 1}'})]
+RUN = Run("e", "d", "{}", "tables", "{}", "a", "{}", 0, "{}")
+CHANGES = [
+    {}, {"seed": 1}, {"method": "b"}, {"params": '{"l2": 1}'}, {"dataset": "c"}, {"dataset_params": '{"n": 5}'},
+    {"observation_params": '{"epsilon": 1}'},
+]  # fmt: skip
 
 
-class Drawing:
-    """A learner that draws from its own stream and from both global ones."""
-
-    accounts_for_noise = False
-
-    def __init__(self, random_state):
-        self.rng = np.random.default_rng(random_state)
-
-    def describe_ignored_noise(self, observation):
-        return None
-
-    def fit(self, observation):
-        self.p = (self.rng.random() + np.random.random() + random.random()) / 3  # noqa: NPY002
-
-    def predict_proba(self, frame):
-        return np.tile([1 - self.p, self.p], (len(frame), 1))
+def test_no_two_runs_share_a_stream():
+    """`test_run_store.py` shows that a run has it, whatever ran before. The same run in another experiment has the same."""
+    seeds = [execution.fit_seed(replace(RUN, **change)) for change in CHANGES]
+    assert len(set(seeds)) == len(CHANGES)
+    assert execution.fit_seed(replace(RUN, experiment="another")) == seeds[0]
 
 
-@pytest.fixture
-def observed(tmp_path):
-    for one in RUNS:
-        folder = tmp_path / one.slot
-        for part in ("observation", "truth"):
-            (folder / part).mkdir(parents=True, exist_ok=True)
-        TABLES.save(folder / "observation")
-        HeldOutRows(FRAME[["job", "home"]], FRAME["y"].to_numpy(np.int8)).save(folder / "truth")
-        (folder / "units.json").write_text(json.dumps({"tested": "t", "overlap": 0.0}))
-    return tmp_path
-
-
-def test_no_two_runs_share_a_stream(observed, monkeypatch, tmp_path):
-    states = []
-    build = lambda value, random_state: states.append(random_state) or Drawing(random_state)  # noqa: E731
-    monkeypatch.setattr(execution, "build", build)
-    for one in [*RUNS, RUNS[0], replace(RUN, experiment="another")]:
-        assert execution.execute_run(one, observed, tmp_path)[0] == "ok"
-    assert len(set(states)) == len(RUNS)
-    assert states[-2:] == [states[0]] * 2  # a run again, and the same run in another experiment
-
-
-def test_keys_are_stored_as_json_and_unknown_ones_refused(observed, monkeypatch, tmp_path):
-    monkeypatch.setattr(execution, "build", lambda value, random_state: Drawing(random_state))
-    for keys, expected in (
-        ({"feature": "job", "modality": "é"}, '{"feature": "job", "modality": "é"}'),
-        (None, None),
-        ({"featur": "job"}, "Classification: brier has the keys featur, which KEYS lacks"),
-    ):
-        one = Measurement("brier", 0.5, keys)
-        monkeypatch.setattr(Classification, "measure", lambda self, estimator, truth, measures, one=one: [one])
-        outcome = execution.execute_run(RUNS[0], observed, tmp_path)
-        assert expected == outcome.rows[0]["keys"] if outcome.status == "ok" else expected in outcome.reason
-
-
-def test_a_run_is_the_same_in_any_order_and_any_batch(observed, monkeypatch, tmp_path):
-    monkeypatch.setattr(execution, "build", lambda value, random_state: Drawing(random_state))
-
-    def results(runs):
-        found = {}
-        for one in runs:
-            status, _, trace, rows = execution.execute_run(one, observed, tmp_path)
-            assert status == "ok", trace
-            found[one.key] = [row["value"] for row in rows if row["measure"] == "brier"]
-        return found
-
-    first = results(RUNS)
-    assert len({tuple(v) for v in first.values()}) == len(RUNS)
-    assert results(RUNS[::-1]) == first
-    assert results(RUNS[3:4]) == {RUNS[3].key: first[RUNS[3].key]}
+def test_keys_are_stored_as_json_and_unknown_ones_refused():
+    text = lambda keys: execution._keys_text(Measurement("brier", 0.5, keys), Classification())  # noqa: E731
+    assert text({"feature": "job", "modality": "é"}) == '{"feature": "job", "modality": "é"}'
+    assert text(None) is None
+    with pytest.raises(ConfigError, match="Classification: brier has the keys featur, which KEYS lacks"):
+        text({"featur": "job"})
