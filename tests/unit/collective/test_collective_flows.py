@@ -41,13 +41,6 @@ def test_impossible_counts_are_named(given, said):
         FlowCounts(**given)
 
 
-def test_a_damaged_folder_is_named(tmp_path):
-    counts().save(tmp_path)
-    (tmp_path / "observation.npz").write_bytes(b"nothing")
-    with pytest.raises(DataError, match="damaged, or no observation"):
-        FlowCounts.load(tmp_path)
-
-
 def test_totals_may_differ_by_rounding():
     counts = FlowCounts(node_counts=np.array([[1.1, 2.2], [3.3, 0.0]]), noise="exact", population_size=3.3)
     assert np.ptp(counts.node_counts.sum(axis=-1)) > 0

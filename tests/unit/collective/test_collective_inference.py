@@ -50,15 +50,6 @@ def test_exact_inference_equals_brute_force(name, noise, on):
     assert law[tuple(np.round(flat(best.edge_tables)).astype(int))] == pytest.approx(max(law.values()))
 
 
-def test_a_wrong_message_over_tables_is_noticed(monkeypatch):
-    from agglearn.collective import exact
-
-    right = exact._reduce
-    monkeypatch.setattr(exact, "_reduce", lambda v, g, n, maximise: right(v, g, n, True))
-    with pytest.raises(AssertionError):
-        test_exact_inference_equals_brute_force("chain", "poisson", "node")
-
-
 def matching_inference(triples, m, **options):
     """Exact inference in the model of Theorem 3: X0 is one of the triples, Xi its element i, and every element counts 1."""
     tables = [np.full((len(triples), m), -np.inf) for _ in range(3)]
@@ -130,14 +121,6 @@ def test_dual_newton_always_converges(seed, n_nodes, noise, on, missing, strengt
     found = infer(model, counts, m)
     assert found.converged
     check_optimal(model, counts, m, found)
-
-
-def test_the_check_of_optimality_notices_what_is_not_optimal():
-    rng = np.random.default_rng(0)
-    model = random_tree(rng, 5)
-    counts = observe(model, model.sample_tables(100, rng), "poisson", rng)
-    with pytest.raises(AssertionError):
-        check_optimal(model, counts, 100, infer(model, counts, 100, max_iter=0))
 
 
 def test_a_wrong_hessian_is_noticed_by_its_convergence(monkeypatch):

@@ -1,13 +1,11 @@
 """Flows of one's own: counts in a data frame, movements with their spread and misfit, and what is refused."""
 
 import itertools
-import tarfile
 import warnings
 
 import numpy as np
 import pandas as pd
 import pytest
-from samples import ROOT
 
 from agglearn.collective import ChainModel, ShrunkenTables, reconstruct
 from agglearn.errors import AgglearnError, PoorFit
@@ -235,25 +233,3 @@ def test_entries_without_a_count_take_the_common_law():
     tables = np.array([[[8.0, 2], [3, 17]], [[16.0, 4], [6, np.nan]]])[:, None]
     fitted = ShrunkenTables().fit(instances(tables, 1, (30, 60)))
     assert fitted.edge_tables_[1][0, 1, 1] == pytest.approx(34)
-
-
-STATES = ROOT.parent / "shared/data/us_state_flows/weekly_state2state_2019_2021.tar.gz"
-
-
-@pytest.mark.skipif(not STATES.exists(), reason="the file is not here")
-@pytest.mark.parametrize("epsilon", [1, 0.01])
-def test_weekly_flows_between_states(epsilon):
-    with tarfile.open(STATES) as pack:
-        names = sorted(name for name in pack.getnames() if name.endswith(".csv"))[:4]
-        frame = pd.concat(pd.read_csv(pack.extractfile(name)).assign(week=name) for name in names)
-    columns = {"by": "week", "origin": "geoid_o", "destination": "geoid_d", "count": "visitor_flows", "absent": 0}
-    true = FlowInstances.from_frame(frame, noise="exact", **columns)
-    noise = np.random.default_rng(0).laplace(0, 1 / epsilon, len(frame))
-    noisy = frame.assign(visitor_flows=frame["visitor_flows"] + noise)
-    published = FlowInstances.from_frame(noisy, noise="laplace", scale=1 / epsilon, **columns)
-    tables, counts = (np.array([c.edge_counts for c in flows.instances]) for flows in (true, published))
-    fitted = ShrunkenTables().fit(published)
-    for low, high in ((1, 10), (10, 100), (100, 1000), (1000, 1e4), (1e4, 1e9)):
-        cells = (tables >= low) & (tables < high)
-        assert abs(fitted.edge_tables_ - tables)[cells].sum() <= 1.01 * abs(counts - tables)[cells].sum()
-    assert 0.88 < (abs(fitted.edge_tables_ - tables) < 1.96 * np.array(fitted.spread_)).mean() < 0.99

@@ -20,7 +20,6 @@ from agglearn.datasets.census import read_crosswalk, regions_of
 from agglearn.datasets.content import content_digest
 from agglearn.datasets.point_clouds import PointClouds, read_off
 from agglearn.errors import DataError
-from agglearn.storage import read_json
 
 # -- persons ----------------------------------------------------------------------------------------------------------
 
@@ -252,12 +251,6 @@ def test_meshes_become_the_grids_that_the_loader_reads(tmp_path):
 def test_text_after_the_faces_of_a_mesh_is_left():
     vertices, triangles = read_off("OFF\n3 1 0\n0 0 0\n1 0 0\n0 1 0\n3 0 1 2\n0.5 0.5 0.5\n", "a.off")
     assert (vertices.tolist(), triangles.tolist()) == ([[0, 0, 0], [1, 0, 0], [0, 1, 0]], [[0, 1, 2]])
-
-
-def test_meshes_are_found_beside_hidden_files(tmp_path):
-    (tmp_path / "records").mkdir()
-    assert PointClouds(points=50).parse({"ModelNet10.zip": modelnet(tmp_path)}, tmp_path / "records")["clouds"] == 5
-    assert read_json(tmp_path / "records/records.json")["parts"] == {"train": [0, 3], "test": [3, 5]}
 
 
 def test_packed_files_without_meshes_are_refused(tmp_path):

@@ -211,15 +211,6 @@ def test_regions_are_those_of_the_contiguous_states(country):
     assert sorted(seen.bag_names + truth.bags.bag_names) == ["AL Autauga AL", "AL Barbour AL", "IA Adair IA"]
 
 
-def test_persons_are_drawn_anew_for_every_seed(country):
-    name, drawn = "IA Adair IA", []
-    for seed in (0, 0, 1):
-        seen, truth = observed(country, bag_size=40, seed=seed)
-        bags = seen if name in seen.bag_names else truth.bags
-        drawn.append(bags.take([bags.bag_names.index(name)]).X.tolist())
-    assert drawn[0] == drawn[1] != drawn[2]
-
-
 def test_everybody_by_weight(country):
     seen, truth = observed(country)
     assert len(seen.X) + len(truth.bags.X) == country.n

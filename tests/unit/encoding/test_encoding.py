@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from pandas.api.types import is_numeric_dtype
 
 from agglearn.encoding import UNSEEN, FeatureMap, FrameEncoder, HashedEncoder
-from agglearn.encoding.binned import BinnedEncoder, EqualWidth, Quantiles, binning, quantiles
+from agglearn.encoding.binned import BinnedEncoder, EqualWidth, Quantiles, binning
 from agglearn.encoding.categorical import CategoricalEncoder
 from agglearn.encoding.columns import as_text, is_continuous, numbers
 from agglearn.encoding.drafting import draft
@@ -29,15 +29,6 @@ def test_bins_are_open_below_and_closed_above():
     encoder = BinnedEncoder("x", (1.0, 2.0))
     assert encoder.encode(pd.Series([0.9, 1.0, 1.1, 2.0, 2.1])).tolist() == [0, 0, 1, 1, 2]
     assert encoder.labels == ["(-inf, 1]", "(1, 2]", "(2, inf]"]
-
-
-@pytest.mark.parametrize("n", [1, 2, 5, 17])
-@pytest.mark.parametrize("seed", [0, 1, 2])
-def test_quantiles_of_counted_values_are_those_of_all_rows(n, seed):
-    rng = np.random.default_rng(seed)
-    values, counts = rng.normal(size=n), rng.integers(1, 6, n)
-    q = np.linspace(0, 1, 11)
-    np.testing.assert_array_equal(quantiles(values, counts, q), np.quantile(np.repeat(values, counts), q))
 
 
 @pytest.mark.parametrize(

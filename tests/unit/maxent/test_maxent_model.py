@@ -68,12 +68,6 @@ def test_a_large_penalty_on_mu_parts_rescaling_from_the_optimum(tables, good):
 
 
 @pytest.mark.slow
-def test_a_wrong_optimum_is_noticed(tables, good):
-    model = MaxEntClassifier(**good).fit(tables)
-    assert distance(model, tables, l2_theta=64.0) > 0.02
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("kept", [[(0,), (1,), (2,)], [(0,), (1,), (2,), (0, 2)], [(0, 1), (0, 2), (1, 2)]])
 def test_some_or_no_pair_tables_and_no_single_ones(tables, kept, good):
     some = replace(tables, tables={k: tables.tables[k] for k in kept})

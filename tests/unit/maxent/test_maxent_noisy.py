@@ -15,7 +15,7 @@ from agglearn.maxent import (
     NoiseAwareMaxEntClassifier,
 )
 from agglearn.maxent.exact import Enumeration
-from agglearn.maxent.noise_aware import Gains, gains, poisson_mean, posterior_means, variances
+from agglearn.maxent.noise_aware import gains, poisson_mean, posterior_means, variances
 from agglearn.observations import ContingencyTables
 from agglearn.observations.release import release_tables
 from agglearn.privacy import draw_seeded
@@ -39,12 +39,6 @@ CASES = [(5.0, 2.0, 3.0, 7.0), (0.5, 0.1, 4.0, 4.0), (20.0, 1.0, 0.0, 9.0), (8.0
 def test_gains_are_the_best_linear_weights(case):
     found = gains(*(np.array([v]) for v in case))
     np.testing.assert_allclose(np.ravel(found).reshape(2, 2), enumerated_gains(*case), atol=1e-6)
-
-
-def test_a_gain_that_forgets_what_counts_and_label_sums_share_is_caught():
-    d_hat, c_hat, var_d, var_c = CASES[0]
-    apart = Gains(d_hat / (d_hat + var_d), 0.0, 0.0, c_hat / (c_hat + var_c))
-    assert np.abs(np.ravel(apart).reshape(2, 2) - enumerated_gains(*CASES[0])).max() > 0.05
 
 
 def test_posterior_means_are_near_the_exact_ones():
@@ -84,11 +78,6 @@ def test_mean_of_a_poisson_number_seen_with_noise():
     assert errors_of_means(poisson_mean).max() < 0.25
     seen = np.array([5.0, 0.0, -1.0])
     np.testing.assert_array_equal(poisson_mean(seen, np.ones(3), np.zeros(3)), seen)
-
-
-def test_a_mean_that_forgets_the_noise_or_the_model_is_caught():
-    assert errors_of_means(lambda seen, expected, variance: np.maximum(seen, 0)).max() > 2
-    assert errors_of_means(lambda seen, expected, variance: poisson_mean(seen, np.ones(1), variance)).max() > 2
 
 
 def released(tables, **how):

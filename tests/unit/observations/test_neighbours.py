@@ -172,15 +172,6 @@ def test_files_of_records(values, intruder, adjacency, mechanism, draw, tmp_path
         assert distance == {"record": 2, "label": 1}[adjacency] * 7  # three features, three pairs, totals
 
 
-def test_a_csv_that_pandas_reads_as_text_because_of_one_field(draw, tmp_path):
-    numbers = [f"{v},1" for v in ["1.0", "2.0", "2.5"] * 12] + ["1,0"]
-    for k, lines in enumerate((numbers, [*numbers, "z,1"])):
-        (tmp_path / f"{k}.csv").write_text("\n".join(["x,y", *lines]))
-    frames = [pd.read_csv(tmp_path / f"{k}.csv") for k in range(2)]
-    pair = [pd.DataFrame(dict.fromkeys(("listed", "cut", "hashed"), f["x"])).assign(y=f["y"]) for f in frames]
-    assert compare(partial(release_single_tables, draw), pair, draw, tmp_path) == 8
-
-
 def test_halves(draw, tmp_path, monkeypatch):
     """The coins of the neighbours are the same but for the new record's, as a coupling of secret ones."""
     monkeypatch.setattr("agglearn.observations.halves.toss_coins", lambda n, _: toss_coins(n, np.random.default_rng(1)))

@@ -50,25 +50,6 @@ def test_each_half_has_the_noise_and_the_counting_error_of_its_cells(adjacency, 
     assert sorted(moved) == sorted((tuple(x.round(9)), tuple(y.round(9))) for x, y in expected)
 
 
-def test_halves_of_exact_tables_are_binomial():
-    """20,000 draws of a cell of 12 records, 9 of them with label 1. The smallest mistake noticed is 5 % of a variance."""
-    exact = one_table(None, np.array([12, 3, 1]), np.array([9, 0, 1]))
-    rng, n = np.random.default_rng(0), 20_000
-    first, second = thin_tables(exact, rng)
-    np.testing.assert_array_equal(np.add(first.dense(0), second.dense(0)), exact.dense(0))
-    drawn = np.array([[v[0] for v in thin_tables(exact, rng)[0].dense(0)] for _ in range(n)])
-    ones, zeros = drawn[:, 1], drawn[:, 0] - drawn[:, 1]
-
-    def differs(sample: np.ndarray, size: float) -> bool:
-        error = math.sqrt(2 / n) * size / 4  # of the variance, at most
-        return abs(sample.var() - size / 4) > 5 * error or abs(sample.mean() - size / 2) > 5 * math.sqrt(size / 4 / n)
-
-    assert not differs(ones, 9)
-    assert not differs(zeros, 3)
-    assert abs(np.corrcoef(ones, zeros)[0, 1]) < 5 / math.sqrt(n)
-    assert differs(ones * math.sqrt(1.06), 9)
-
-
 def test_scales_of_thinned_and_of_added_tables():
     noisy = replace(EXACT, noise=NOISE)
     thinned = thin_tables(noisy, np.random.default_rng(0))

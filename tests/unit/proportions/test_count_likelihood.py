@@ -63,16 +63,6 @@ def test_the_likelihood_never_falls(solver, multiclass):
     assert climb.trace[-1] > climb.trace[0] + 10
 
 
-def test_scoring_and_em_reach_the_same():
-    seen, theta = persons(n_bags=400)
-    fast = CardinalityClassifier(l2=0.1, tol=1e-8).fit(seen.bags)
-    slow = CardinalityClassifier(l2=0.1, tol=1e-8, solver="em", max_iter=500).fit(seen.bags)
-    assert fast.log_likelihoods_[0][-1] == pytest.approx(slow.log_likelihoods_[0][-1], abs=0.01)
-    assert len(fast.log_likelihoods_[0]) < len(slow.log_likelihoods_[0]) / 2
-    assert np.allclose(fast.coef_, slow.coef_, atol=0.05)
-    assert np.allclose(fast.coef_, theta, atol=0.6)
-
-
 def test_exact_multiclass_is_binary_for_two_classes():
     seen, _ = persons()
     one, other = (CardinalityClassifier(multiclass=m, l2=1.0, random_state=0).fit(seen.bags) for m in ("ovr", "exact"))

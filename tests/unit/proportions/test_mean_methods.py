@@ -14,7 +14,6 @@ from agglearn.proportions import (
     AlternatingMeanMapClassifier,
     InverseCalibrationClassifier,
     MeanEmbeddingClassifier,
-    MeanMapClassifier,
 )
 from agglearn.proportions.alternating import label_highest
 from agglearn.proportions.base import one_vs_rest_counts
@@ -31,16 +30,6 @@ def test_inverse_calibration_is_a_support_vector_regression_of_log_odds():
     np.testing.assert_allclose(found.coef_[0], svr.coef_ / means.std(axis=0), rtol=1e-4)
     centred = found.intercept_[0] + found.coef_[0] @ means.mean(axis=0)
     assert centred == pytest.approx(float(np.squeeze(svr.intercept_)), rel=1e-4)
-
-
-def test_the_mean_map_solves_its_equations():
-    """Σ p(x)(x, 1) + 2λθ = n₁ · (class mean, 1), the class mean by least squares over bags."""
-    model, share = MeanMapClassifier(l2=0.7).fit(TWO), TWO.counts / SIZES[:, None]
-    means = np.array([X[a:b].mean(axis=0) for a, b in itertools.pairwise(OFFSETS)])
-    of_class = np.linalg.lstsq(share, means, rcond=None)[0][1]
-    p, n = model.predict_proba(X)[:, 1], TWO.counts[:, 1].sum()
-    assert p.sum() == pytest.approx(n, rel=1e-4)
-    np.testing.assert_allclose(p @ X + 2 * 0.7 * model.coef_[0], n * of_class, rtol=1e-3)
 
 
 def test_the_highest_of_many_bags():

@@ -163,34 +163,6 @@ def test_no_person_files():
 # -- drawing ----------------------------------------------------------------------------------------------------------
 
 
-def test_a_hidden_attribute_is_counted_per_region(store):
-    seen, truth = observed(store, LabelledBags, hidden="DIS", bag_size=12, n_test=40, components=4)
-    assert len(seen.bags) == 3  # without Alaska, whose file lacks columns
-    assert seen.bags.X.shape == (36, 4)
-    counted = np.add.reduceat(seen.y, seen.bags.offsets[:-1])
-    assert seen.bags.counts[:, 1].tolist() == counted.tolist()
-    assert len(truth.y) == 40
-    assert truth.bags.counts.sum() == 40
-    bags, _ = observed(store, Bags, hidden="DIS", bag_size=12, n_test=40, components=4)
-    assert bags.digest == seen.bags.digest
-    other, again = observed(store, Bags, seed=1, hidden="DIS", bag_size=12, n_test=40, components=4)
-    assert other.digest != bags.digest
-    assert again.bags.digest == truth.bags.digest  # the same persons are tested in every trial
-
-
-def test_tested_persons_are_never_drawn(store):
-    study = census_design.hidden_design(store.folder, "full", "SEX", 200, 4)
-    order = np.arange(3)
-    rows = census_design.draw_per_region(study, 2000, order, np.random.default_rng(0))
-    assert not np.isin(rows, study.test).any()
-    assert (study.persons.region[rows] == np.repeat(order, 2000)).all()
-    inside = rows[:2000]
-    share = np.bincount(inside, minlength=len(study.weight))[study.persons.region == 0] / 2000
-    weight = study.weight[study.persons.region == 0]
-    wanted = weight / weight.sum()
-    assert abs(share - wanted).max() < 6 * np.sqrt(wanted.max() / 2000)
-
-
 def test_shared_columns_keep_every_state(store):
     seen, _ = observed(store, hidden="DIS", bag_size=5, n_test=10, components=3, columns="shared")
     assert len(seen) == 4
@@ -289,12 +261,6 @@ def test_a_map_has_every_state_counted_and_the_tested_ones_expected():
         ("map_counted", "IA", -93.0, 42.0): 0.55,
         ("map_share", "IA", -93.0, 42.0): pytest.approx((0.25 + 1.8) / (0.5 + 3.0)),
     }
-
-
-def test_other_voters_are_tested_in_every_trial(store):
-    """So that what is learned from everybody has an uncertainty too."""
-    digests = [observed(store, seed=s, **VOTES)[1].bags.digest for s in (0, 0, 1)]
-    assert digests[0] == digests[1] != digests[2]
 
 
 @pytest.mark.parametrize(

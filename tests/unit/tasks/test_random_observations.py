@@ -15,14 +15,12 @@ from observed_sources import (
     FRAME,
     LAPLACE,
     NOISY,
-    REGIONS,
     ROWS,
     Row,
     birds,
     fixed_rows,
     forget,
     parts_of,
-    persons,
     split_by_seed,
     stored_in_order,
 )
@@ -32,7 +30,7 @@ from agglearn import observations, tasks
 from agglearn.datasets import Population, RecordStore
 from agglearn.encoding import FrameEncoder
 from agglearn.errors import ConfigError
-from agglearn.observations import Bags, ContingencyTables, Halves, LabelSums, Margins, Records
+from agglearn.observations import ContingencyTables, Halves, LabelSums, Margins, Records
 from agglearn.tasks import TaskInput, classification
 from agglearn.tasks.base import Task
 
@@ -123,13 +121,6 @@ def test_nobody_is_learned_from_and_tested(entry, folders):
     assert truth.probabilities.tolist() == pytest.approx([int(name[1:]) / 199 for name in parts[1][0]])
 
 
-def test_regions_are_held_out_whole(folders):
-    source = persons(folders, **REGIONS, bag_size=8)
-    seen, truth = tasks.DistributionRegression().observe(source, Bags, {}, 0)
-    names = pd.read_parquet(folders["persons"] / "regions.parquet")["name"]
-    assert sorted(seen.bag_names + truth.bags.bag_names) == sorted(names)
-
-
 def test_margins_and_tables_of_an_election(folders):
     seen, truth = tasks.EcologicalTables().observe(election(folders), Margins, {}, 0)
     assert seen.groups.tolist() == [[8, 9], [9, 10], [13, 13]]
@@ -157,12 +148,6 @@ def test_what_is_promised_by_default(folders):
         noise = seen_by(folders, kind, epsilon=3.0).noise
         assert (noise.epsilon, noise.delta) == (3.0, pytest.approx(1 / (10 * 300)))
     assert seen_by(folders, ContingencyTables, **LAPLACE).noise.delta == 0
-
-
-def test_stored_records_are_learned_from_or_tested(folders):
-    records, truth = tasks.Classification().observe(split_by_seed(folders), Records, {}, 0)
-    parts = [part.frame.assign(y=part.y)[list(FRAME)].astype(str) for part in (records, truth)]
-    assert rows_of(pd.concat(parts)) == rows_of(FRAME)
 
 
 def test_splits_go_by_the_name_that_data_sets_share(folders):

@@ -95,13 +95,6 @@ def test_an_encoder_is_that_of_its_own_frame_also_where_an_earlier_one_is_gone()
         del observed
 
 
-def test_features_above_the_limit_are_left_out():
-    frame = pd.DataFrame({"a": list("uvwuvw"), "b": list("xyzpxx")})
-    inputs = TaskInput("a", {}, {}, Population(frame, np.zeros(6), np.full(6, 0.5)))
-    kept = [fit_encoder(inputs, frame, np.arange(6) % 2, {"max_modalities": k}, 0)[0].names for k in (2, 3, 4)]
-    assert kept == [[], ["a"], ["a", "b"]]
-
-
 def test_rows_that_an_encoding_was_fitted_to_are_not_learned_from():
     frame, y = people(N).drop(columns="y"), people(N)["y"].to_numpy()
     entry = {"encoding": {"target": {"holdout": 0.25, "above": 2, "modalities": 9}}}

@@ -3,17 +3,13 @@
 import numpy as np
 import pandas as pd
 import pytest
-from vocabulary_samples import by_labels, information
 
 from agglearn.datasets import ClickLog, ClickTables, Population, RecordStore, Streamed
 from agglearn.datasets.simulated import vocabularies
 from agglearn.encoding import CodedEncoder, FrameEncoder
 from agglearn.errors import ConfigError, DataError
-from agglearn.evaluation.information import mutual_information
 from agglearn.observations import ContingencyTables, Records
 from agglearn.tasks import Compression, TaskInput
-from agglearn.tasks.compression import HeldOut
-from agglearn.vocabulary import SubmodularQuantizer
 
 
 def log(n=3000, seed=0):
@@ -52,28 +48,6 @@ def test_numbers_of_values_tell_nothing_of_the_order_of_rows():
     a, _ = Compression().observe(source(frame, y), ContingencyTables, {}, 0)
     b, _ = Compression().observe(source(frame.iloc[order].reset_index(drop=True), y[order]), ContingencyTables, {}, 0)
     assert a.digest == b.digest
-
-
-def test_measures_are_those_of_the_records(tmp_path):
-    frame, y = log()
-    seen, truth = Compression().observe(source(frame, y), ContingencyTables, {}, 0)
-    truth.save(tmp_path)
-    truth = HeldOut.load(tmp_path)
-    found = SubmodularQuantizer(30).fit(seen)
-    measures = {m.measure: m.value for m in Compression().measure(found, truth, list(Compression.MEASURES))}
-    border, kept, held = 2250, 0.0, 0.0
-    for name in seen.names:
-        values, at = np.unique(frame[name].fillna("?").astype(str), return_inverse=True)  # numbered by their spelling
-        n, c = (np.bincount(at[:border], w, len(values)) for w in (None, y[:border]))
-        labels = np.full(len(values), found.unseen_[name])
-        labels[n > 0] = found.labels_[name]
-        kept += information(n[n > 0], c[n > 0], by_labels(labels[n > 0]))
-        held += mutual_information(*(np.bincount(labels[at[border:]], w, labels.max() + 1) for w in (None, y[border:])))
-    assert measures["information"] == pytest.approx(kept)
-    assert measures["heldout_information"] == pytest.approx(held)
-    assert measures["heldout_predictive_shrunk"] > measures["heldout_predictive"]
-    assert measures["clusters"] == 30
-    assert "bound_ratio" not in measures
 
 
 def test_what_cannot_be_observed_is_said():
