@@ -100,16 +100,6 @@ def test_every_em_iteration_improves_the_joint_objective():
     assert seen[0] - seen[-1] > 10
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("method", ["nlbp-feasible", "accelerated-rda"])
-def test_the_method_of_the_e_step_does_not_change_what_is_learned(method):
-    observation, _ = birds()
-    for learner in ("em", "lbfgs"):
-        found = MigrationEM(method, 5, {"tol": 1e-8, "max_iter": 3000}, learner=learner).fit(observation)
-        ours = MigrationEM(n_iter=5, learner=learner).fit(observation)
-        np.testing.assert_allclose(found.theta_, ours.theta_, atol=1e-2)
-
-
 FEATURES = [np.random.default_rng(k).normal(size=(steps, 3, 3, 2)) for k, steps in enumerate((4, 2))]
 LAWS = {
     "migration": lambda mask: LogLinearTransitions(FEATURES, np.zeros(3), mask),
@@ -259,17 +249,6 @@ def test_node_sums_are_the_noisy_edges_added_up():
 def test_a_saved_model_has_its_law(estimator, tmp_path):
     estimator.fit((birds if isinstance(estimator, MigrationEM) else mobility)()[0]).save(tmp_path)
     assert flat(Estimator.load(tmp_path).models()[0].edge_marginals) == flat(estimator.models()[0].edge_marginals)
-
-
-def test_reconstruction_uses_the_public_model():
-    model = ChainModel([np.log(np.array([[0.9, 0.1], [0.2, 0.8]]))] * 2)
-    counts = FlowCounts(
-        node_counts=np.array([[8.0, 2], [6, 3], [5, 5]]), population_size=10,
-        context={"log_potentials": np.array(model.log_potentials)},
-    )  # fmt: skip
-    found = FlowReconstruction(trace=True).fit(counts)
-    assert flat(found.edge_tables_) == pytest.approx(flat(infer(model, counts, 10).edge_tables))
-    assert found.trace_[-1][2] == pytest.approx(found.objective_, rel=1e-6)
 
 
 def small_chain(population):

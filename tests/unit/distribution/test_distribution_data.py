@@ -143,6 +143,7 @@ def test_clouds_from_meshes(tmp_path):
         for kind, part, k in (("chair", "train", 1), ("bed", "train", 1), ("bed", "test", 2), ("chair", "test", 2)):
             mesh = CUBE.replace("OFF\n8", "OFF8") if k == 2 else CUBE
             pack.writestr(f"Shapes/{kind}/{part}/{kind}_{k}.off", mesh)
+        pack.writestr("__MACOSX/Shapes/bed/train/bed_1.off", b"\x00")
     store = stored(tmp_path, "shapes.zip")
     with np.load(store.folder / "clouds.npz") as arrays:
         np.testing.assert_array_equal(arrays["classes"], [0, 1, 0, 1])

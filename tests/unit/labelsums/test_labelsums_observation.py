@@ -72,7 +72,7 @@ def test_features_map_to_names(records, tmp_path):
         assert (FeatureMap.load(tmp_path).matrix(frame) != m.matrix(frame)).nnz == 0
 
 
-def test_private_release(sums, tmp_path):
+def test_private_release(sums):
     noisy = sums.private(1.0, 1e-6)
     scale = analytic_gaussian_scale(sums.sensitivity(), 1.0, 1e-6)
     assert noisy.noise == NoiseSpec("gaussian", scale, 1.0, 1e-6, "label", True)
@@ -81,11 +81,7 @@ def test_private_release(sums, tmp_path):
     assert 5e-7 < stats.chi2.cdf(np.sum(z**2), z.size) < 1 - 5e-7
     assert stats.chi2.cdf(np.sum((1.3 * z) ** 2), z.size) > 1 - 5e-7  # of a wrong scale
     assert (sums.private(1.0, 1e-6).sums != noisy.sums).any()
-    noisy.save(tmp_path)
-    back = LabelSums.load(tmp_path)
-    assert back.noise == noisy.noise
-    assert back.digest == noisy.digest != sums.digest
-    assert (back.matrix != noisy.matrix).nnz == 0
+    assert noisy.digest != sums.digest
     with pytest.raises(DataError, match="already"):
         noisy.private(1.0, 1e-6)
     whole = sums.private(0.5, mechanism="discrete_laplace")

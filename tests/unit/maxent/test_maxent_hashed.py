@@ -45,26 +45,14 @@ def objective(tables, hashed, expand, fold, v, l2=(1.0, 16.0)) -> tuple[float, n
     return loss, np.concatenate([d_hat - d + 2 * l2[0] * mu, c_hat - c + 2 * l2[1] * theta])
 
 
-def check_gradient(fold, tables, hashed):
+def test_gradient_by_enumeration(tables, hashed):
     buckets, rng = WeightIndex.from_tables(hashed), np.random.default_rng(1)
     v, step = rng.normal(size=2 * len(buckets.d)) * 0.3, 1e-4
-    _, gradient = objective(tables, hashed, buckets.expand, fold, v)
+    at = lambda v: objective(tables, hashed, buckets.expand, buckets.fold, v)  # noqa: E731
+    _, gradient = at(v)
     for k in rng.choice(len(v), 12, replace=False):
-        up, down = (objective(tables, hashed, buckets.expand, fold, v + s * np.eye(len(v))[k]) for s in (step, -step))
+        up, down = (at(v + s * np.eye(len(v))[k]) for s in (step, -step))
         assert np.isclose(gradient[k], (up[0] - down[0]) / (2 * step), atol=1e-3)
-
-
-def test_gradient_by_enumeration(tables, hashed):
-    buckets = WeightIndex.from_tables(hashed)
-    check_gradient(buckets.fold, tables, hashed)
-
-    def last_cell_only(cells):
-        out = np.zeros(len(buckets.d))
-        out[buckets.weight_of] = cells
-        return out
-
-    with pytest.raises(AssertionError):
-        check_gradient(last_cell_only, tables, hashed)
 
 
 def encoded(frame, encoder) -> np.ndarray:

@@ -18,7 +18,7 @@ from agglearn.maxent import MaxEntClassifier, pcd_step, weight_index
 from agglearn.maxent.engines.numba_chains import Chains
 from agglearn.maxent.exact import Enumeration
 from agglearn.maxent.weight_index import WeightIndex
-from agglearn.observations import ContingencyTables, with_gaussian_noise
+from agglearn.observations import ContingencyTables
 
 
 def state_probabilities(model, exact):
@@ -200,14 +200,6 @@ def test_weights_of_fifty_do_not_overflow(tables):
     assert counts[layout.single].sum() == 2000 * len(layout.sizes)
     assert (sums >= 0).all()
     assert (sums <= counts).all()
-
-
-def test_noisy_tables_with_negative_counts(tables):
-    observed = with_gaussian_noise(tables, 30.0, 0)
-    assert min(t.label_sums.min() for t in observed.tables.values()) < 0
-    model = MaxEntClassifier(n_chains=2000, max_iter=100, random_state=0).fit(observed)
-    assert np.isfinite(model.theta_).all()
-    assert distance(model, tables, l2_theta=model.l2_theta_) < 0.1
 
 
 @pytest.mark.parametrize("wrong", [{"gradient": "steep"}, {"max_iter": 0}, {"average": 2}])

@@ -31,12 +31,6 @@ def declared() -> ContingencyTables:
     return ContingencyTables.from_records(people(2000), schema=Schema.parse(PEOPLE_SCHEMA))
 
 
-def test_what_is_recorded(tables):
-    spec = release_tables(tables, 2.0, 1e-6, split="cells", draw=draw_seeded(0), postprocessing="clip").noise
-    assert (spec.adjacency, spec.private, spec.postprocessing) == ("record", False, "clipped")
-    assert set(spec.scales) == {"totals", *(" × ".join(tables.names[i] for i in k) for k in tables.tables)}
-
-
 def test_through_opendp(declared):
     first, second = (declared.select(["job", "zone"]).private(3.0, mechanism="discrete_laplace") for _ in range(2))
     assert first.noise.private

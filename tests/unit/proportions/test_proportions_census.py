@@ -8,11 +8,10 @@ import pandas as pd
 import pytest
 from census_sample import ENTRY, LINKS, persons, prepared_census
 
-from agglearn.datasets import Census, RecordStore, Tabular
+from agglearn.datasets import Census
 from agglearn.datasets.census import MISSING, read_crosswalk, read_persons, read_polls, regions_of
 from agglearn.errors import ConfigError, DataError
-from agglearn.observations import Bags, LabelledBags
-from agglearn.proportions import IndividualClassifier
+from agglearn.observations import Bags
 from agglearn.tasks import BagClassification, TaskInput, census_design
 from agglearn.tasks import bags as polls
 
@@ -161,6 +160,14 @@ def test_no_person_files():
 
 
 # -- drawing ----------------------------------------------------------------------------------------------------------
+
+
+def test_persons_are_drawn_by_weight(store):
+    study = census_design.hidden_design(store.folder, "full", "SEX", 200, 4)
+    inside = census_design.draw_per_region(study, 20_000, np.array([0]), np.random.default_rng(0))
+    here = study.weight[study.persons.region == 0]
+    assert study.weight[inside].mean() == pytest.approx(np.average(here, weights=here), rel=0.02)
+    assert here[here > 0].mean() < 0.9 * np.average(here, weights=here)
 
 
 def test_shared_columns_keep_every_state(store):
@@ -364,27 +371,3 @@ def test_scores_by_state():
     }
     few = poll.iloc[:4]
     assert not list(polls.measure_states(p, groups, few, ["state_correlation"]))  # too few states
-
-
-# -- bags of records --------------------------------------------------------------------------------------------------
-
-
-def test_bags_of_records(tmp_path, records):
-    records.to_csv(tmp_path / "r.csv", index=False)
-    entry = {"title": "t", "class": "agglearn.datasets.Tabular", "label": {"column": "y"}, "split": 0.3}
-    out = tmp_path / "records"
-    out.mkdir()
-    Tabular.from_entry(entry).parse({"r.csv": tmp_path / "r.csv"}, out)
-    task, data = BagClassification(), RecordStore.open(out)
-    seen, truth = task.observe(TaskInput("r", entry, {"bags": 7}, data), LabelledBags, {}, 0)
-    assert set(seen.bags.sizes) == {7}
-    assert len(truth.y) + len(seen.y) in range(394, 401)
-    by_job, _ = task.observe(TaskInput("r", entry, {"bags": "job"}, data), Bags, {}, 0)
-    assert set(by_job.bag_names) == {"cook", "nurse", "clerk"}
-    found = {m.measure: m.value for m in task.measure(IndividualClassifier().fit(seen), truth, ["auc", "count_error"])}
-    assert found["auc"] > 0.6
-    assert 0 <= found["count_error"] < 0.3
-    refused = {"neither a size nor a column": {"bags": "shoe"}, "between 1 and": {"bags": 1000}, "'x'": {"x": 1}}
-    for said, params in refused.items():
-        with pytest.raises(ConfigError, match=said):
-            task.observe(TaskInput("r", entry, params, data), Bags, {}, 0)

@@ -133,6 +133,13 @@ def test_a_million_adds_up(spread):
     assert abs(cardinality_posterior(p, z).sum() - z) < 1e-9 * n
 
 
+@pytest.mark.parametrize("n", [1, 2, 7, 60])
+def test_ends_are_certain(n):
+    p = np.random.default_rng(n).uniform(0.01, 0.99, n)
+    assert (cardinality_posterior(p, 0) == 0).all()
+    assert (cardinality_posterior(p, n) == 1).all()
+
+
 def test_damped_steps_solve_their_system():
     rng = np.random.default_rng(2)
     for size in (1, 2, 5):

@@ -30,7 +30,7 @@ from agglearn import observations, tasks
 from agglearn.datasets import Population, RecordStore
 from agglearn.encoding import FrameEncoder
 from agglearn.errors import ConfigError
-from agglearn.observations import ContingencyTables, Halves, LabelSums, Margins, Records
+from agglearn.observations import Bags, ContingencyTables, Halves, LabelSums, Margins, Records
 from agglearn.tasks import TaskInput, classification
 from agglearn.tasks.base import Task
 
@@ -215,6 +215,15 @@ def test_labels_of_bags_are_those_of_their_instances(bags, folders):
     assert found == pairs(encoder.transform(known), FRAME["y"][:300].to_numpy())
     counted = np.add.reduceat(seen.y, seen.bags.offsets[:-1])
     assert seen.bags.counts[:, 1].tolist() == counted.tolist()
+
+
+@pytest.mark.parametrize(
+    ("params", "said"),
+    [({"bags": "shoe"}, "neither a size nor a column"), ({"bags": 1000}, "between 1 and"), ({"x": 1}, "'x'")],
+)
+def test_bags_that_records_do_not_make_are_refused(params, said, folders):
+    with pytest.raises(ConfigError, match=said):
+        tasks.BagClassification().observe(stored_in_order(folders, **params), Bags, {}, 0)
 
 
 def test_instances_come_in_bags_of_their_own_column(folders):

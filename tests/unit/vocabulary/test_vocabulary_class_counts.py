@@ -160,14 +160,6 @@ def test_values_and_classes_without_records_tell_nothing(algorithm):
     assert found[0][2] == labels[1]  # the shares of all records are nearest to those of this value
 
 
-def test_values_of_equal_shares_are_one():
-    table = np.array([[1, 2, 3], [10, 20, 30], [4, 1, 1], [8, 2, 2], [0, 0, 7]])
-    for algorithm in ALGORITHMS:
-        labels, _, lost = compress_class_counts(table, 0.99, algorithm)
-        assert labels.tolist() == [1, 1, 0, 0, 2]
-        assert lost == pytest.approx(0, abs=1e-15)
-
-
 def test_blocks_of_values_change_nothing(monkeypatch):
     table = drawn_classes(200, 3, 3)
     expected = compress_class_counts(table, 20)[0].tolist()

@@ -11,7 +11,6 @@ from sklearn.base import clone
 from vocabulary_samples import by_labels, drawn, features, tables_of_counts
 
 from agglearn.errors import ConfigError, DataError, LooksLikeCodes
-from agglearn.estimator import Estimator
 from agglearn.observations import ContingencyTables, NoiseSpec, with_gaussian_noise
 from agglearn.vocabulary import FrequencyQuantizer, OptimalQuantizer, SubmodularQuantizer
 from agglearn.vocabulary.quantizer import single_tables
@@ -74,12 +73,6 @@ def test_named_values():
     sums = pd.Series([9, 0, 5], index=["z", "y", "x"])  # another order
     found = OptimalQuantizer(2).fit(counts, sums)
     assert found.transform(["y", "x", "z"]).tolist() == [0, 1, 1]
-
-
-def test_clusters_of_arrays_are_saved(tmp_path):
-    arrays = OptimalQuantizer(8).fit(*drawn(50))
-    arrays.save(tmp_path)
-    assert Estimator.load(tmp_path).labels_.tolist() == arrays.labels_.tolist()
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.25])
