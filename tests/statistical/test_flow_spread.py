@@ -27,15 +27,12 @@ def simulate(noise, scale, kind, rng, staying=0.0):
 @pytest.mark.parametrize(
     ("noise", "scale", "kind", "initial", "size_known"),
     [
-        ("poisson", 1, "node", "learned", True),
-        ("poisson", 1, "node", "stated", True),
-        ("poisson", 1, "edge", "learned", False),
-        ("gaussian", 5, "node", "learned", False),
-        ("laplace", 5, "edge", "learned", True),
-        ("exact", 1, "node", "learned", False),
+        ("poisson", 1, "node", "learned", True), ("poisson", 1, "node", "stated", True),
+        ("poisson", 1, "edge", "learned", False), ("gaussian", 5, "node", "learned", False),
+        ("laplace", 5, "edge", "learned", True), ("exact", 1, "node", "learned", False),
         ("exact", 1, "node", "stated", True),
     ],
-)
+)  # fmt: skip
 def test_intervals_cover_and_a_right_model_is_not_warned_of(noise, scale, kind, size_known, initial):
     rng, covered, squares = np.random.default_rng(7), [], []
     for _ in range(TRIALS):

@@ -38,13 +38,10 @@ def test_weights_of_pairs_and_single_modalities_have_their_deviations():
 @pytest.mark.parametrize(
     "draw",
     [
-        LogLinear(3, 4, n=6000),
-        Categorical(4, 3, 6000),
-        Xor(6000),
-        SoftmaxLabels(bags=3000),
+        LogLinear(3, 4, n=6000), Categorical(4, 3, 6000), Xor(6000), SoftmaxLabels(bags=3000),
         SoftmaxLabels(3, bags=3000),
     ],
-)
+)  # fmt: skip
 def test_labels_follow_their_probabilities(draw):
     """Σ (y − p)·f over records is within its error, for f of 1 and of the probability itself."""
     found = draw.draw(1)

@@ -23,13 +23,10 @@ from agglearn.errors import ConfigError, DataError
 from agglearn.observations import Bags
 
 EMBEDDINGS = {
-    "rff": RandomFourierEmbedding(16, random_state=1),
-    "orf": OrthogonalRandomEmbedding(16, random_state=1),
-    "bow": BagOfWordsEmbedding(5, random_state=1),
-    "fisher": FisherVectorEmbedding(4, random_state=1),
-    "moments": MomentEmbedding(),
-    "mean": MomentEmbedding(order=1),
-}
+    "rff": RandomFourierEmbedding(16, random_state=1), "orf": OrthogonalRandomEmbedding(16, random_state=1),
+    "bow": BagOfWordsEmbedding(5, random_state=1), "fisher": FisherVectorEmbedding(4, random_state=1),
+    "moments": MomentEmbedding(), "mean": MomentEmbedding(order=1),
+}  # fmt: skip
 
 
 def ragged(seed=0, sizes=(5, 1, 40, 3), d=3, weighted=False) -> Bags:

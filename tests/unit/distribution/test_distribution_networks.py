@@ -15,12 +15,9 @@ pytestmark = pytest.mark.slow  # each network is compiled
 SMALL = {"features": (8, 6), "regressor": (5,), "steps": 30, "batch_size": 8}
 SMALL |= {"random_state": 3, "heads": 2, "device": "cpu"}
 VARIANTS = {
-    "mean": {},
-    "sum": {"pooling": "sum"},
-    "max": {"pooling": "max"},
-    "attention": {"pooling": "attention"},
+    "mean": {}, "sum": {"pooling": "sum"}, "max": {"pooling": "max"}, "attention": {"pooling": "attention"},
     "equivariant": {"layers": "equivariant", "pooling": "max", "activation": "tanh"},
-}
+}  # fmt: skip
 
 
 def made(n=40, seed=0, sizes=(3, 9), weighted=False, fives=0) -> Bags:

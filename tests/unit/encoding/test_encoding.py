@@ -121,13 +121,8 @@ def test_text_of_other_values():
     assert as_text(pd.Series([None, 5], dtype="Int64")).tolist() == [None, "5"]
     assert as_text(pd.Series([np.float32(0.1), 0.1], dtype=object)).tolist() == ["0.10000000149011612", "0.1"]
     assert as_text(pd.Series(["03", "3.50", "-0", "-0.0", "3.", "1e3"])).tolist() == [
-        "03",
-        "3.50",
-        "0",
-        "0",
-        "3.",
-        "1e3",
-    ]
+        "03", "3.50", "0", "0", "3.", "1e3",
+    ]  # fmt: skip
     odd = [math.inf, 10**5000, Decimal("1E+9999999"), Decimal("2.50"), datetime.timedelta.max, datetime.datetime.min]
     assert [len(t) < 5000 for t in as_text(pd.Series(odd, dtype=object))] == [True] * len(odd)  # no value is an error
     assert as_text(pd.Series([Decimal("2.50"), Decimal("-0.10"), Decimal("1E+2")])).tolist() == ["2.5", "-0.1", "100"]
@@ -229,15 +224,12 @@ def test_labels(column, positive):
         (list("abcde"), "a", "must have two values, it has 5: a, b, c, d, e$"),
         (list("abcdef"), None, "it has 6: a, b, c, d, e, …$"),
         ([0, 1, 2], None, "must have two values, it has 3: 0, 1, 2"),
-        ([1, 1], None, "must have two values, it has 1: 1"),
-        ([1, None, 0], None, "missing in 1 row"),
-        (["no", "yes"], None, "--positive"),
-        ([1, 2], None, "--positive"),
-        ([0, 1], 0, "would predict 1 for 0"),
+        ([1, 1], None, "must have two values, it has 1: 1"), ([1, None, 0], None, "missing in 1 row"),
+        (["no", "yes"], None, "--positive"), ([1, 2], None, "--positive"), ([0, 1], 0, "would predict 1 for 0"),
         ([True, False], False, "would predict 1 for False"),
         (["no", "yes"], "Yes", "no value Yes; it has no and yes"),
     ],
-)
+)  # fmt: skip
 def test_labels_that_are_refused(column, positive, said):
     with pytest.raises(DataError, match=said):
         binary_label(pd.Series(column, name="y"), positive)
@@ -248,16 +240,12 @@ def test_labels_that_are_refused(column, positive, said):
     [
         (pd.Series([2**53 + 1, 2**60, 5], name="a"), "above 2^53"),
         (pd.Series(["01", "2", "3"], name="a"), "begin with zeros"),
-        (pd.Series([1, 2, 1], name="userId"), "its name"),
-        (pd.Series([1, 2, 1], name="zip"), "its name"),
-        (pd.Series(np.arange(100) * 3, name="a"), "hardly ever repeat"),
-        (pd.Series([1, 2, 1], name="paid"), None),
-        (pd.Series([0.5, 2.0, 1.0], name="zip"), None),
-        (pd.Series(["0", "0.5", "-0"], name="a"), None),
-        (pd.Series(np.arange(100) % 80, name="age"), None),
-        (pd.Series(np.linspace(0, 1, 100), name="a"), None),
+        (pd.Series([1, 2, 1], name="userId"), "its name"), (pd.Series([1, 2, 1], name="zip"), "its name"),
+        (pd.Series(np.arange(100) * 3, name="a"), "hardly ever repeat"), (pd.Series([1, 2, 1], name="paid"), None),
+        (pd.Series([0.5, 2.0, 1.0], name="zip"), None), (pd.Series(["0", "0.5", "-0"], name="a"), None),
+        (pd.Series(np.arange(100) % 80, name="age"), None), (pd.Series(np.linspace(0, 1, 100), name="a"), None),
     ],
-)
+)  # fmt: skip
 def test_numbers_that_look_like_names_are_told(column, why):
     frame = column.to_frame()
     with warnings.catch_warnings(record=True) as caught:
@@ -271,17 +259,12 @@ def test_numbers_that_look_like_names_are_told(column, why):
 @pytest.mark.parametrize(
     ("values", "example"),
     [
-        (["1,000", "61.34", "8,753.54"], "1,000"),
-        (["-3,25", "0,5", "12"], "-3,25"),
-        (["61,34", "8.753,54"], "61,34"),
-        (["1'200.50", "1\u202f200"], "1'200.50"),
-        (["12 %", "9 %", "3"], "12 %"),
-        (["20.01.2024", "26.08.2022"], None),
-        (["1,2,3", "4,5"], None),
-        (["a", "1,5", "b"], None),
+        (["1,000", "61.34", "8,753.54"], "1,000"), (["-3,25", "0,5", "12"], "-3,25"),
+        (["61,34", "8.753,54"], "61,34"), (["1'200.50", "1\u202f200"], "1'200.50"), (["12 %", "9 %", "3"], "12 %"),
+        (["20.01.2024", "26.08.2022"], None), (["1,2,3", "4,5"], None), (["a", "1,5", "b"], None),
         (["1", "2", "x"], None),
     ],
-)
+)  # fmt: skip
 @pytest.mark.parametrize("source", ["frame", "Parquet", "draft"])
 def test_text_that_looks_like_amounts_is_told(tmp_path, source, values, example):
     frame = pd.DataFrame({"sum": values * 30, "y": [0, 1, 0] * (10 * len(values))})

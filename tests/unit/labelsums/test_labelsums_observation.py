@@ -150,18 +150,16 @@ def test_a_release_of_somebody_else():
 @pytest.mark.parametrize(
     ("how", "error", "said"),
     [
-        ({"y": [0, 1]}, DataError, "labels"),
-        ({"y": [0, 1, 2]}, DataError, "0 or 1"),
+        ({"y": [0, 1]}, DataError, "labels"), ({"y": [0, 1, 2]}, DataError, "0 or 1"),
         ({"bounds": (0, 0.5)}, DataError, "column 'a': row 2 holds 0.9, outside the declared 0 to 0.5"),
         ({"bounds": (0.2, 1)}, DataError, "column 'a': row 1 holds 0.1, outside the declared 0.2 to 1"),
         ({"bounds": {"a": (0, 1)}}, ConfigError, "none for column 'b'"),
-        ({"bounds": (1, 0)}, ConfigError, "no range"),
-        ({"weights": [1, -1, 1]}, DataError, "weights"),
+        ({"bounds": (1, 0)}, ConfigError, "no range"), ({"weights": [1, -1, 1]}, DataError, "weights"),
         ({"X": pd.DataFrame({"a": [1, None, 2]})}, DataError, "missing values"),
         ({"X": pd.DataFrame({"a": ["x", "y", "z"]})}, DataError, "numeric but row 1"),
         ({"X": np.zeros(3)}, DataError, "shape"),
     ],
-)
+)  # fmt: skip
 def test_bad_input(how, error, said):
     given_ = {"X": pd.DataFrame({"a": [0.1, 0.9, 0.4], "b": [1.0, 0.0, 0.5]}), "y": [0, 1, 1]} | how
     with pytest.raises(error, match=said):

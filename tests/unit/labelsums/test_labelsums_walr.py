@@ -140,14 +140,10 @@ BARE = LabelSums.from_records(np.eye(4), [0, 1, 0, 1], intercept=False)
 @pytest.mark.parametrize(
     ("how", "said"),
     [
-        ({"solver": "adam"}, "solver"),
-        ({"l2": -1}, "l2"),
-        ({"l2": "guess"}, "moments"),
-        ({"l2": "moments"}, "intercept"),
-        ({"max_iter": 0}, "max_iter"),
-        ({"batch_size": 0}, "batch_size"),
+        ({"solver": "adam"}, "solver"), ({"l2": -1}, "l2"), ({"l2": "guess"}, "moments"),
+        ({"l2": "moments"}, "intercept"), ({"max_iter": 0}, "max_iter"), ({"batch_size": 0}, "batch_size"),
     ],
-)
+)  # fmt: skip
 def test_bad_settings(how, said):
     with pytest.raises(ConfigError, match=said):
         WALRClassifier(**how).fit(BARE)

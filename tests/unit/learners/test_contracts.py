@@ -44,12 +44,9 @@ SAMPLES = {  # what a class observes → samples of it; a learner takes one of t
 }
 SAMPLES[agglearn.observations.Observation] = [TABLES, observations.Halves(TABLES, TABLES), BAGS]
 NEEDED = {  # parameters without a default, by name
-    "base": MaxEntClassifier(n_chains=40, max_iter=3),
-    "learner": MeanMapClassifier(l2=1.0),
-    "quantizer": OptimalQuantizer(5),
-    "embedding": MomentEmbedding(),
-    "budget": 5,
-}
+    "base": MaxEntClassifier(n_chains=40, max_iter=3), "learner": MeanMapClassifier(l2=1.0),
+    "quantizer": OptimalQuantizer(5), "embedding": MomentEmbedding(), "budget": 5,
+}  # fmt: skip
 BASES = (Embedding, Quantizer)  # to be subclassed
 REGRESSORS = {False: LinearRidge(), True: MultinomialLogistic()}
 QUICK = {"max_iter": 3, "n_iter": 1, "n_chains": 40, "steps": 5, "n_moves": 200, "n_runs": 2, "reference_moves": 400}
@@ -150,17 +147,10 @@ class Terminal(io.StringIO):
 
 
 CLOSED = {  # one formula or one kernel, or the solver is another library's
-    "BaseRateClassifier",
-    "BoostedTreesSkyline",
-    "InverseCalibrationClassifier",
-    "MomentEmbedding",
-    "NaiveBayesClassifier",
-    "OrthogonalRandomEmbedding",
-    "PublishedCounts",
-    "RandomFourierEmbedding",
-    "ShrunkenTables",
-    "SklearnLogistic",
-}
+    "BaseRateClassifier", "BoostedTreesSkyline", "InverseCalibrationClassifier", "MomentEmbedding",
+    "NaiveBayesClassifier", "OrthogonalRandomEmbedding", "PublishedCounts", "RandomFourierEmbedding",
+    "ShrunkenTables", "SklearnLogistic",
+}  # fmt: skip
 
 
 def test_a_fit_shows_its_progress_on_a_terminal_and_nothing_elsewhere(kind, monkeypatch):
@@ -176,15 +166,11 @@ def test_a_fit_shows_its_progress_on_a_terminal_and_nothing_elsewhere(kind, monk
 
 
 HOSTILE = {
-    "shorter": lambda c: c[:-1],
-    "longer": lambda c: np.append(c, c[-1:] + 1),
-    "equal": lambda c: np.repeat(c[:1], len(c)),
-    "in another order": lambda c: c[::-1].copy(),
-    "2-D": lambda c: c[None],
-    "no axis": lambda c: np.array(1),
-    "complex": lambda c: c.astype(complex),
+    "shorter": lambda c: c[:-1], "longer": lambda c: np.append(c, c[-1:] + 1),
+    "equal": lambda c: np.repeat(c[:1], len(c)), "in another order": lambda c: c[::-1].copy(),
+    "2-D": lambda c: c[None], "no axis": lambda c: np.array(1), "complex": lambda c: c.astype(complex),
     "no numbers": lambda c: np.full(len(c), np.nan),
-}
+}  # fmt: skip
 
 
 def test_classes_of_a_stranger_are_refused(kind, tmp_path):

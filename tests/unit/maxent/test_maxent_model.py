@@ -40,16 +40,12 @@ def distance(model, tables, l2_theta=4.0) -> float:
 @pytest.mark.parametrize(
     "options",
     [
-        {},
-        {"gradient": "exact"},
-        {"clip_ratio": False},
-        {"preconditioner": "predicted", "step_mu": 0.1, "step_theta": 0.1},
-        {"marginalize_label": False},
-        {"sampler": "mh"},
-        {"n_sweeps": 2, "initial_chains": "uniform"},
+        {}, {"gradient": "exact"}, {"clip_ratio": False},
+        {"preconditioner": "predicted", "step_mu": 0.1, "step_theta": 0.1}, {"marginalize_label": False},
+        {"sampler": "mh"}, {"n_sweeps": 2, "initial_chains": "uniform"},
     ],
     ids=str,
-)
+)  # fmt: skip
 def test_every_option_reaches_the_exact_optimum(tables, options, good):
     model = MaxEntClassifier(**{**good, **options}).fit(tables)
     assert distance(model, tables) < 0.006

@@ -50,22 +50,14 @@ def observed() -> dict:
 
 
 IGNORING = [
-    MaxEntClassifier(**QUICK),
-    maxent.NaiveBayesClassifier(),
-    maxent.BestPairClassifier(),
-    BaseRateClassifier(),
-    WALRClassifier(noise_aware=False),
-    CardinalityClassifier(max_iter=2, e_step="tree"),
+    MaxEntClassifier(**QUICK), maxent.NaiveBayesClassifier(), maxent.BestPairClassifier(), BaseRateClassifier(),
+    WALRClassifier(noise_aware=False), CardinalityClassifier(max_iter=2, e_step="tree"),
     BagLearnerOnRecords(AlternatingMeanMapClassifier(max_iter=2)),
-]
+]  # fmt: skip
 ACCOUNTING = [
-    NoiseAwareMaxEntClassifier(**QUICK),
-    ExactNoiseAwareMaxEntClassifier(max_iter=1),
-    WALRClassifier(),
-    CardinalityClassifier(max_iter=2),
-    BagLearnerOnRecords(CardinalityClassifier(max_iter=2)),
-    OptimalQuantizer(5),
-]
+    NoiseAwareMaxEntClassifier(**QUICK), ExactNoiseAwareMaxEntClassifier(max_iter=1), WALRClassifier(),
+    CardinalityClassifier(max_iter=2), BagLearnerOnRecords(CardinalityClassifier(max_iter=2)), OptimalQuantizer(5),
+]  # fmt: skip
 named = lambda estimator: type(estimator).__name__  # noqa: E731
 
 
@@ -106,15 +98,12 @@ def test_a_learner_of_learners_warns_for_them(wrapped, observed):
 def planned(methods: dict, **more) -> dict:
     """The configuration of an experiment with noise."""
     trial = {
-        "source": "maxent",
-        "title": "noise",
-        "task": "agglearn.tasks.Classification",
+        "source": "maxent", "title": "noise", "task": "agglearn.tasks.Classification",
         "datasets": {"loglinear": {"n": 300}},
-        "observe": {"tables": {"type": "agglearn.observations.ContingencyTables", "epsilon": 1}},
-        "seeds": [0],
+        "observe": {"tables": {"type": "agglearn.observations.ContingencyTables", "epsilon": 1}}, "seeds": [0],
         "methods": {n: {"class": f"agglearn.maxent.{c}", "observe": "tables", **m} for n, (c, m) in methods.items()},
         "measures": ["nllh"],
-    }
+    }  # fmt: skip
     return configuration.load(ROOT, {"experiments": {"trial": trial}, "run": ["trial"], **more})
 
 

@@ -190,15 +190,11 @@ def test_nothing_is_found_in_what_learners_get(kind, hidden, monkeypatch):
 @pytest.mark.parametrize(
     ("task", "kind"),
     [
-        (BagClassification, Bags),
-        (Classification, ContingencyTables),
-        (Classification, CountedBags),
-        (Classification, Halves),
-        (Classification, LabelSums),
-        (Compression, ContingencyTables),
+        (BagClassification, Bags), (Classification, ContingencyTables), (Classification, CountedBags),
+        (Classification, Halves), (Classification, LabelSums), (Compression, ContingencyTables),
         (SubsetClassification, ContingencyTables),
     ],
-)
+)  # fmt: skip
 def test_nothing_is_found_in_what_a_task_gives(kind, task, hidden, monkeypatch):
     _, _, entry, store = hidden
     seen, truth = task().observe(TaskInput("hidden", entry, {}, store), kind, {}, 0)
@@ -277,13 +273,8 @@ def test_the_thief_finds_what_is_smuggled(hidden, leak):
     reader = Reader()
     reader.read = (lambda labels: lambda: labels)(y).__closure__
     smuggled = {
-        "array": y,
-        "list": list(map(int, y)),
-        "path": str(store.folder / "labels.parquet"),
-        "closure": reader,
-        "nested": {"a": [({"b": frame[["job"]]},)]},
-        "view": y.copy()[:10],
-        "shuffled": np.sort(y),
-    }[leak]
+        "array": y, "list": list(map(int, y)), "path": str(store.folder / "labels.parquet"), "closure": reader,
+        "nested": {"a": [({"b": frame[["job"]]},)]}, "view": y.copy()[:10], "shuffled": np.sort(y),
+    }[leak]  # fmt: skip
     object.__setattr__(tables, "extra", smuggled)
     assert Thief().fit(tables).found_

@@ -134,10 +134,8 @@ def tables_with(counts, sums, total=10, positives=4, noise=None, cells=(0, 1)) -
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
-        ({"counts": [6, 4], "sums": [7, 0]}, "label sum exceeds"),
-        ({"counts": [-1, 4], "sums": [0, 0]}, "negative"),
-        ({"counts": [4, 4], "sums": [-1, 0]}, "negative"),
-        ({"counts": [8, 4], "sums": [2, 2]}, "adds up to 12"),
+        ({"counts": [6, 4], "sums": [7, 0]}, "label sum exceeds"), ({"counts": [-1, 4], "sums": [0, 0]}, "negative"),
+        ({"counts": [4, 4], "sums": [-1, 0]}, "negative"), ({"counts": [8, 4], "sums": [2, 2]}, "adds up to 12"),
         ({"counts": [5, 5], "sums": [4, 4]}, "adds up"),
         ({"counts": [6, 4], "sums": [0, 0], "positives": 0}, "same label"),
         ({"counts": [6, 4], "sums": [6, 4], "positives": 10}, "same label"),
@@ -147,7 +145,7 @@ def tables_with(counts, sums, total=10, positives=4, noise=None, cells=(0, 1)) -
         ({"counts": [6, 4], "sums": [2, 2], "cells": [0, 0]}, "table 'f': .*stands twice"),
         ({"counts": [6, 4], "sums": [2, 2], "cells": [1, 0]}, "table 'f': .*stands twice"),
     ],
-)
+)  # fmt: skip
 def test_tables_that_no_records_have(wrong, said):
     assert tables_with([6, 4], [2, 2]).total == 10
     assert tables_with([-1.5, 4.0], [2.0, 5.0], noise=NoiseSpec("laplace", 1.0, 1.0)).total == 10

@@ -89,13 +89,10 @@ def delta_by_summation(sigmas, changes, epsilon: float) -> float:
 @pytest.mark.parametrize(
     ("sigmas", "changes", "epsilon"),
     [
-        ([1.0], [1], 1.0),
-        ([0.4], [1], 9.0),
-        ([7.0], [3], 0.2),
-        ([0.6, 1.7], [1, 2], 2.0),
+        ([1.0], [1], 1.0), ([0.4], [1], 9.0), ([7.0], [3], 0.2), ([0.6, 1.7], [1, 2], 2.0),
         ([2.0, 3.5, 3.5], [1, 1, 2], 1.0),
     ],
-)
+)  # fmt: skip
 def test_discrete_gaussian_delta_is_the_sum_of_its_definition(sigmas, changes, epsilon):
     exact = delta_by_summation(sigmas, changes, epsilon)
     assert exact * (1 - 1e-9) <= discrete_gaussian_delta(sigmas, changes, epsilon) <= exact * (1 + 5e-4)
@@ -104,15 +101,11 @@ def test_discrete_gaussian_delta_is_the_sum_of_its_definition(sigmas, changes, e
 # (σ, numbers that change by 1, ε, δ) by the package dp-accounting 0.6.0: from_discrete_gaussian_mechanism with connected
 # dots of 1e-5, composed with itself. It needs an older attrs than the lock has, hence its results and not itself.
 ACCOUNTED = [
-    (1.0, 1, 1.0, 0.14135133940562192),
-    (0.6, 1, 3.0, 0.1164981581613288),
-    (5.0, 10, 1.0, 0.024383247299246708),
-    (20.0, 8, 0.3, 0.0009996560018771135),
-    (2.0, 30, 5.0, 0.21960928104702152),
-    (40.0, 16, 0.5, 6.856042694148808e-09),
-    (3.0, 158, 6.0, 0.661455570364516),
+    (1.0, 1, 1.0, 0.14135133940562192), (0.6, 1, 3.0, 0.1164981581613288), (5.0, 10, 1.0, 0.024383247299246708),
+    (20.0, 8, 0.3, 0.0009996560018771135), (2.0, 30, 5.0, 0.21960928104702152),
+    (40.0, 16, 0.5, 6.856042694148808e-09), (3.0, 158, 6.0, 0.661455570364516),
     (60.0, 158, 1.0, 6.046036555665763e-08),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("sigma", "numbers", "epsilon", "delta"), ACCOUNTED)
@@ -201,20 +194,14 @@ def test_laplace_keeps_its_promise_in_a_test_of_likelihood_ratios():
 @pytest.mark.parametrize(
     ("how", "said"),
     [
-        ({"epsilon": 0}, "epsilon"),
-        ({"epsilon": -1.0}, "epsilon"),
-        ({"epsilon": math.nan}, "epsilon"),
-        ({"epsilon": math.inf}, "epsilon"),
-        ({"delta": None}, "delta"),
-        ({"delta": 0}, "delta"),
-        ({"delta": 1}, "delta"),
-        ({"mechanism": "laplace"}, "leave delta out"),
-        ({"mechanism": "cauchy"}, "not known"),
-        ({"calibration": "guess"}, "does not go with gaussian noise"),
+        ({"epsilon": 0}, "epsilon"), ({"epsilon": -1.0}, "epsilon"), ({"epsilon": math.nan}, "epsilon"),
+        ({"epsilon": math.inf}, "epsilon"), ({"delta": None}, "delta"), ({"delta": 0}, "delta"),
+        ({"delta": 1}, "delta"), ({"mechanism": "laplace"}, "leave delta out"),
+        ({"mechanism": "cauchy"}, "not known"), ({"calibration": "guess"}, "does not go with gaussian noise"),
         ({"mechanism": "laplace", "delta": None, "calibration": "zcdp"}, "one only"),
         ({"mechanism": "discrete_gaussian", "calibration": "analytic"}, "zcdp"),
     ],
-)
+)  # fmt: skip
 def test_what_promises_nothing(how, said):
     with pytest.raises(ConfigError, match=said):
         calibrate(**({"mechanism": "gaussian", "epsilon": 1.0, "delta": 1e-6, "l1": 1, "l2": 1} | how))

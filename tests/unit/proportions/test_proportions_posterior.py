@@ -219,18 +219,13 @@ def test_certain_instances():
 @pytest.mark.parametrize(
     ("p", "z", "said"),
     [
-        ([0.5, 0.5], 3, "from 0 to the 2 instances"),
-        ([0.5, 0.5], -1, "from 0 to the 2 instances"),
-        ([0.5, 0.5], 0.5, "whole number"),
-        ([1.0, 1.0, 0.5], 1, "2 instances have probability 1"),
-        ([0.0, 0.0, 0.5], 2, "1 have more than 0"),
-        ([0.5, np.nan], 1, "instance 1"),
-        ([0.5, 1.5], 1, "instance 1"),
-        ([[0.5, 0.5]], [1, 1], "add up to the 1 instances"),
-        ([[0.5, 0.6]], [1, 0], "rows must add up"),
+        ([0.5, 0.5], 3, "from 0 to the 2 instances"), ([0.5, 0.5], -1, "from 0 to the 2 instances"),
+        ([0.5, 0.5], 0.5, "whole number"), ([1.0, 1.0, 0.5], 1, "2 instances have probability 1"),
+        ([0.0, 0.0, 0.5], 2, "1 have more than 0"), ([0.5, np.nan], 1, "instance 1"), ([0.5, 1.5], 1, "instance 1"),
+        ([[0.5, 0.5]], [1, 1], "add up to the 1 instances"), ([[0.5, 0.6]], [1, 0], "rows must add up"),
         ([[1.0, 0.0], [1.0, 0.0]], [1, 1], "impossible"),
     ],
-)
+)  # fmt: skip
 def test_what_is_impossible_is_said(p, z, said):
     with pytest.raises(DataError, match=said):
         cardinality_posterior(p, z)

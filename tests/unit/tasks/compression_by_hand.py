@@ -62,19 +62,9 @@ def compressed_by_hand() -> dict:
         softer = t[0] * (t[1] + a) / (t[0] + a + b)
         shrunk += predictive_information(*groups, np.bincount(z, softer) / size, rate)
     single = {
-        "information_loss": 0.125,
-        "information": 0.1,
-        "information_ratio": 0.1 / best,
-        "loss_ratio": 0.3 / (everything - best),
-        "bound_ratio": max(bounds),
-        "heldout_information": held,
-        "heldout_predictive": plain,
-        "heldout_predictive_shrunk": shrunk,
-        "clusters": 4,
-        "values": 6,
-        "rounds": 3,
-        "rounds_ratio": 3 * math.log(2) / math.log(6),
-        "machine_size": 4,
-        "space_ratio": 4 * 2 / 5,
-    }
+        "information_loss": 0.125, "information": 0.1, "information_ratio": 0.1 / best,
+        "loss_ratio": 0.3 / (everything - best), "bound_ratio": max(bounds), "heldout_information": held,
+        "heldout_predictive": plain, "heldout_predictive_shrunk": shrunk, "clusters": 4, "values": 6, "rounds": 3,
+        "rounds_ratio": 3 * math.log(2) / math.log(6), "machine_size": 4, "space_ratio": 4 * 2 / 5,
+    }  # fmt: skip
     return {(name, None, None): value for name, value in single.items()}

@@ -59,17 +59,11 @@ def of_inference() -> dict:
 def of_inference_by_hand() -> dict:
     """Half a person is below zero, so the result itself has no objective and no gap."""
     found = {
-        ("tuned_value", None, None): 0.3,
-        ("negative", None, None): 0.5 / 10,
-        ("edge_error", None, None): (0.5 + 0.5 + 2.5 + 1.5) / 10,
-        ("node_error", None, None): (1 + 1 + 2 + 2) / 20,
-        ("violation", None, None): 0.5 / 10,
-        ("converged", None, None): 1.0,
-        ("time_to_convergence", None, None): 0.7,
-        ("flow", THERE, None): 1.5,
-        ("true_flow", BACK, None): 2.0,
-        ("true_flow", THERE, None): 1.0,
-    }
+        ("tuned_value", None, None): 0.3, ("negative", None, None): 0.5 / 10,
+        ("edge_error", None, None): (0.5 + 0.5 + 2.5 + 1.5) / 10, ("node_error", None, None): (1 + 1 + 2 + 2) / 20,
+        ("violation", None, None): 0.5 / 10, ("converged", None, None): 1.0, ("time_to_convergence", None, None): 0.7,
+        ("flow", THERE, None): 1.5, ("true_flow", BACK, None): 2.0, ("true_flow", THERE, None): 1.0,
+    }  # fmt: skip
     for step, seconds, objective, off in TRACE:
         found["relative_gap", None, step] = max(abs(objective - BEST) / abs(BEST), 1e-12)
         found["violation", None, step] = max(off / 10, 1e-14)

@@ -27,7 +27,7 @@ CASES = {
     tasks.EcologicalTables: [(tabulated, tabulated_by_hand)],
     tasks.FlowInference: [(of_inference, of_inference_by_hand), (of_gibbs, of_gibbs_by_hand)],
     tasks.FlowLearning: [(learned, learned_by_hand)],
-}
+}  # fmt: skip
 ELSEWHERE = {  # measures that a test of their own has
     tasks.BagClassification: {"state_correlation"},
     tasks.FlowInference: {"map_error", "mean_error", "gap_exponent"},

@@ -52,19 +52,14 @@ PARTS = {"train": (0, 800), "test": (800, 1000)}
 @pytest.mark.parametrize(
     ("task", "source", "expected"),
     [
-        (Classification, stored(), 0.25),
-        (Classification, stored({"split": 0.3}), 3 / 7),
-        (Classification, stored({"split": {"last": 0.1}}), 0),
-        (Classification, stored(parts=PARTS), 0),
+        (Classification, stored(), 0.25), (Classification, stored({"split": 0.3}), 3 / 7),
+        (Classification, stored({"split": {"last": 0.1}}), 0), (Classification, stored(parts=PARTS), 0),
         (Classification, stored(parts=PARTS, params={"rows": 100}), 0.25),
         (Classification, TaskInput("a", {}, {}, Population(pd.DataFrame(), Y, np.full(5, 0.5), {})), 0),
-        (Compression, stored({"split": 0.2}), 0.25),
-        (BagClassification, stored({"split": 0.2}), 0.25),
-        (BagClassification, stored(regions=9), 0),
-        (DistributionRegression, stored(parts=PARTS), 0),
-        (DistributionRegression, stored(regions=9), 3 / 7),
-        (FlowInference, stored(), 0),
+        (Compression, stored({"split": 0.2}), 0.25), (BagClassification, stored({"split": 0.2}), 0.25),
+        (BagClassification, stored(regions=9), 0), (DistributionRegression, stored(parts=PARTS), 0),
+        (DistributionRegression, stored(regions=9), 3 / 7), (FlowInference, stored(), 0),
     ],
-)
+)  # fmt: skip
 def test_overlap_of_the_seeds_splits(task, source, expected):
     assert task().overlap(source) == pytest.approx(expected)

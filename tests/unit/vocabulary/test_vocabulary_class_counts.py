@@ -101,20 +101,10 @@ def test_a_cluster_that_loses_its_values_is_made_anew():
     """The first move leaves seven of eight clusters."""
     table = np.array(
         [
-            [1, 0, 0, 0],
-            [1, 0, 0, 0],
-            [4, 0, 3, 0],
-            [0, 1, 30, 0],
-            [0, 0, 0, 1],
-            [0, 0, 0, 1],
-            [5, 44, 0, 1],
-            [0, 2, 6, 7],
-            [9, 33, 0, 8],
-            [0, 0, 2, 9],
-            [2, 17, 21, 10],
-            [1, 6, 17, 12],
+            [1, 0, 0, 0], [1, 0, 0, 0], [4, 0, 3, 0], [0, 1, 30, 0], [0, 0, 0, 1], [0, 0, 0, 1], [5, 44, 0, 1],
+            [0, 2, 6, 7], [9, 33, 0, 8], [0, 0, 2, 9], [2, 17, 21, 10], [1, 6, 17, 12],
         ]
-    )
+    )  # fmt: skip
     labels, information, _ = compress_class_counts(table, 8)
     assert labels.max() + 1 == 8
     assert information > compress_class_counts(table, 8, "greedy")[1]
@@ -178,13 +168,11 @@ def test_blocks_of_values_change_nothing(monkeypatch):
         ([[1, 2, 0], [3, -1, 4]], r"value 1, class 1: -1 must be a whole number ≥ 0 \(1 such cells\)"),
         ([[1, 0.5, 0], [3, 1, np.nan]], r"value 0, class 1: 0.5 must be a whole number ≥ 0 \(2 such cells\)"),
         ([[1, 2], [np.inf, 1]], "value 1, class 0: inf must be"),
-        ([3, 4], r"shape \(2,\); a row per value and a column per class"),
-        ([["a", "b"]], "table of numbers"),
-        ([[1, 2], [3]], "table of numbers"),
-        ([[1, 0], [4, 0]], "1 of 2 classes have records; two are needed"),
+        ([3, 4], r"shape \(2,\); a row per value and a column per class"), ([["a", "b"]], "table of numbers"),
+        ([[1, 2], [3]], "table of numbers"), ([[1, 0], [4, 0]], "1 of 2 classes have records; two are needed"),
         (np.zeros((0, 3)), "0 of 3 classes"),
     ],
-)
+)  # fmt: skip
 def test_bad_tables(counts, said):
     with pytest.raises(DataError, match=said) as caught:
         compress_class_counts(counts, 1)

@@ -164,11 +164,10 @@ KERNELS = {
     "information": (check_information, lambda n, c, p: kernels.information(n, c, 1 - p)),
     "stochastic_greedy": (check_greedy, wrong_greedy),
     "threshold_cuts": (check_thresholds, lambda N, C, w, e, r, m: kernels.threshold_cuts(N, C, w * 0.9, e, r, m)),
-    "penalised": (check_penalised, wrong_penalised),
-    "dynamic_program": (check_program, wrong_program),
+    "penalised": (check_penalised, wrong_penalised), "dynamic_program": (check_program, wrong_program),
     "agglomerate": (check_agglomerate, wrong_agglomerate),
     "information_of": (check_losses, lambda *a: kernels.information_of(*a)[::-1]),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", KERNELS)

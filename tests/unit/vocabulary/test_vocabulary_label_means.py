@@ -84,16 +84,13 @@ def test_two_classes_are_a_label_of_two_values():
     ("n", "s", "budget", "line"),
     [
         ([1, 2], [1.0], 1, "counts and .* sums; one of each per value"),
-        ([1, -2], [1.0, 2.0], 1, "value 1 has -2 records"),
-        ([1, 2.5], [1.0, 2.0], 1, "value 1 has 2.5 records"),
+        ([1, -2], [1.0, 2.0], 1, "value 1 has -2 records"), ([1, 2.5], [1.0, 2.0], 1, "value 1 has 2.5 records"),
         ([1, 2], [1.0, np.nan], 1, "value 1 has 2 records of sum nan"),
-        ([1, 0], [1.0, 2.0], 1, "value 1 has 0 records of sum 2"),
-        ([0, 0], [0.0, 0.0], 1, "no value has records"),
-        ([1, 2], ["a", "b"], 1, "must be numbers"),
-        ([1, 2], [1.0, 2.0], 3, "3 clusters are more than the 2 values"),
+        ([1, 0], [1.0, 2.0], 1, "value 1 has 0 records of sum 2"), ([0, 0], [0.0, 0.0], 1, "no value has records"),
+        ([1, 2], ["a", "b"], 1, "must be numbers"), ([1, 2], [1.0, 2.0], 3, "3 clusters are more than the 2 values"),
         ([1, 2], [1.0, 2.0], 0, "budget: 0 is not allowed"),
     ],
-)
+)  # fmt: skip
 def test_wrong_input_gets_a_line(n, s, budget, line):
     with pytest.raises(ConfigError if budget == 0 else DataError, match=line):
         compress_label_means(n, s, budget)

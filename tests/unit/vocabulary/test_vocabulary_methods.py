@@ -283,15 +283,13 @@ def test_proposition_8():
 @pytest.mark.parametrize(
     ("method", "said"),
     [
-        (SubmodularQuantizer(2, epsilon=0.0), "epsilon"),
-        (SubmodularQuantizer(2, allocation="fair"), "allocation"),
+        (SubmodularQuantizer(2, epsilon=0.0), "epsilon"), (SubmodularQuantizer(2, allocation="fair"), "allocation"),
         (BucketingQuantizer(2, allocation="merged"), "allocation"),
         (DistributedSubmodularQuantizer(2, epsilon=2), "epsilon"),
         (DistributedSubmodularQuantizer(2, engine="cloud"), "engine"),
-        (OptimalQuantizer(2, algorithm="guess"), "algorithm"),
-        (OptimalQuantizer(2, shrinkage="hard"), "shrinkage"),
+        (OptimalQuantizer(2, algorithm="guess"), "algorithm"), (OptimalQuantizer(2, shrinkage="hard"), "shrinkage"),
     ],
-)
+)  # fmt: skip
 def test_unknown_settings_are_named(method, said):
     with pytest.raises(ConfigError, match=said):
         method.fit(*drawn(20))

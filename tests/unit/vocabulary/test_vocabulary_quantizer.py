@@ -282,26 +282,17 @@ A, B = drawn(10), drawn(10, 1)
     [
         ([3, 4], [1, 5], 2, "value 1 needs 0 ≤ label sum ≤ count.*count 4 and label sum 5"),
         ([3, -4], [1, 0], 2, "value 1 needs 0 ≤ label sum ≤ count"),
-        ([3, 4.5], [1, 0], 2, "value 1 needs whole numbers.*noisy=True"),
-        ([3, 4], [1, 0.5], 2, "whole numbers"),
-        ([3, np.nan], [1, 0], 2, "value 1 has count nan"),
-        ([3, 4], [1, np.inf], 2, "label sum inf"),
-        ([3, 4], [0, 0], 2, "same label"),
-        ([3, 4], [3, 4], 2, "same label"),
-        ([], [], 2, "vocabulary is empty"),
-        ([0, 0], [0, 0], 2, "vocabulary is empty"),
-        ([3, 4], [1, 0], 3, "more than the 2 values"),
-        ([3, 4], [1, 0, 0], 2, "one of each per value"),
-        (["a", "b"], [1, 0], 2, "must be numbers"),
-        (*features(A, B), 1, "too few clusters, 1 for 2 features"),
-        ({"a": A[0]}, {"b": A[1]}, 2, "same features"),
-        ({}, {}, 2, "no features"),
-        (pd.Series([3, 4], index=["v", "v"]), [1, 1], 2, "'v' occurs twice"),
+        ([3, 4.5], [1, 0], 2, "value 1 needs whole numbers.*noisy=True"), ([3, 4], [1, 0.5], 2, "whole numbers"),
+        ([3, np.nan], [1, 0], 2, "value 1 has count nan"), ([3, 4], [1, np.inf], 2, "label sum inf"),
+        ([3, 4], [0, 0], 2, "same label"), ([3, 4], [3, 4], 2, "same label"), ([], [], 2, "vocabulary is empty"),
+        ([0, 0], [0, 0], 2, "vocabulary is empty"), ([3, 4], [1, 0], 3, "more than the 2 values"),
+        ([3, 4], [1, 0, 0], 2, "one of each per value"), (["a", "b"], [1, 0], 2, "must be numbers"),
+        (*features(A, B), 1, "too few clusters, 1 for 2 features"), ({"a": A[0]}, {"b": A[1]}, 2, "same features"),
+        ({}, {}, 2, "no features"), (pd.Series([3, 4], index=["v", "v"]), [1, 1], 2, "'v' occurs twice"),
         (pd.Series([3, 4], index=["x", "y"]), pd.Series([1, 1], index=["x", "z"]), 2, "name different values"),
-        (A[0], None, 2, "second argument"),
-        (people()[0], [0, 1, 1], 2, "600 records and 3 labels"),
+        (A[0], None, 2, "second argument"), (people()[0], [0, 1, 1], 2, "600 records and 3 labels"),
     ],
-)
+)  # fmt: skip
 def test_bad_input(X, y, budget, said):
     with pytest.raises(DataError, match=said):
         OptimalQuantizer(budget).fit(X, y)

@@ -106,13 +106,11 @@ def test_click_log_rows():
 # -- streamed files ---------------------------------------------------------------------------------------------------
 
 DAC = {
-    "title": "t",
-    "class": "agglearn.datasets.Streamed",
+    "title": "t", "class": "agglearn.datasets.Streamed",
     "format": {"separator": "\t", "columns": ["click", "I1", "C1", "C2"]},
-    "label": {"column": "click", "positive": 1},
-    "features": {"drop": ["I1"], "categorical": ["C1", "C2"]},
+    "label": {"column": "click", "positive": 1}, "features": {"drop": ["I1"], "categorical": ["C1", "C2"]},
     "split": {"last": 0.25},
-}
+}  # fmt: skip
 LINES = ["0\t1\t68fd1e64\t80e26c9b", "1\t\t68fd1e64\t", '0\t-1\t05db9164\t"quoted', "1\t7\t05db9164\t80e26c9b"]
 
 
