@@ -92,10 +92,6 @@ def test_nothing_is_printed_or_loaded_without_a_terminal():
     assert (done.stderr, done.stdout) == ("", "False\n")
 
 
-def test_three_seconds():
-    assert progress.DELAY == 3
-
-
 def test_nothing_changes_what_is_iterated(monkeypatch):
     terminal = sit_down(monkeypatch)
     tracked: Iterable[int] = progress.track(iter([3, 1, 2]), "numbers", 3)

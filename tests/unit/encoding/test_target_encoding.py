@@ -123,13 +123,3 @@ def test_an_optimum_is_compared_on_the_rows_of_its_twin():
     asked = ((OPTIMUM, Records), (TARGET, Records, "twin"), (TARGET, Records, "other"))
     ours, theirs, another = (observed(frame, y, *more) for more in asked)
     assert ours.frame["id"].tolist() == theirs.frame["id"].tolist() != another.frame["id"].tolist()
-
-
-def test_select_is_aggregation_of_fewer_features():
-    frame, y = clicks()
-    frame["third"] = frame["small"].map({"a": "x", "b": "y"})
-    whole = ContingencyTables.from_records(frame.assign(y=y), "y", categorical=["big"])
-    part = ContingencyTables.from_records(frame.assign(y=y), "y", ["big", "third"], categorical=["big"])
-    assert whole.select(["third", "big"]).digest == part.digest
-    with pytest.raises(ValueError, match="no column 'none'"):
-        whole.select(["none"])

@@ -5,13 +5,10 @@ import pandas as pd
 import pytest
 from samples import people
 
-from agglearn.errors import DataError
 from agglearn.estimator import Estimator
 from agglearn.evaluation import auc
 from agglearn.labelsums import BoostedTreesSkyline, SklearnLogistic
 from agglearn.observations import CountedBags, Records
-from agglearn.observations.release import release_bag_counts
-from agglearn.privacy import draw_seeded
 
 
 def test_counts_are_those_of_the_bags():
@@ -24,9 +21,6 @@ def test_counts_are_those_of_the_bags():
     x = bags.bags().X
     assert x.shape[1] == records.encoder.sizes.sum()
     assert (x.sum(axis=1) == len(records.encoder.names)).all()
-    noisy = release_bag_counts(bags, 1.0, draw=draw_seeded(3))
-    with pytest.raises(DataError, match="noise already"):
-        release_bag_counts(noisy, 1.0)
 
 
 @pytest.mark.slow

@@ -5,8 +5,6 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from samples import people
 from scipy import stats
 
@@ -51,25 +49,6 @@ def test_one_label_changes_the_sums_by_its_row(records, kind):
     if kind == "onehot":
         assert sums.sensitivity() == math.sqrt(frame.shape[1] + 1)
         assert sums.sensitivity(of="coordinates") == math.sqrt(len(m.names))  # N² times the note's k/N², squared
-
-
-@given(st.integers(1, 30), st.integers(1, 4), st.integers(0, 1000))
-@settings(max_examples=40, deadline=None)
-def test_sums_are_the_definition(n, k, number):
-    rng = np.random.default_rng(number)
-    x, y, w = rng.normal(size=(n, k)), rng.integers(0, 2, n), rng.random(n)
-    found = LabelSums.from_records(x, y, weights=w)
-    np.testing.assert_allclose(found.sums, sum(w[i] * y[i] * np.append(x[i], 1) for i in range(n)), atol=1e-12)
-    assert found.names == [*(f"x{j}" for j in range(k)), "intercept"]
-
-
-def test_features_map_to_names(records, tmp_path):
-    frame, _ = records
-    for kind in ("onehot", "quadratic", "scaled"):
-        m = mapped(kind, frame)
-        assert m.matrix(frame).shape == (len(frame), len(set(m.names)))
-        m.save(tmp_path)
-        assert (FeatureMap.load(tmp_path).matrix(frame) != m.matrix(frame)).nnz == 0
 
 
 def test_private_release(sums):

@@ -17,9 +17,9 @@ def tables() -> ContingencyTables:
     return ContingencyTables.from_records(people(4000), "y", categorical=["zone", "age"])
 
 
-def differences(noisy, tables, keys=None):
+def differences(noisy, tables):
     """Noise on counts and on label sums, over all cells."""
-    pairs = [(noisy.dense(*k), tables.dense(*k)) for k in keys or tables.tables]
+    pairs = [(noisy.dense(*k), tables.dense(*k)) for k in tables.tables]
     return [np.concatenate([(a[which] - b[which]).ravel() for a, b in pairs]) for which in (0, 1)]
 
 
@@ -58,8 +58,6 @@ def test_seeds_and_tables_have_noise_of_their_own(tables):
     first, again, other = (with_gaussian_noise(tables, 2.0, seed) for seed in (1, 1, 2))
     assert first.digest == again.digest != other.digest
     assert not np.isin(differences(first, tables)[0], differences(other, tables)[0]).any()
-    a, b = (differences(first, tables, [(i,)])[0][:3] for i in (1, 2))
-    assert not np.isin(a, b).any()
     fewer = with_gaussian_noise(tables.select(["age", "job"]), 2.0, seed=1)
     assert (fewer.dense(0, 1)[0] == first.dense(0, 1)[0]).all()
 

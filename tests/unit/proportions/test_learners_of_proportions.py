@@ -54,15 +54,6 @@ def test_learns_predicts_and_repeats_itself(learner, classes):
     assert np.array_equal(clone(learner).fit(seen.bags).predict_proba(test.bags.X), p)
 
 
-def test_bags_of_one_give_the_individual_model():
-    seen, _ = persons()
-    single = Bags(seen.bags.X, np.arange(len(seen.y) + 1), seen.y)
-    oracle = IndividualClassifier(l2=1.0).fit(LabelledBags(single, seen.y))
-    for kind in (CardinalityClassifier, AlternatingMeanMapClassifier, MeanEmbeddingClassifier):
-        method = kind(l2=1.0, tol=1e-8) if kind is CardinalityClassifier else kind(l2=1.0)
-        assert np.allclose(method.fit(single).coef_, oracle.coef_, atol=0.02)
-
-
 @pytest.mark.slow
 def test_weight_zero_removes_a_person():
     seen, _ = persons()
