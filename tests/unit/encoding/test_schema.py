@@ -62,14 +62,6 @@ def test_whatever_is_not_declared_has_a_level(tmp_path):
         assert type(feature).load(tmp_path) == feature
 
 
-def test_learned_encoders_have_no_other():
-    frame = people(200).drop(columns="y")
-    learned = FrameEncoder.fit(frame)
-    assert learned.schema == "learned"
-    assert all("other" not in f.labels and not f.has_other for f in learned.features)
-    assert learned.encode(frame.assign(job="pilot"))[0, 1] == -1
-
-
 def test_records_with_other_labels_are_left_out():
     schema = Schema.parse(TEXT)
     with pytest.warns(

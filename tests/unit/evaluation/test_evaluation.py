@@ -5,9 +5,8 @@ import math
 import numpy as np
 import pytest
 from scipy import stats
-from sklearn.metrics import brier_score_loss, log_loss, roc_auc_score
 
-from agglearn.evaluation import auc, brier, calibration_error, entropy, log_likelihood, normalized_log_likelihood
+from agglearn.evaluation import calibration_error, entropy, normalized_log_likelihood
 from agglearn.evaluation.information import bucketing_bound, mutual_information, predictive_information
 from agglearn.evaluation.interactions import pair_interactions
 from agglearn.evaluation.intervals import Estimate, mean_interval
@@ -138,12 +137,3 @@ def test_entropy():
     assert entropy(0.5) == pytest.approx(np.log(2))
     assert entropy(0) == entropy(1) == 0
     assert entropy(0.2) == entropy(0.8) == pytest.approx(-0.2 * np.log(0.2) - 0.8 * np.log(0.8))
-
-
-def test_against_scikit_learn():
-    rng = np.random.default_rng(0)
-    p = rng.random(500)
-    y = (rng.random(500) < p).astype(int)
-    assert log_likelihood(y, p) == pytest.approx(-log_loss(y, p))
-    assert auc(y, p) == pytest.approx(roc_auc_score(y, p))
-    assert brier(y, p) == pytest.approx(brier_score_loss(y, p))

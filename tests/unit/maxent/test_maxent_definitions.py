@@ -1,7 +1,6 @@
 """Criteria, penalties and steps against their formulas and a few numbers: tables of unequal sides, λs of unequal size for each kind of weight."""
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from agglearn.maxent import (
@@ -140,13 +139,3 @@ def test_slices_in_threads_are_the_whole(monkeypatch):
     np.testing.assert_array_equal(whole, sliced)
     np.testing.assert_allclose(of_whole, of_slices)
     assert pcd_step.distance(arrays[0], arrays[1]) == pytest.approx(np.abs(arrays[0] - arrays[1]).sum())
-
-
-def test_the_model_of_one_feature_is_the_table():
-    """Without penalties the optimum has the table's own rates: expectations are on the scale of the records."""
-    frame = pd.DataFrame({"a": list("uuuuvvvvvvvv"), "y": [1, 1, 1, 0, 1, 1, 0, 0, 0, 0, 0, 0]})
-    frame = pd.concat([frame] * 50, ignore_index=True)
-    tables = ContingencyTables.from_records(frame, "y")
-    model = MaxEntClassifier(2000, l2_mu=0.0, l2_theta=0.0, max_iter=200, random_state=0).fit(tables)
-    p = model.predict_proba(pd.DataFrame({"a": ["u", "v"]}))[:, 1]
-    np.testing.assert_allclose(p, [0.75, 0.25], atol=0.03)
