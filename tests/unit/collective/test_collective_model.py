@@ -174,14 +174,12 @@ def test_cliques_that_make_no_junction_tree_are_refused():
     ("edges", "shapes", "said"),
     [
         ([(0, 1), (1, 2), (2, 0)], [(2, 2)] * 3, "edge 2–0 closes a cycle"),
-        ([(0, 1), (2, 3)], [(2, 2)] * 2, "node 2 is not connected"),
-        ([(0, 2)], [(2, 2)], "node 1 has no edge"),
+        ([(0, 1), (2, 3)], [(2, 2)] * 2, "node 2 is not connected"), ([(0, 2)], [(2, 2)], "node 1 has no edge"),
         ([(0, -1)], [(2, 2)], "node -1: nodes are numbered from 0"),
         ([(0, 1), (1, 2)], [(2, 3), (2, 2)], "node 1 has 2 states here and 3"),
-        ([(0, 1)], [(2, 2)] * 2, "1 edges but 2 tables"),
-        ([(0, 1)], [(2,)], "must be a table"),
+        ([(0, 1)], [(2, 2)] * 2, "1 edges but 2 tables"), ([(0, 1)], [(2,)], "must be a table"),
     ],
-)
+)  # fmt: skip
 def test_what_is_no_tree_is_named(edges, shapes, said):
     with pytest.raises(DataError, match=said):
         TreeModel(edges, [np.zeros(s) for s in shapes])

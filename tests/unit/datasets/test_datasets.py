@@ -118,11 +118,8 @@ def test_logarithms_of_columns(tmp_path):
 @pytest.mark.parametrize(
     ("text", "entry", "said"),
     [
-        ("", LABEL, "empty"),
-        ("a,y\n", LABEL, "no rows"),
-        ("a,z\n1,0\n2,1\n", LABEL, "no label column 'y'"),
-        ("a,y\n1,0\n2,1\n3,2\n", LABEL, "must have two values, it has 3"),
-        ("a,y\n1,no\n2,yes\n", LABEL, "positive"),
+        ("", LABEL, "empty"), ("a,y\n", LABEL, "no rows"), ("a,z\n1,0\n2,1\n", LABEL, "no label column 'y'"),
+        ("a,y\n1,0\n2,1\n3,2\n", LABEL, "must have two values, it has 3"), ("a,y\n1,no\n2,yes\n", LABEL, "positive"),
         ("a,y\n1,0\n2\n,1,2,3\n", LABEL, "cannot be read"),
         ("a,y\n1,0\nx,1\n", {**LABEL, "features": {"numeric": ["a"]}}, "column 'a' is numeric but row 2 holds 'x'"),
         ("a,y\n1,0\n2,1\n", {**LABEL, "features": {"drop": ["b"]}}, r"features\.drop: no column 'b'"),

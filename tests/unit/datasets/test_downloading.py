@@ -70,14 +70,12 @@ def test_the_wait_is_the_hosts_up_to_a_bound(place, host, monkeypatch):
 @pytest.mark.parametrize(
     ("data", "how", "reason"),
     [
-        (PAGE, {}, "web page"),
-        (b"Sign in", {"kind": "text/html; charset=utf-8"}, "web page"),
-        (b"", {}, "empty"),
+        (PAGE, {}, "web page"), (b"Sign in", {"kind": "text/html; charset=utf-8"}, "web page"), (b"", {}, "empty"),
         (GOOD, {"length": "missing", "cut": 700}, "length"),
         (GOOD, {"length": "chunked", "cut": 700}, "IncompleteRead"),
         (GOOD, {"cut": 700, "tag": None}, "connection ended after 700 of 50,000 bytes"),
     ],
-)
+)  # fmt: skip
 def test_what_never_becomes_a_reference(place, host, data, how, reason):
     host.serve("/f", data, **how)
     place.fail(reason, place.url(), sha256="unknown")

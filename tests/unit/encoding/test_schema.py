@@ -109,11 +109,8 @@ def instead(text: str, other: str) -> str:
     [
         (instead("reviewed: true", "reviewed: false"), "reviewed: is false; a draft is made from records"),
         (instead("reviewed: true", "reviewed: yes"), "reviewed: 'yes' is neither true nor false"),
-        (instead("reviewed: true\n", ""), "key 'reviewed' is missing"),
-        ("- a", "must be a mapping"),
-        ("", "must be a mapping"),
-        (None, "cannot be read"),
-        ("é".encode("latin-1"), "UTF-8"),
+        (instead("reviewed: true\n", ""), "key 'reviewed' is missing"), ("- a", "must be a mapping"),
+        ("", "must be a mapping"), (None, "cannot be read"), ("é".encode("latin-1"), "UTF-8"),
         ("a: [", "line 2: not valid YAML"),
         (TEXT + "more: 1\n", "unknown key 'more'; allowed: reviewed, label, features"),
         (TEXT + "  age: {buckets: 3}\n", "key 'age' stands twice"),
@@ -133,14 +130,13 @@ def instead(text: str, other: str) -> str:
         (instead("[yes, no,", "[3, no,"), "features.job.values: '3' stands twice"),
         (instead("{buckets: 5}", "{buckets: 5, missing: maybe}"), "features.mail.missing: 'maybe'"),
         (instead("[30, 45.5]", "[45.5, 30]"), "features.age.edges: must be finite numbers in ascending order"),
-        (instead("[30, 45.5]", "[30, 30]"), "ascending order"),
-        (instead("[30, 45.5]", "[30, inf]"), "finite"),
+        (instead("[30, 45.5]", "[30, 30]"), "ascending order"), (instead("[30, 45.5]", "[30, inf]"), "finite"),
         (instead("[30, 45.5]", "[30, x]"), "finite"),
         (instead("[30, 45.5]", "30"), "features.age.edges: must be a list"),
         (instead("[yes, no,", "[no, no,"), "features.job.values: 'no' stands twice"),
         (instead("[yes, no,", "[other, no,"), "features.job.values: 'other' stands twice, or is the name of the level"),
     ],
-)
+)  # fmt: skip
 def test_what_is_wrong_is_one_line(text, said, tmp_path):
     path = tmp_path / "schema.yaml"
     if text is not None:

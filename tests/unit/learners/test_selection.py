@@ -26,24 +26,16 @@ from agglearn.maxent import skyline
 from agglearn.observations import CountedBags
 
 CHOICES = {
-    proportions.MeanMapClassifier: [MeanMap],
-    proportions.MeanEmbeddingClassifier: [MeanEmbedding, MeanEmbeddings],
-    proportions.AlternatingMeanMapClassifier: [AlternatingMeanMap],
-    proportions.CardinalityClassifier: [Scoring, EM],
-    proportions.NormalApproximationClassifier: [Normal],
-    distribution.LinearRidge: [Ridge],
-    distribution.KernelRidge: [Width],
-    distribution.MultinomialLogistic: [Multinomial],
-    distribution.EmbeddingRegressor: [Embedded],
-    distribution.EmbeddingClassifier: [EmbeddedClasses],
-    vocabulary.LogisticOnClusters: [ClusterClassifier],
-    vocabulary.NetworkOnClusters: [NetworkOnClusters],
-    maxent.LogisticSkyline: [Path],
-    maxent.BestPairClassifier: [BestPair],
-    labelsums.AggregateSearch: [ByAggregates, ByThinning],
-    labelsums.RecordSearch: [BagLearnerOnRecords],
+    proportions.MeanMapClassifier: [MeanMap], proportions.MeanEmbeddingClassifier: [MeanEmbedding, MeanEmbeddings],
+    proportions.AlternatingMeanMapClassifier: [AlternatingMeanMap], proportions.CardinalityClassifier: [Scoring, EM],
+    proportions.NormalApproximationClassifier: [Normal], distribution.LinearRidge: [Ridge],
+    distribution.KernelRidge: [Width], distribution.MultinomialLogistic: [Multinomial],
+    distribution.EmbeddingRegressor: [Embedded], distribution.EmbeddingClassifier: [EmbeddedClasses],
+    vocabulary.LogisticOnClusters: [ClusterClassifier], vocabulary.NetworkOnClusters: [NetworkOnClusters],
+    maxent.LogisticSkyline: [Path], maxent.BestPairClassifier: [BestPair],
+    labelsums.AggregateSearch: [ByAggregates, ByThinning], labelsums.RecordSearch: [BagLearnerOnRecords],
     collective.TunedReconstruction: [Fastest],
-}
+}  # fmt: skip
 REASONS = {  # why there is no row for a class that speaks of a choice
     distribution.FisherVectorEmbedding: "EmbeddingRegressor chooses, which has a row",
     distribution.DeepSetsRegressor: "tested beside the class and in `networks`: the weights of the least loss on bags set apart",

@@ -72,18 +72,13 @@ features:
 """)
 DAY, TIME = datetime.date(2020, 1, 2), datetime.datetime(2020, 1, 2)
 COLUMNS = {
-    "whole": [1, 2, 3],
-    "floats": [1.0, 2.0, 2.5],
-    "singles": list(np.array([1, 2, 0.1], np.float32)),
-    "flags": [True, False, True],
-    "texts": ["a", "b", "1"],
-    "days": [DAY, datetime.date(2021, 5, 6), DAY],
+    "whole": [1, 2, 3], "floats": [1.0, 2.0, 2.5], "singles": list(np.array([1, 2, 0.1], np.float32)),
+    "flags": [True, False, True], "texts": ["a", "b", "1"], "days": [DAY, datetime.date(2021, 5, 6), DAY],
     "times": [TIME, datetime.datetime(2021, 5, 6, 7, 8, 9), TIME],
     "spans": [datetime.timedelta(1), datetime.timedelta(hours=2), datetime.timedelta(3)],
-    "decimals": [Decimal("1.0"), Decimal("2.50"), Decimal("1E+1")],
-    "large": [2**53 + 1, 2**53 + 3, 5],
+    "decimals": [Decimal("1.0"), Decimal("2.50"), Decimal("1E+1")], "large": [2**53 + 1, 2**53 + 3, 5],
     "stamps": [np.datetime64("2020-01-02", "ns"), np.datetime64("2021-05-06", "ns"), np.datetime64("2020-01-02", "ns")],
-}
+}  # fmt: skip
 INTRUDERS = [
     1, 2.5, True, "a", "1.0", "a\0", "\ud800", None, pd.NA, 2**70, 3j, DAY, TIME, Decimal("2.0"), datetime.timedelta(1),
 ]  # fmt: skip

@@ -23,18 +23,14 @@ from agglearn.proportions import (
 from agglearn.proportions.base import probabilities, warn_of_poor_fit
 
 LEARNERS = [
-    CardinalityClassifier(random_state=0),
-    CardinalityClassifier(multiclass="exact", l2=1.0, random_state=0),
+    CardinalityClassifier(random_state=0), CardinalityClassifier(multiclass="exact", l2=1.0, random_state=0),
     CardinalityClassifier(solver="em", l2=1.0, max_iter=5, random_state=0),
-    NormalApproximationClassifier(l2=1.0, random_state=0),
-    AlternatingMeanMapClassifier(l2=1.0, random_state=0),
+    NormalApproximationClassifier(l2=1.0, random_state=0), AlternatingMeanMapClassifier(l2=1.0, random_state=0),
     AlternatingMeanMapClassifier(l2=1.0, labels="max", start="mean_map"),
-    AlternatingMeanMapClassifier(random_state=0, start="zero", max_iter=3),
-    MeanMapClassifier(random_state=0),
-    MeanEmbeddingClassifier(random_state=0),
-    MeanEmbeddingClassifier(multiclass="ovr", l2=0.1),
+    AlternatingMeanMapClassifier(random_state=0, start="zero", max_iter=3), MeanMapClassifier(random_state=0),
+    MeanEmbeddingClassifier(random_state=0), MeanEmbeddingClassifier(multiclass="ovr", l2=0.1),
     InverseCalibrationClassifier(),
-]
+]  # fmt: skip
 
 
 @pytest.mark.slow
@@ -128,7 +124,7 @@ NO_COUNTS = Bags(SEEN.bags.X, SEEN.bags.offsets, target=np.zeros(120))
         (MeanEmbeddingClassifier(), NO_COUNTS, "no counts"),
         (IndividualClassifier(l2=1.0), LabelledBags(NO_COUNTS, SEEN.y), "counts"),
     ],
-)
+)  # fmt: skip
 def test_what_they_refuse(learner, seen, said):
     with pytest.raises(AgglearnError, match=said):
         learner.fit(seen)

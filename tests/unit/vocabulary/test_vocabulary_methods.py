@@ -295,13 +295,6 @@ def test_unknown_settings_are_named(method, said):
         method.fit(*drawn(20))
 
 
-def test_an_allocation_is_compared_by_its_text():
-    counts, sums = np.arange(20, 60), np.arange(40) // 2
-    text = "".join(["jo", "int"])  # as a file gives it: not the object that the source names
-    models = [SubmodularQuantizer(5, 0.1, name, random_state=0).fit(counts, sums) for name in (text, "joint")]
-    np.testing.assert_array_equal(models[0].labels_, models[1].labels_)
-
-
 def test_rounds_are_counted_from_one(monkeypatch):
     monkeypatch.setattr(kernels, "threshold_cuts", lambda *limits: (np.array([1]), np.array([4])))
     model = DistributedSubmodularQuantizer(2, 0.1).fit(np.full(4, 100), np.array([0, 10, 60, 100]))
