@@ -1,11 +1,10 @@
-"""Seeds of learners: one repeats, two differ, the global random state plays no part, and runs share no stream.
+"""Seeds of learners: one repeats, two differ, the global random state plays no part, and no two samplers share a stream.
 
 Every learner that draws has a row: what it draws under a seed. `test_contracts.py` shows that the others draw nothing.
 """
 
 import itertools
 import random
-from dataclasses import replace
 from operator import attrgetter
 
 import numpy as np
@@ -14,15 +13,11 @@ from observed import BAGS, BOTH, CLASSES, CLOUDS, COUNTED, FLOWS, FRAME, MOVES, 
 
 from agglearn import collective, distribution, labelsums, maxent, proportions, vocabulary
 from agglearn.collective import ChainModel
-from agglearn.errors import ConfigError
 from agglearn.maxent.engines.numba_chains import Chains
 from agglearn.maxent.weight_index import WeightIndex
 from agglearn.observations import ContingencyTables, FlowInstances, with_gaussian_noise
 from agglearn.proportions.base import BagClassifier, validation_likelihood
-from agglearn.tasks import Classification, Measurement
 from agglearn.vocabulary import OptimalQuantizer, Quantizer
-from agglearn_workflow.plan import Run
-from agglearn_workflow.runs import execution
 
 TABLES = ContingencyTables.from_records(FRAME[["job", "home", "y"]], "y")
 NOISY = with_gaussian_noise(TABLES, 2.0, 0)
@@ -227,28 +222,3 @@ def test_chains_and_sweeps_have_streams_of_their_own():
     assert len(np.unique(whole, axis=0)) > 1
     assert not np.array_equal(whole, moved(2))
     assert not np.array_equal(moved(1, iterations=(1, 2)), moved(1, iterations=(1, 3)))
-
-
-# -- runs -------------------------------------------------------------------------------------------------------------
-
-
-RUN = Run("e", "d", "{}", "tables", "{}", "a", "{}", 0, "{}")
-CHANGES = [
-    {}, {"seed": 1}, {"method": "b"}, {"params": '{"l2": 1}'}, {"dataset": "c"}, {"dataset_params": '{"n": 5}'},
-    {"observation_params": '{"epsilon": 1}'},
-]  # fmt: skip
-
-
-def test_no_two_runs_share_a_stream():
-    """`test_run_store.py` shows that a run has it, whatever ran before. The same run in another experiment has the same."""
-    seeds = [execution.fit_seed(replace(RUN, **change)) for change in CHANGES]
-    assert len(set(seeds)) == len(CHANGES)
-    assert execution.fit_seed(replace(RUN, experiment="another")) == seeds[0]
-
-
-def test_keys_are_stored_as_json_and_unknown_ones_refused():
-    text = lambda keys: execution._keys_text(Measurement("brier", 0.5, keys), Classification())  # noqa: E731
-    assert text({"feature": "job", "modality": "é"}) == '{"feature": "job", "modality": "é"}'
-    assert text(None) is None
-    with pytest.raises(ConfigError, match="Classification: brier has the keys featur, which KEYS lacks"):
-        text({"featur": "job"})

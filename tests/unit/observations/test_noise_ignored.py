@@ -95,28 +95,22 @@ def test_a_learner_of_learners_warns_for_them(wrapped, observed):
         wrapped(MaxEntClassifier(**QUICK), **more).fit(exact)  # halves of exact tables are noisy only in name
 
 
-def planned(methods: dict, **more) -> dict:
-    """The configuration of an experiment with noise."""
-    trial = {
-        "source": "maxent", "title": "noise", "task": "agglearn.tasks.Classification",
-        "datasets": {"loglinear": {"n": 300}},
-        "observe": {"tables": {"type": "agglearn.observations.ContingencyTables", "epsilon": 1}}, "seeds": [0],
-        "methods": {n: {"class": f"agglearn.maxent.{c}", "observe": "tables", **m} for n, (c, m) in methods.items()},
-        "measures": ["nllh"],
-    }  # fmt: skip
-    return configuration.load(ROOT, {"experiments": {"trial": trial}, "run": ["trial"], **more})
-
-
 @pytest.mark.slow
 def test_experiments_say_that_they_ignore_noise(tmp_path):
-    few = {"params": QUICK}
-    methods = {
-        "silent": ("NaiveBayesClassifier", {}),
-        "stated": ("NaiveBayesClassifier", {"ignore_noise": True}),
-        "aware": ("NoiseAwareMaxEntClassifier", few),
-        "in_vain": ("NoiseAwareMaxEntClassifier", {"ignore_noise": True, **few}),
-    }
-    config = planned(methods, scale="smoke")
+    bayes, aware = (
+        {"class": "agglearn.maxent.NaiveBayesClassifier"},
+        {"class": "agglearn.maxent.NoiseAwareMaxEntClassifier"},
+    )
+    aware |= {"params": QUICK}
+    methods = {"silent": bayes, "stated": bayes | {"ignore_noise": True}}
+    methods |= {"aware": aware, "in_vain": aware | {"ignore_noise": True}}
+    trial = {
+        "source": "maxent", "title": "noise", "task": "agglearn.tasks.Classification",
+        "datasets": {"loglinear": {"n": 300}}, "seeds": [0], "measures": ["nllh"],
+        "observe": {"tables": {"type": "agglearn.observations.ContingencyTables", "epsilon": 1}},
+        "methods": {name: {"observe": "tables", **method} for name, method in methods.items()},
+    }  # fmt: skip
+    config = configuration.load(ROOT, {"experiments": {"trial": trial}, "run": ["trial"], "scale": "smoke"})
     plan, observed = Plan(config), tmp_path / "observed"
     sources = {"loglinear": Source.of(config, "loglinear")}
     observe_runs(plan.runs("trial"), plan.experiments["trial"], sources, observed, lambda *_: None)
@@ -128,15 +122,6 @@ def test_experiments_say_that_they_ignore_noise(tmp_path):
     assert outcome["silent"][0] == outcome["in_vain"][0] == "failed"
     assert "ignore_noise: true" in outcome["silent"][1]
     assert "accounts for noise" in outcome["in_vain"][1]
-
-
-@pytest.mark.slow
-def test_stating_it_changes_no_seed():
-    plans = []
-    for more in ({}, {"ignore_noise": True}):
-        plans.append(Plan(planned({"bayes": ("NaiveBayesClassifier", more)})).runs("trial")[0])
-    assert plans[0].key == plans[1].key  # which seeds are made from, and results are kept under
-    assert plans[1].settings["ignore_noise"]
 
 
 NOISE = ("epsilon", "gaussian_noise", "noise_share")

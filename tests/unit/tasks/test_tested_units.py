@@ -1,4 +1,4 @@
-"""What a run records of its tested units: a digest that pairs need, and how much seeds' splits overlap."""
+"""What a run records of its tested units and keys: a digest that pairs need, and how much seeds' splits overlap."""
 
 from dataclasses import replace
 
@@ -7,13 +7,15 @@ import pandas as pd
 import pytest
 
 from agglearn.datasets import Population, RecordStore
+from agglearn.errors import ConfigError
 from agglearn.observations import Bags
-from agglearn.tasks import TaskInput, bags, classification, distribution
+from agglearn.tasks import Measurement, TaskInput, bags, classification, distribution
 from agglearn.tasks.bags import BagClassification
 from agglearn.tasks.classification import Classification
 from agglearn.tasks.compression import Compression
 from agglearn.tasks.distribution import DistributionRegression
 from agglearn.tasks.flows import FlowInference
+from agglearn_workflow.runs import execution
 
 Y = np.array([0, 1, 1, 0, 1], dtype=np.int8)
 BAGS = Bags(np.arange(10.0).reshape(5, 2), np.array([0, 2, 5]), np.array([[1, 1], [1, 2]]), target=np.array([0.2, 0.7]))
@@ -63,3 +65,11 @@ PARTS = {"train": (0, 800), "test": (800, 1000)}
 )  # fmt: skip
 def test_overlap_of_the_seeds_splits(task, source, expected):
     assert task().overlap(source) == pytest.approx(expected)
+
+
+def test_keys_are_stored_as_json_and_unknown_ones_refused():
+    text = lambda keys: execution._keys_text(Measurement("brier", 0.5, keys), Classification())  # noqa: E731
+    assert text({"feature": "job", "modality": "é"}) == '{"feature": "job", "modality": "é"}'
+    assert text(None) is None
+    with pytest.raises(ConfigError, match="Classification: brier has the keys featur, which KEYS lacks"):
+        text({"featur": "job"})
