@@ -15,6 +15,7 @@ from agglearn.encoding import CategoricalEncoder, FrameEncoder
 from agglearn.errors import ConfigError, DataError, NotAvailable
 from agglearn.estimator import Estimator
 from agglearn.maxent import MaxEntClassifier, pcd_step, weight_index
+from agglearn.maxent.engines.numba_chains import Chains
 from agglearn.maxent.exact import Enumeration
 from agglearn.maxent.weight_index import WeightIndex
 from agglearn.observations import ContingencyTables
@@ -183,6 +184,18 @@ def test_huge_steps_stay_finite(tables, records, step, preconditioner, clip):
     model = MaxEntClassifier(**how).fit(tables)
     assert np.isfinite(model.mu_).all()
     assert np.isfinite(model.predict_proba(records)).all()
+
+
+def test_weights_of_fifty_do_not_overflow(tables):
+    layout = WeightIndex.from_tables(tables)
+    chains = Chains(layout, 2000, 0.0, seed=0)
+    signs = np.random.default_rng(0).choice([-50.0, 50.0], (2, len(layout.rows)))
+    chains.set_weights(*signs)
+    for step in range(5):
+        counts, sums = chains.sweep(step)
+    assert counts[layout.single].sum() == 2000 * len(layout.sizes)
+    assert (sums >= 0).all()
+    assert (sums <= counts).all()
 
 
 @pytest.mark.parametrize("wrong", [{"gradient": "steep"}, {"max_iter": 0}, {"average": 2}])

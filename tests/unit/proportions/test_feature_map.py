@@ -73,6 +73,13 @@ def test_values_are_judged_by_bags_that_they_were_not_fitted_to():
         assert fitted | judged == everybody
 
 
+def test_the_worse_choice_has_the_worse_held_out_counts():
+    """λ = 5,000 leaves nothing but the mean share of each bag's counts, and is never taken beside .05."""
+    for seed in range(3):
+        model = FeatureMapClassifier(CardinalityClassifier(), MAP, l2=[5000.0, 0.05], scale=[0.5], random_state=seed)
+        assert model.fit(BAGS).tuned_ == {"l2": 0.05, "scale": 0.5}
+
+
 def test_columns_and_counts_are_those_of_the_bags():
     model = FeatureMapClassifier(CardinalityClassifier(), MAP, l2=[0.5], scale=[1.0], random_state=0).fit(BAGS)
     assert (model.n_features_in_, model.feature_names_in_) == (2, ["a", "b"])
