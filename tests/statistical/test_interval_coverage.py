@@ -18,10 +18,9 @@ pytestmark = pytest.mark.slow
 
 CASES = [
     (sums, 0.3, 120, {"l2": 2.0, "deviation": 0.5}), (sums, 3.0, 120, {"l2": 2.0, "deviation": 0.5}),
-    (bags, 1.0, 100, {"l2": 2.0, "deviation": 0.5}), (bags, None, 100, {"l2": 2.0, "deviation": 0.5}),
-    (bags, 0.1, 100, {"l2": "held_out", "deviation": 0.5}), (tables, 1.0, 40, {"l2": 3.125, "deviation": 0.4}),
     (sums, 0.1, 300, {"l2": "moments", "deviation": 0.5}), (sums, 3.0, 120, {"l2": "moments", "deviation": 0.5}),
-    (bags, 1.0, 100, {"l2": "held_out", "deviation": 0.5}), (tables, 1.0, 40, {"l2": "moments", "deviation": 0.4}),
+    (bags, 1.0, 100, {"l2": 2.0, "deviation": 0.5}), (bags, 0.1, 100, {"l2": "held_out", "deviation": 0.5}),
+    (tables, 1.0, 40, {"l2": 3.125, "deviation": 0.4}), (tables, 1.0, 40, {"l2": "moments", "deviation": 0.4}),
 ]  # fmt: skip
 
 

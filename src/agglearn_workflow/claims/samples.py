@@ -117,7 +117,10 @@ class Side:
         cells, units = self.rows.cells(freed, self.by_part), self.rows.field("tested")[0]
         columns = {"cell": cells, "replicate": self.rows.replicates(self.by_part), "tested": units}
         table = pd.DataFrame({name: codes[self.index] for name, codes in columns.items()}).assign(value=self.values)
-        return table.groupby(["cell", "replicate"]).agg({"value": reduced, "tested": frozenset})
+        keys = ["cell", "replicate"]
+        if table.duplicated(keys).any():
+            return table.groupby(keys).agg({"value": reduced, "tested": frozenset})
+        return table.assign(tested=[*map(frozenset, zip(table["tested"], strict=True))]).set_index(keys).sort_index()
 
 
 def select_side(claim: dict, rows: Rows, name: str, curve: bool = False) -> Side:

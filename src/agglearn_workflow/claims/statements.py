@@ -133,7 +133,8 @@ def in_words(claim: dict, case: dict) -> str:
     if predicate == "ratio_at_least":
         compared, rival = claim.get("sides", ("", ""))  # a side that the label of the case names may be empty
         sides = (f" for {compared}" if compared else "") + (f" as for {rival}" if rival else "")
-        return f"{value} times {words.multiple}{sides}{interval}; the claim asks for at least {number(low)}"
+        multiple = f"{value} times {words.multiple}".removeprefix("1 times ")
+        return f"{multiple}{sides}{interval}; the claim asks for at least {number(low)}"
     asked = f"at least {number(low)}" if low is not None else f"at most {number(high)}"
     return f"{value}{words.unit}{interval}; the claim asks for {asked}{words.unit}"
 

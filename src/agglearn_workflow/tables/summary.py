@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from scipy.special import stdtr, stdtrit
 
-from agglearn.evaluation.intervals import LEVEL, mean_interval
+from agglearn.evaluation.intervals import LEVEL, Estimate
 from agglearn.evaluation.verdicts import FAILS, HOLDS, UNDECIDED, Comparison, Region
 from agglearn.text import count_text
 from agglearn_workflow.plan import Plan, nested
@@ -52,15 +52,27 @@ def summarise(rows: pd.DataFrame, experiment: dict) -> pd.DataFrame:
         good = pd.concat([good, differences(good, experiment["baseline"], experiment["measures"])], ignore_index=True)
     good = good.astype({"value": float, "overlap": float})
     groups = good.groupby(keys, dropna=False, sort=False)
-    overlap = groups["overlap"].max().fillna(0.0)
-    intervals = [mean_interval(values, o) for (_, values), o in zip(groups["value"], overlap, strict=True)]
-    mean, low, high = np.reshape(intervals, (-1, 3)).T
+    overlap = groups["overlap"].max().fillna(0.0).to_numpy()
+    mean, low, high = _intervals(good["value"].to_numpy(), groups.ngroup().to_numpy(), overlap).T
     table = good.drop_duplicates(keys)[[*keys, "unit"]]
     table = table.assign(n=groups["value"].count().to_numpy(), mean=mean, low=low, high=high, status="ok")
     table["keys"] = table["keys"].where(table["keys"].notna())
     table = table.reindex(columns=COLUMNS).reset_index(drop=True).astype(TEXT)
     table = _with_problems(table, scalars[scalars["status"] != "ok"].drop_duplicates("run"))
     return _with_reported(_with_marks(table, scalars), experiment)[COLUMNS]
+
+
+def _intervals(values: np.ndarray, group: np.ndarray, overlap: np.ndarray) -> np.ndarray:
+    """(n_groups, 3) `mean_interval` of each group of values, those with equally many finite values at once."""
+    is_finite = np.isfinite(values)
+    values = values[is_finite][np.argsort(group[is_finite], kind="stable")]
+    counts = np.bincount(group[is_finite], minlength=len(overlap))
+    starts, found = np.cumsum(counts) - counts, np.empty((len(overlap), 3))
+    for n in np.unique(counts):
+        same = np.flatnonzero(counts == n)
+        estimate = Estimate.of_mean(values[starts[same, None] + np.arange(n)], overlap[same])
+        found[same] = np.column_stack([estimate.value, *estimate.interval()])
+    return found
 
 
 def differences(good: pd.DataFrame, baseline: str, measures: list[str]) -> pd.DataFrame:

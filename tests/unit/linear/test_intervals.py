@@ -132,10 +132,10 @@ def bags() -> Bags:
 
 def test_intervals_of_bags_are_those_of_a_bootstrap_of_bags(bags):
     learner = CardinalityClassifier(l2=0.01, tol=1e-8)
-    drawn = group_shares(learner, bags, np.arange(1200), n_draws=300, random_state=0).xs(1, level="class")
+    drawn = group_shares(learner, bags, np.arange(1200), n_draws=150, random_state=0).xs(1, level="class")
     found = logit(learner.fit(bags).predict_interval(bags.X))
     ratio = np.diff(found, axis=1)[:, 0] / (logit(drawn["high"]) - logit(drawn["low"])).to_numpy()
-    assert abs(np.log(np.median(ratio))) < 0.15  # percentiles of 300 draws are within 10 %
+    assert abs(np.log(np.median(ratio))) < 0.2  # percentiles of 150 draws are within 15 %
     assert learner.coef_interval_.shape == (2, 1, 2)
 
 
