@@ -41,14 +41,6 @@ def test_values_of_fit_are_read_as_those_of_a_configuration():
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("command", ["aggregate", "cost", "private", "fit", "predict"])
-def test_every_help_has_an_example(capsys, command):
-    assert run(command, "--help") == 0
-    said = capsys.readouterr().out
-    for word in ("example:", f"agglearn {command} ", "reads ", "writes ", "--force"):
-        assert word in said
-
-
 @pytest.mark.parametrize(
     ("method", "words"), [("maxent", "differ"), ("naive_bayes", "tables of single features (4;"), ("best_pair", "×")]
 )
@@ -113,11 +105,6 @@ def test_aggregate_is_what_the_library_does(at, capsys):
     assert ContingencyTables.load("by_schema").digest == ContingencyTables.load("declared").digest
 
 
-def test_noise_is_not_added_twice(at, capsys):
-    assert call("private declared --epsilon 2 --mechanism discrete_laplace --split cells --out noisy") == 0
-    check_refusal(capsys, "private noisy --epsilon 2 --mechanism discrete_laplace --out noisier", 1, "already")
-
-
 def test_fit_accounts_for_noise_or_refuses(at, capsys):
     assert call("private declared --epsilon 1 --delta 1e-6 --out noisy") == 0
     for method in ("naive_bayes", "best_pair"):
@@ -131,6 +118,7 @@ def test_fit_accounts_for_noise_or_refuses(at, capsys):
     assert type(Estimator.load("aware")).__name__ == "NoiseAwareMaxEntClassifier"
     assert call("predict aware data.csv --out p.csv") == 0
     check_refusal(capsys, f"fit declared {QUICK} --ignore-noise --out m", 2, "have no noise")
+    check_refusal(capsys, "private noisy --epsilon 1 --delta 1e-6 --out noisier", 1, "already")
 
 
 def test_features_pairs_and_names_with_commas_and_colons(at):
@@ -245,16 +233,9 @@ def test_patterns_and_hashing_of_all_large_columns(at, capsys, file):
     assert "y" not in ContingencyTables.load("w").names
 
 
-@pytest.mark.slow
-def test_a_long_count_is_announced_and_a_large_one_is_refused(at, capsys, monkeypatch):
-    wide = pd.DataFrame(np.random.default_rng(0).integers(0, 9, (5, 3000))).add_prefix("f").assign(y=[0, 1, 0, 1, 1])
-    wide.to_csv("wide.csv", index=False)
-    words = "4,501,500 tables take about", "more than the 500 MB that are allowed; use fewer features"
-    check_refusal(capsys, "aggregate wide.csv --label y --memory 0.5 --out t", 1, *words)
+def test_a_long_count_is_announced(at, capsys, monkeypatch):
     monkeypatch.setattr(aggregate, "LONG", 0)
-    how = "aggregate data.csv --label y --positive yes --missing ?"
-    assert told(capsys, f"{how} --memory 1 --out t").out.startswith("t: 10 tables take about")
-    assert call(f"{how} --memory 1e-6 --out u") == 1
+    assert told(capsys, f"aggregate data.csv {HOW} --out t").out.startswith("t: 10 tables take about")
 
 
 # -- the report on a fit -----------------------------------------------------------------------------------------------

@@ -9,7 +9,6 @@ import sys
 import termios
 import zipfile
 
-import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 import yaml
@@ -17,7 +16,6 @@ from cli_calls import call, check_refusal, told
 from samples import ROOT, Project, shipped_config
 
 from agglearn.errors import NotAvailable
-from agglearn.storage import write_json
 from agglearn_workflow.commands.data import table
 from agglearn_workflow.runs import results_lock
 from agglearn_workflow.runs.products import build_product
@@ -75,18 +73,6 @@ def listed(capsys) -> dict[str, list[str]]:
     """Columns of `agglearn data` by data set."""
     lines = [re.split(r"  +", line) for line in told(capsys, "data").out.splitlines()]
     return {line[0]: line[1:] for line in lines}
-
-
-def test_the_list_tells_what_is_here_and_from_where(here, capsys):
-    rows = listed(capsys)
-    assert rows["data set"] == ["here", "from", "size", "licence", "needed by"]
-    assert rows["mirrored"] == ["yes", "mirror", f"{len(CSV)} B", "MIT", "1 table"]
-    assert rows["fetched"] == ["no", "(mirror, primary)", f"{len(CSV)} B", "MIT", "no table"]
-    assert rows["built"] == ["no", "(build)", "unknown", "MIT", "no table"]
-    assert rows["dead"] == ["no", "(frozen)", "unknown", "MIT", "1 table"]
-    assert rows["fair"][:2] == ["yes", "inside statsmodels"]
-    assert rows["digits"][:2] == ["yes", "inside scikit-learn"]
-    assert rows["loglinear"] == ["yes", "simulated", "1 table"]
 
 
 def test_what_is_fetched_is_here_afterwards(here, capsys):
@@ -158,26 +144,6 @@ def test_data_that_need_no_download(here, capsys):
     assert not (here / "results/cache/mirrored/a.csv").exists()
 
 
-def test_everything_about_one(here, capsys):
-    assert told(capsys, "data show mirrored").out.splitlines() == [
-        "mirrored: Mine",
-        "licence: MIT",
-        "cite: Me (2020). Mine. doi:10.1234/mine (licence: MIT)",
-        "needed by: trial",
-        f"file a.csv: {here}/mirror/mirrored/a.csv",
-    ]
-    assert call("data show fetched") == 0
-    routes = r"file a\.csv: not here; tried in turn: mirror, primary file:///\S+/upstream\.csv$"
-    assert re.search(routes, capsys.readouterr().out)
-
-
-def test_another_configuration_can_be_laid_over(here, capsys):
-    (here / "mine.yaml").write_text("mirrors: []\ncache: elsewhere\n")
-    assert call("data get fetched --configfile mine.yaml") == 0
-    assert (here / "elsewhere/fetched/a.csv").read_bytes() == CSV
-    assert call("data get mirrored --configfile mine.yaml") == 1
-
-
 def test_a_running_workflow_is_not_disturbed(here):
     with results_lock.acquire(here / "results/.lock"):
         assert "another run is working in this folder" in call("data get fetched")
@@ -196,28 +162,6 @@ def test_a_terminal_gets_a_bar(here):
 def test_the_list_of_the_shipped_data_fits_100_columns():
     config = shipped_config()
     assert max(map(len, table(inventory(config, config["experiments"], ROOT)))) <= 100
-
-
-def test_sizes_and_columns_are_aligned():
-    rows = [{"name": "a", "kind": "files", "here": True, "origin": "cache", "bytes": n, "licence": "", "experiments": list("xyz")}
-            for n in (999, 999_600, 5_834_924, 4_300_000_000)]  # fmt: skip
-    head, *lines = table(rows)
-    assert [line[head.index("size") :].split("  ")[0] for line in lines] == ["999 B", "1 MB", "5.83 MB", "4.3 GB"]
-    assert all(line.endswith("3 tables") for line in lines)
-
-
-def test_cite_reads_the_versions_of_the_runs(here, capsys):
-    results = here / "results"
-    (results / "measurements/trial").mkdir(parents=True)
-    measured = pd.DataFrame([{"run": "r", "dataset": "mirrored", "status": "ok"}])
-    measured.to_parquet(results / "measurements/trial/b.parquet")
-    (results / "runs/r").mkdir(parents=True)
-    config = {"experiment": {"source": "maxent"}}
-    record = {"config": config, "python": "3.11.7", "commit": None, "versions": {"numpy": "1.2.3"}}
-    write_json(results / "runs/r/run.json", record)
-    for folder in ("", "results", results):
-        out = told(capsys, f"cite {folder}").out
-        assert all(text in out for text in ("Gilotte", "Me (2020). Mine. doi:10.1234/mine", "numpy 1.2.3: Harris"))
 
 
 def test_outside_of_a_project_its_files_are_used_from_where_the_package_is(tmp_path, monkeypatch, capsys):

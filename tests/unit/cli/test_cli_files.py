@@ -57,8 +57,7 @@ def test_pipes_and_redirected_files_are_files(at, piped, capfd, name):
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
-    [(r"age\n1\n", "no column 'job'"), ("", "the file is empty; give a CSV with a header line\n")],
+    ("text", "words"), [(r"age\n1\n", "no column 'job'"), ("", "the file is empty; give a CSV with a header line\n")]
 )
 def test_standard_input_that_cannot_be_predicted_is_named(at, piped, capfd, text, words):
     piped("printf", text)

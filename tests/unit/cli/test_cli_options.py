@@ -425,30 +425,3 @@ def test_how_records_are_written_is_kept_from_tables_to_predictions(prepared, tm
         assert Path(f"{tables}.kept").read_text() == Path(f"{tables}.given").read_text()
         reading = json.loads(Path("model/reading.json").read_text())
         assert reading == {"missing": ["?"], "separator": ";", "positive": "yes"}
-
-
-SAVES = {
-    "aggregate": (A, ContingencyTables, "save"),
-    "private": (P, ContingencyTables, "save"),
-    "fit": (F, Estimator, "save"),
-    "compress": (C, pd.DataFrame, "to_csv"),
-}
-
-
-@pytest.mark.parametrize("force", [False, True])
-@pytest.mark.parametrize("command", SAVES)
-def test_a_save_that_raises_leaves_nothing(called, tmp_path, capsys, monkeypatch, command, force):
-    """Neither a part of the output, nor a hidden file; what was there before stays."""
-    line, kind, name = SAVES[command]
-    if force:
-        called(f"{line} --out {{here}}", lambda *_: {})
-    save = getattr(kind, name)
-
-    def breaks(self, path, *more, **options):
-        save(self, path, *more, **options)
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(kind, name, breaks)
-    called(f"{line} --out {{here}}" + " --force" * force, lambda *_: {}, 1)
-    assert capsys.readouterr().err.endswith(": No space left on device\n")
-    assert [p.name for p in tmp_path.iterdir()] == ["here"] * force

@@ -49,10 +49,7 @@ def test_sources_that_answer(server, tmp_path, monkeypatch):
     lines = doctor.sources(tmp_path, timeout=5)
     assert lines[:3] == ["package index of pip: answers", "mirror here: present", "mirror gone: absent"]
     assert lines[3].startswith("http://127.0.0.1:1: no answer (")
-    assert lines[4:] == [
-        f"http://127.0.0.1:{server}: answers",
-        f"http://localhost:{server}: no answer (status 503)",
-    ]
+    assert lines[4:] == [f"http://127.0.0.1:{server}: answers", f"http://localhost:{server}: no answer (status 503)"]
 
 
 @pytest.mark.parametrize(

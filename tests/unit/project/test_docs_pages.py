@@ -72,11 +72,6 @@ def test_every_relative_link_resolves():
     assert checked > 80
 
 
-def test_a_mark_stands_within_a_line():
-    """A line that begins with a comment ends the paragraph before it on a code host."""
-    assert not [page.name for page in DOCS if re.search(r"^\s*<!--", page.read_text(), re.M)]
-
-
 def written(page: Path) -> set[str]:
     """Everything that a page has as inline code."""
     return set(re.findall(r"`([^`\n]+)`", page.read_text()))
@@ -108,16 +103,6 @@ def ends(code):
                 yield f"{folder}/{name}"[-len(code) - 1 :]
 
 
-def test_each_way_goes_through_twelve_files_at_most():
-    page = (ROOT / "docs/architecture.md").read_text()
-    for section in page.split("\n## ")[1:]:
-        steps = re.findall(r"^(\d+)\. `([^`]+)`", section, re.M)
-        assert [int(number) for number, _ in steps] == list(range(1, len(steps) + 1))
-        assert len(steps) <= 12
-        assert all((ROOT / file).exists() or (ROOT / "src" / file).exists() for _, file in steps)
-    assert len(re.findall(r"^1\. ", page, re.M)) == 3
-
-
 # -- API ------------------------------------------------------------------------------------------------------------------
 
 
@@ -133,12 +118,6 @@ def test_a_page_lists_every_parameter(path):
     listed = "\n".join(lines).partition("\nParameters\n----------\n")[2].partition("\n----")[0]
     shown = {n for line in listed.splitlines() if not line.startswith(" ") for n in line.split(" : ")[0].split(", ")}
     assert set(inspect.signature(target).parameters) <= {name.lstrip("*") for name in shown}
-
-
-def test_names_that_end_in_an_underscore_are_no_references():
-    lines = ["coef_ : ndarray", "    Of `theta_`, *args and a_b."]
-    docstrings.escape(None, "class", "", None, None, lines)
-    assert lines == ["coef\\_ : ndarray", "    Of `theta_`, \\*args and a_b."]
 
 
 def test_the_name_of_a_command_is_no_link_to_a_function():
@@ -193,22 +172,6 @@ def test_the_page_has_every_command():
     helps = re.findall(r"\{command-help\} (\w+)", text)
     assert helps == [*dict.fromkeys(re.findall(r"## agglearn (\w+)", text))]
     assert set(helps) == set(commands())
-
-
-# -- style ----------------------------------------------------------------------------------------------------------------
-
-
-def test_site_and_pages_have_the_same_colours():
-    site = (ROOT / "src/agglearn_workflow/templates/style.css").read_text()
-    pages = (ROOT / "docs/_static/pages.css").read_text()
-    light, dark, *_ = re.findall(r":root \{([^}]*)\}", site)
-    pairs = {"ink": "text-base", "soft": "text-muted", "line": "border", "paper": "background", "shade": "surface"}
-    pairs |= {"accent": "primary"}
-    for theme, values in (("light", light), ("dark", dark)):
-        rule = re.search(rf'data-theme="{theme}"\] \{{(.*?)\}}', pages).group(1)
-        for ours, theirs in pairs.items():
-            value = re.search(rf"--{ours}: ([^;]+);", values).group(1)
-            assert f"--pst-color-{theirs}: {value};" in rule, (theme, ours)
 
 
 # -- the build ------------------------------------------------------------------------------------------------------------

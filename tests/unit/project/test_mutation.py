@@ -1,7 +1,6 @@
 """The tool that plants bugs (`make mutants`): what it plants, what it leaves out, and that it tells noticed from unnoticed."""
 
 import os
-import sys
 from types import SimpleNamespace
 
 import pytest
@@ -10,7 +9,6 @@ pytest.importorskip("cosmic_ray", reason="the extra `mutation` is not installed"
 
 from mutation import __main__ as run
 from mutation import kinds, sites
-from mutation.coverage import name_of_test, read_seconds
 
 MODULE = '''\
 """A module."""
@@ -92,21 +90,6 @@ def test_every_change_is_another_program(copy):
         compile(sites.mutate_code(MODULE, sites.get_operator(mutant.operator)(), mutant.occurrence), "module", "exec")
 
 
-def test_a_larger_sample_begins_with_the_smaller_one(copy):
-    files = [copy / "module.py"]
-    small, large = sites.sample(3, 1, files), sites.sample(6, 1, files)
-    assert large[:3] == small
-    assert len({m.site for m in large}) == 6
-    assert sites.sample(6, 2, files) != large
-
-
-def test_the_star_of_a_signature_is_no_product(copy):
-    (copy / "module.py").write_text("def power(x, *, n=2):\n    return x * n\n")
-    files = [copy / "module.py"]
-    assert any(m.changed().startswith("def power(x, **, ") for m in sites.mutants_of(files[0]))
-    assert not any("**," in m.changed() for seed in range(20) for m in sites.sample(9, seed, files))
-
-
 @pytest.mark.slow
 def test_noticed_and_unnoticed(copy, runner, monkeypatch):
     monkeypatch.setattr(run, "END_TO_END", ())
@@ -123,20 +106,6 @@ def test_a_loop_without_an_end_is_too_slow(copy, runner):
     assert [runner.first_failure(["test_module.py::test_forever"], 2) for _ in range(2)] == ["too slow"] * 2
 
 
-def test_the_limit_grows_with_what_tests_take():
-    tests = everything(**{"a.py::one": 2.0, "a.py::two": 3.0, "b.py::three": 4.0})
-    assert run.limit(["a.py::one", "b.py::three"], tests) == 60 + 10 * 6
-    assert run.limit(["a.py"], tests) == 60 + 10 * 5
-
-
-def test_outcomes_are_kept_until_the_module_changes(copy):
-    mutant, path = found(copy)[0], copy / "results.jsonl"
-    run.Store(path).put(mutant, "survived")
-    assert run.Store(path).get(mutant) == "survived"
-    (copy / "module.py").write_text(MODULE + "\n")
-    assert run.Store(path).get(mutant) is None
-
-
 def test_the_share_counts_what_is_not_equivalent(copy, capsys):
     store, (noticed, unnoticed, same, *_) = run.Store(copy / "results.jsonl"), found(copy)
     store.put(noticed, "killed: test_module.py::test_double")
@@ -145,22 +114,6 @@ def test_the_share_counts_what_is_not_equivalent(copy, capsys):
     assert run.report([noticed, unnoticed, same], store, accepted) == 1
     assert "50.0% of 2 changes fail a test; 1 more are equivalent" in capsys.readouterr().out
     assert run.report([noticed, same], store, accepted) == 0
-
-
-def test_every_accepted_change_has_a_reason():
-    for entry in sites.equivalents():
-        assert entry.keys() == {"file", "line", "changed", "reason"}
-        assert entry["reason"].strip()
-
-
-def test_times_of_tests_by_name(tmp_path):
-    case = '<testcase classname="tests.unit.test_x" name="test_a[1]" time="0.25"/>'
-    (tmp_path / "times.xml").write_text(f"<testsuites><testsuite>{case}</testsuite></testsuites>")
-    assert read_seconds(tmp_path / "times.xml") == {"tests/unit/test_x.py::test_a[1]": 0.25}
-
-
-def test_parameters_may_hold_the_sign_that_ends_a_context():
-    assert name_of_test("a.py::test_separators[|]|run") == "a.py::test_separators[|]"
 
 
 @pytest.mark.slow
@@ -184,16 +137,10 @@ edits = [
 """
 
 
-@pytest.fixture
-def planted(copy, monkeypatch):
-    """Two edits of today's code, one that is noticed, and one whose text is gone."""
+def test_edits_that_do_not_stand_once_in_their_file_are_reported(copy, monkeypatch):
     (copy / "kinds.toml").write_text(PLANTED)
     monkeypatch.setattr(kinds, "KINDS", copy / "kinds.toml")
-    return kinds.read_edits()
-
-
-def test_edits_that_do_not_stand_once_in_their_file_are_reported(planted):
-    present, absent = planted
+    present, absent = kinds.read_edits()
     assert [(edit.place, edit.start, edit.line(), edit.changed()) for edit in present] == [
         ("order: module.py:24", (24, 0), "if value > best:", "if value < best:"),
         ("order: module.py:13", (13, 4), "return 2 * count", "return 3 * count"),
@@ -203,35 +150,6 @@ def test_edits_that_do_not_stand_once_in_their_file_are_reported(planted):
         "order: module.py has this text 4 times, not once: best",
         "order: gone.py has this text 0 times, not once: 1",
     ]
-
-
-@pytest.mark.slow
-def test_planted_bugs_are_noticed_or_not_and_taken_away(copy, planted, runner, monkeypatch):
-    monkeypatch.setattr(run, "END_TO_END", ())
-    outcomes = [run.judge(edit, everything(), runner) for edit in planted[0]]
-    assert outcomes == ["survived", "killed: test_module.py::test_double"]
-    assert (copy / "module.py").read_text() == MODULE
-
-
-def test_the_call_ends_with_1_where_an_edit_is_not_planted(copy, planted, monkeypatch, capsys):
-    """The others are reported like changes of syntax."""
-    monkeypatch.setattr(run, "FOLDER", copy)
-    monkeypatch.setattr(sys, "argv", ["mutation", "--kinds"])
-    for edit in planted[0]:
-        run.Store(copy / "results.jsonl").put(edit, "killed: test")
-    assert run.main() == 1
-    assert capsys.readouterr().out.splitlines() == [
-        "2 changes, 2 judged before or equivalent",
-        "",
-        "100.0% of 2 changes fail a test; 0 more are equivalent",
-        "survivors by folder: none",
-        *(f"not planted: {line}" for line in planted[1]),
-    ]
-    (copy / "kinds.toml").write_text((copy / "kinds.toml").read_text().replace("gone.py", "module.py"))
-    assert run.main() == 1
-    (copy / "kinds.toml").write_text('[[kind]]\nname = "n"\nedits = [{file = "module.py", old = "2 *", new = "3 *"}]')
-    run.Store(copy / "results.jsonl").put(kinds.read_edits()[0][0], "killed: test")
-    assert run.main() == 0
 
 
 @pytest.mark.slow

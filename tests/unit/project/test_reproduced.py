@@ -21,23 +21,6 @@ CAPTION = re.compile(
 )
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("Figures 2.4 d–e, 2.6 and 2.7: learning", ["Figure 2.4", "Figure 2.6", "Figure 2.7"]),
-        ("Table 4 (0.006 and 0.005)", ["Table 4"]),
-        ("Section 4.3.1, Figure 4.2", ["Figure 4.2"]),
-        ("follows from Table 4; the paper leaves noise out", []),
-        ("Section 3.5.2.3, 4", ["Section 3.5.2.3"]),
-        ("Section 5.1 against Table 4", ["Table 4"]),
-        ("Background (granular features without discretisation)", ["Background"]),
-        ("ours; the note has no penalty", []),
-    ],
-)
-def test_places_are_read(text, expected):
-    assert reproduced.places(text) == expected
-
-
 @pytest.mark.parametrize("source", PAPERS)
 def test_all_of_a_source_is_listed(source):
     file = TEXTS / PAPERS[source]
@@ -80,11 +63,6 @@ def test_verdicts_are_those_of_the_archive():
     """Section 4.2: four claims on the exclusive or, and two printed numbers."""
     row = reproduced.rows("maxent")["Section 4.2"]
     assert reproduced.verdict("Section 4.2", row) == "claims: 4 hold; 2 printed numbers, in cells: 2 agree"
-
-
-def test_the_data_have_their_sizes():
-    assert reproduced.data("maxent_binning") == "Bank marketing (term deposits) (real, 41,188 rows)"
-    assert "simulated" in reproduced.data("maxent_recovery")
 
 
 def test_the_page_has_every_source():

@@ -44,8 +44,3 @@ def test_a_script_belongs_to_a_rule():
     assert all((ROOT / "workflow/scripts" / script).exists() for script in named)
     handed = {p.name for p in (ROOT / "workflow/scripts").glob("*.py") if "job_log(snakemake" in p.read_text()}
     assert handed == named
-
-
-def test_rules_ask_named_functions():
-    files = [ROOT / "Snakefile", *(ROOT / "rules").glob("*.smk")]
-    assert not [path.name for path in files if re.search(r"\blambda\b", path.read_text())]
