@@ -1,10 +1,6 @@
 """Every page of the site in a browser: accessible, whole, legible on a phone, and with answers to what a stranger asks."""
 
-import os
 import re
-from html.parser import HTMLParser
-from pathlib import Path
-from urllib.parse import unquote
 
 import pytest
 from browser import Visitor
@@ -68,37 +64,6 @@ def test_no_page_shows_a_number_that_is_none(looked):
 def test_what_is_no_number_is_found():
     assert all(EMPTY.search(text) for text in ("nan", "0.1 ± 0.000", "0.1 ± 0", "None"))
     assert not any(EMPTY.search(text) for text in ("0.1 ± 0.012", "0.1 ± 0.5", "nano", "1 ± 0.001"))
-
-
-class Links(HTMLParser):
-    """Addresses and identifiers of a page."""
-
-    def __init__(self, page: Path):
-        super().__init__()
-        self.addresses, self.identifiers = [], set()
-        self.feed(page.read_text())
-
-    def handle_starttag(self, tag, attrs):
-        given = dict(attrs)
-        self.addresses += [given[key] for key in ("href", "src") if key in given]
-        self.identifiers |= {given["id"]} if "id" in given else set()
-
-
-def test_no_link_is_dead_and_none_needs_the_network(site, pages):
-    found = {page: Links(site / page) for page in pages}
-    dead = []
-    for page, links in found.items():
-        for address in links.addresses:
-            if address.startswith(("https://", "http://", "data:")):
-                continue
-            file, _, fragment = unquote(address).partition("#")
-            target = ((site / page).parent / file).resolve() if file else site / page
-            name = os.path.relpath(target, site)  # records of runs and the experiment's file lie beside the site
-            if not target.is_file() or (name in found and fragment and fragment not in found[name].identifiers):
-                dead.append((page, address))
-    assert not dead
-    loaded = re.compile(r'<(?:script|img|link|iframe)[^>]*(?:src|href)="https?:')
-    assert not [page for page in pages if loaded.search((site / page).read_text())]
 
 
 def test_every_page_is_small(site, pages):

@@ -2,6 +2,7 @@
 
 import json
 import re
+from urllib.parse import unquote
 
 import pytest
 from project import tracking_client
@@ -54,13 +55,16 @@ def test_site_is_whole(project, first):
     assert "doi:10.24432/C5XW20" in data
     assert re.search(r"adkdd21</strong>.*?<em>not available</em>", data, re.DOTALL)
     assert 'href="maxent.html#maxent_table4">maxent_table4</a>' in data
-    for page in site.glob("*.html"):
-        for link in page.read_text().split('href="')[1:] + page.read_text().split('src="')[1:]:
-            target = link.split('"')[0].split("#")[0]
-            if target and "://" not in target and not target.startswith("data:"):
-                assert (site / target).exists(), f"{page.name} links to {target}"
     for page in site.rglob("*.html"):
         text = page.read_text()
+        for link in re.findall(r'(?:href|src)="(?!\w+:)([^"]*)"', text):
+            file, _, fragment = unquote(link).partition("#")
+            target = page.parent / file if file else page
+            assert target.exists(), f"{page.name} links to {link}"
+            assert not fragment or target.suffix != ".html" or f'id="{fragment}"' in target.read_text(), link
+        assert not re.search(
+            r'<(?:script|img|link|iframe)[^>]*(?:src|href)="https?:', text
+        )  # no page needs the network
         assert len(text) < 300_000, page.name
         assert not re.search(r"\bnan\b|± 0\.0+\b|None", text), page.name
         assert all('alt="' in image for image in re.findall("<img[^>]*>", text))

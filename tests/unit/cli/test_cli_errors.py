@@ -65,6 +65,8 @@ BAD = [  # content of bad.csv, command, exit status, what the line must say
     (None, "aggregate data.csv --label none --out tables --force", 1, ["data.csv: no label column 'none'"]),
     (None, f"{BY_SCHEMA} --label job", 2, ["label: 'job' is not that of the schema"]),
     (None, f"{BY_SCHEMA} --positive yes", 2, ["positive: the schema declares it"]),
+    (None, f"{BY_SCHEMA} --binning width", 2, ["binning: the schema declares it"]),
+    (None, f"{BY_SCHEMA} --categorical zone", 2, ["categorical: the schema declares it"]),
     (None, f"{BY_SCHEMA} --hash job:3", 2, ["hashed: the schema declares it"]),
     (None, f"{BY_SCHEMA} --features extra", 1, ["no column 'extra'"]),
     (None, f"{BY_SCHEMA} --separator ;", 1, ["is the separator right?"]),

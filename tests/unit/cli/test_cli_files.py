@@ -124,7 +124,7 @@ def test_files_that_are_not_written_again_are_removed(at):
 
 COMMANDS = (
     f"aggregate data.csv {HOW}", "fit tables --method naive_bayes", "predict model data.csv", "compress tables --budget 9",
-    "schema draft data.csv",
+    "schema draft data.csv", "private declared --epsilon 1 --delta 1e-6",
 )  # fmt: skip
 
 

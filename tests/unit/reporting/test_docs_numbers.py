@@ -101,12 +101,6 @@ def test_another_number_is_a_contradiction(written, number):
     assert right == ""
 
 
-def test_signs_and_single_values(written):
-    fixed = COMMENT.replace("4.0", "16.0")
-    assert written(f"{fixed}−1.5, {fixed}-1.52 and {fixed} −1.51") == [""] * 3
-    assert written(f"{fixed}−1.54")[0]
-
-
 def test_what_has_no_result_is_not_contradicted(written):
     assert written(COMMENT.replace("4.0", "64.0") + ".3") == [None]
     assert written(COMMENT.replace("4.0", "9.0") + ".3") == [None]  # a mean over fewer seeds than planned
@@ -120,12 +114,6 @@ def test_a_number_refers_to_one_measurement(written, text):
     assert "one is needed" in line
 
 
-@pytest.mark.parametrize("page", ["CONTRIBUTING.md", "docs/extending.md"])
-def test_pages_on_numbers_name_this_test(page):
-    """A run does not compare numbers in docs."""
-    assert "`tests/unit/reporting/test_docs_numbers.py`" in (ROOT / page).read_text()
-
-
 def test_pages_refer_to_measurements_that_there_are():
     """Experiment, method, data set and measure of every reference; the last run holds the values against them."""
     plan = planned()
@@ -137,11 +125,6 @@ def test_pages_refer_to_measurements_that_there_are():
             assert selector.get("method", next(iter(e["methods"]))) in e["methods"], where
             assert selector.get("dataset", next(iter(e["datasets"]))) in e["datasets"], where
             assert selector["measure"].partition("_minus_")[0] in e["measures"], f"{where}: {selector['measure']}"
-
-
-def test_data_that_are_not_there_contradict_no_measure(written):
-    assert written("<!-- trial: {measure: nllh, dataset: gone} -->.42") == [None]
-    assert written("<!-- trial: {measure: nllh, dataset: never} -->.42")[0]
 
 
 # -- the numbers of this project --------------------------------------------------------------------------------------

@@ -492,12 +492,11 @@ def test_a_sentence_has_room_for_its_lines():
 
 
 def test_colours_are_told_apart_under_all_deficiencies_of_colour_vision():
-    """CIEDE2000 of every two colours after the simulations of Machado, Oliveira and Fernandes (2009), severity 1."""
+    """Distances in CIELAB of every two colours after the simulations of Machado, Oliveira and Fernandes (2009), severity 1."""
     linear = [linear_rgb(colour) for colour in COLORS]
     for matrix in (np.eye(3), *DEFICIENCIES):
         seen = [lab(matrix @ colour) for colour in linear]
-        assert min(ciede2000(a, b) for a, b in itertools.combinations(seen, 2)) >= 15
-    assert ciede2000(np.array([50, 2.6772, -79.7751]), np.array([50, 0, -82.7485])) == pytest.approx(2.0425, abs=1e-4)
+        assert min(np.linalg.norm(a - b) for a, b in itertools.combinations(seen, 2)) >= 18
 
 
 DEFICIENCIES = np.array([
@@ -517,22 +516,3 @@ def lab(linear: np.ndarray) -> np.ndarray:
     t = TO_XYZ @ np.clip(linear, 0, 1) / [0.95047, 1, 1.08883]
     x, y, z = np.where(t > 216 / 24389, np.cbrt(t), (24389 / 27 * t + 16) / 116)
     return np.array([116 * y - 16, 500 * (x - y), 200 * (y - z)])
-
-
-def ciede2000(one: np.ndarray, two: np.ndarray) -> float:
-    """Sharma, Wu, Dalal (2005), The CIEDE2000 color-difference formula, equations 2 to 22."""
-    mean_chroma = (np.hypot(*one[1:]) + np.hypot(*two[1:])) / 2
-    stretch = 1.5 - 0.5 * np.sqrt(mean_chroma**7 / (mean_chroma**7 + 25.0**7))
-    polar = [stretch * c[1] + 1j * c[2] for c in (one, two)]
-    (c1, c2), (h1, h2) = np.abs(polar), np.angle(polar, deg=True) % 360
-    turn = (h2 - h1 + 180) % 360 - 180 if c1 * c2 else 0.0
-    hue = np.radians((h1 + turn / 2) % 360 if c1 * c2 else h1 + h2)
-    lightness, chroma = (one[0] + two[0]) / 2, (c1 + c2) / 2
-    t = 1 - 0.17 * np.cos(hue - np.pi / 6) + 0.24 * np.cos(2 * hue)
-    t += 0.32 * np.cos(3 * hue + np.radians(6)) - 0.2 * np.cos(4 * hue - np.radians(63))
-    dl = (two[0] - one[0]) / (1 + 0.015 * (lightness - 50) ** 2 / np.sqrt(20 + (lightness - 50) ** 2))
-    dc = (c2 - c1) / (1 + 0.045 * chroma)
-    dh = 2 * np.sqrt(c1 * c2) * np.sin(np.radians(turn / 2)) / (1 + 0.015 * chroma * t)
-    angle = np.radians(60 * np.exp(-(((np.degrees(hue) - 275) / 25) ** 2)))
-    rotation = -2 * np.sqrt(chroma**7 / (chroma**7 + 25.0**7)) * np.sin(angle)
-    return float(np.sqrt(dl**2 + dc**2 + dh**2 + rotation * dc * dh))

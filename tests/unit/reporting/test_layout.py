@@ -332,20 +332,6 @@ def test_each_budget_has_its_own_best():
 # -- printed numbers and formats --------------------------------------------------------------------------------------
 
 
-def test_the_printed_number_stands_with_its_difference():
-    grid = laid_out([around(0.5, 0.01, reported=0.52, printed="0.520", outcome="agrees", difference=-0.02)])
-    assert "| Ours | 0.500 ± 0.010 (0.520, −0.020) |" in written("md", grid)
-    assert r"0.500 $\pm$ 0.010 (0.520, $-$0.020)" in written("tex", grid)
-    beside = '<span class="reported agrees" title="agrees">0.520, <span class=difference>−0.020</span></span>'
-    assert beside in written("html", grid)
-
-
-def test_a_printed_number_is_written_in_the_unit_of_its_column():
-    cell = around(0.0014, 0.0002, measure="seconds", unit="s", reported=0.9, printed="0.9")
-    grid = laid_out([cell], measure="seconds")
-    assert "| Ours | 1.40 ± 0.20 (900, 643× less) |" in written("md", grid)
-
-
 def test_text_is_escaped():
     table = summary([{"status": "failed", "reason": "x < y & 50 % of z_1", "mean": np.nan}])
     grid = printed_table.grid(table, EXPERIMENT, {"a": "<A>"})

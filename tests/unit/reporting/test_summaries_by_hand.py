@@ -3,33 +3,14 @@
 import math
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from agglearn import evaluation
-from agglearn.cli.report import reproduction
 from agglearn.collective import GibbsVersusMAP, reconstruction
 from agglearn.collective.results import Inference
 from agglearn.errors import ConfigError
-from agglearn.evaluation.verdicts import combine_p_values, holm
-from agglearn.maxent import BestPairClassifier
-from agglearn.observations import ContingencyTables, FlowCounts
+from agglearn.observations import FlowCounts
 from agglearn.tasks import Classification
-
-
-def test_p_values_of_several_cases():
-    assert holm([0.04, 0.01, 0.03]).tolist() == pytest.approx([0.06, 0.03, 0.06])
-    assert holm([0.9, 0.5]).tolist() == [1.0, 1.0]
-    # all of three: the worst, refuted by any; two of them; one of them
-    for needed, expected in ((3, (0.2, 3 * 0.02)), (2, (2 * 0.03, 2 * 0.5)), (1, (3 * 0.01, 0.9))):
-        assert combine_p_values([0.01, 0.2, 0.03], [0.9, 0.02, 0.5], needed) == pytest.approx(expected)
-
-
-def test_the_report_names_the_best_pair():
-    frame = pd.DataFrame({"a": list("uuuuvvvv"), "b": list("xyxyxyxy"), "y": [1, 1, 1, 0, 0, 0, 1, 0]})
-    tables = ContingencyTables.from_records(frame, "y")
-    best = BestPairClassifier(l2=1.0).fit(tables)
-    assert reproduction(best, tables).startswith("it uses the table 'a' × 'b' and misses")
 
 
 def test_every_metric_of_the_package_is_a_measure():

@@ -22,7 +22,7 @@ def test_a_folder_appears_whole_and_is_replaced_whole(tmp_path):
     assert (tmp_path / "deep/p").stat().st_mode & 0o777 == 0o755
 
 
-@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, SystemExit])
+@pytest.mark.parametrize("error", [OSError, KeyboardInterrupt, SystemExit])
 @pytest.mark.parametrize("whole", [atomic_dir, atomic_file])
 def test_an_error_leaves_what_was_there(tmp_path, whole, error):
     def fail():
