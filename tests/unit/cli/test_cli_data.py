@@ -109,17 +109,14 @@ def test_what_was_unavailable_becomes_available_for_the_next_run(here):
     assert records.exists()
 
 
-@pytest.mark.parametrize(
-    ("line", "status", "words"),
-    [
-        ("data get fetchd", 2, ["'fetchd'", "did you mean 'fetched'?"]),
-        ("data show nothing", 2, ["'nothing'", "fetched"]),
-        ("data get", 2, ["name of one data set"]),
-        ("data list fetched", 2, ["`list` takes none"]),
-        ("data fetch fetched", 2, ["fetch", "list", "show", "get"]),
-        ("cite", 1, ["results: has no measurements"]),
-    ],
-)
+@pytest.mark.parametrize(("line", "status", "words"), [
+    ("data get fetchd", 2, ["'fetchd'", "did you mean 'fetched'?"]),
+    ("data show nothing", 2, ["'nothing'", "fetched"]),
+    ("data get", 2, ["name of one data set"]),
+    ("data list fetched", 2, ["`list` takes none"]),
+    ("data fetch fetched", 2, ["fetch", "list", "show", "get"]),
+    ("cite", 1, ["results: has no measurements"]),
+])  # fmt: skip
 def test_trouble_is_one_line(here, capsys, line, status, words):
     check_refusal(capsys, line, status, *words)
 

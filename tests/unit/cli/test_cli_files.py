@@ -93,14 +93,11 @@ def test_large_codes_stay_apart(at, capsys):
 # -- writing ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("command", "out"),
-    [
-        (f"aggregate data.csv {HOW} --pairs none", "tables"),
-        ("private declared --epsilon 1 --delta 1e-6", "tables"),
-        ("fit tables --method naive_bayes --set smoothing=3", "model"),
-    ],
-)
+@pytest.mark.parametrize(("command", "out"), [
+    (f"aggregate data.csv {HOW} --pairs none", "tables"),
+    ("private declared --epsilon 1 --delta 1e-6", "tables"),
+    ("fit tables --method naive_bayes --set smoothing=3", "model"),
+])  # fmt: skip
 def test_force_leaves_what_a_person_put_there(at, command, out):
     folder = Path(out)
     (folder / "notes.txt").write_text("mine")

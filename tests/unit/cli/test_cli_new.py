@@ -72,30 +72,24 @@ def test_names_with_signs_of_yaml_are_quoted():
     assert entry["files"] == {"odd: file.csv": {"path": "odd: file.csv", "sha256": "unknown"}}
 
 
-@pytest.mark.parametrize(
-    ("words", "line"),
-    [
-        ("experiment mine!", "'mine!' is no name; use small letters, digits and _"),
-        ("experiment ../mine", "is no name"),
-        ("dataset mine --csv absent.csv --label y", "absent.csv: No such file or directory"),
-        ("dataset mine --csv survey.csv --label y", "no column 'y'; the columns are age, job, bought"),
-        ("method survey", "survey.py: is there already"),
-    ],
-)
+@pytest.mark.parametrize(("words", "line"), [
+    ("experiment mine!", "'mine!' is no name; use small letters, digits and _"),
+    ("experiment ../mine", "is no name"),
+    ("dataset mine --csv absent.csv --label y", "absent.csv: No such file or directory"),
+    ("dataset mine --csv survey.csv --label y", "no column 'y'; the columns are age, job, bought"),
+    ("method survey", "survey.py: is there already"),
+])  # fmt: skip
 def test_wrong_words_get_one_line(words, line, capsys):
     Path("survey.py").write_text("# changed\n")
     assert line in refuse(capsys, f"new {words}")[1]
 
 
-@pytest.mark.parametrize(
-    ("words", "expected"),
-    [
-        (["agg"], ["aggregate"]),
-        (["compress", "--bud"], ["--budget", "--budgets"]),
-        (["fit", "--meth"], ["--method"]),
-        (["fit", "tabl"], []),  # then files
-    ],
-)
+@pytest.mark.parametrize(("words", "expected"), [
+    (["agg"], ["aggregate"]),
+    (["compress", "--bud"], ["--budget", "--budgets"]),
+    (["fit", "--meth"], ["--method"]),
+    (["fit", "tabl"], []),  # then files
+])  # fmt: skip
 def test_bash_completes_commands_and_options(words, expected, capsys):
     script = told(capsys, "--completion").out
     asked = f"COMP_WORDS=(agglearn {' '.join(words)}); COMP_CWORD={len(words)}; _agglearn; echo ${{COMPREPLY[@]}}"

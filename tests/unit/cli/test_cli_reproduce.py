@@ -34,16 +34,13 @@ def test_without_names_everything_runs(started):
     assert started[0] == ["-m", "snakemake", *MEMORY, "--dry-run", *FILE]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "error"),
-    [
-        ("maxent_tabel4", "there is no experiment or source 'maxent_tabel4' (did you mean 'maxent_table4'?); see `agglearn reproduce --list`"),
-        ("maxent_xor --scale tiny", "scale: 'tiny'"),
-        ("maxent_xor --set maxent_xor.methods.maxent.params.n_chain=3", "n_chain"),
-        ("--configfile absent.yaml", "absent.yaml: no such file"),
-        ("--cores none", "'none' is not a whole number"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("arguments", "error"), [
+    ("maxent_tabel4", "there is no experiment or source 'maxent_tabel4' (did you mean 'maxent_table4'?); see `agglearn reproduce --list`"),
+    ("maxent_xor --scale tiny", "scale: 'tiny'"),
+    ("maxent_xor --set maxent_xor.methods.maxent.params.n_chain=3", "n_chain"),
+    ("--configfile absent.yaml", "absent.yaml: no such file"),
+    ("--cores none", "'none' is not a whole number"),
+])  # fmt: skip
 def test_what_is_wrong_is_one_line(arguments, error, started, capsys):
     check_refusal(capsys, f"reproduce {arguments}", 2, error)
     assert not started

@@ -52,14 +52,11 @@ def test_sources_that_answer(server, tmp_path, monkeypatch):
     assert lines[4:] == [f"http://127.0.0.1:{server}: answers", f"http://localhost:{server}: no answer (status 503)"]
 
 
-@pytest.mark.parametrize(
-    ("limit", "threads", "lines"),
-    [
-        (None, {}, ["one per core, no environment variable limits them", "16.1 GB"]),
-        (2_500_000_000, {"OMP_NUM_THREADS": "3", "NUMBA_NUM_THREADS": "2"},
-         ["OMP_NUM_THREADS=3, NUMBA_NUM_THREADS=2", "16.1 GB, limit of the control group 2.5 GB"]),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("limit", "threads", "lines"), [
+    (None, {}, ["one per core, no environment variable limits them", "16.1 GB"]),
+    (2_500_000_000, {"OMP_NUM_THREADS": "3", "NUMBA_NUM_THREADS": "2"},
+     ["OMP_NUM_THREADS=3, NUMBA_NUM_THREADS=2", "16.1 GB, limit of the control group 2.5 GB"]),
+])  # fmt: skip
 def test_every_line_of_the_report(monkeypatch, capsys, limit, threads, lines):
     """15 GiB are 16.1 GB; three of twelve cores."""
     versions = {"numba": "0.70.1", "opendp": "0.16.0"}

@@ -39,38 +39,32 @@ def beside(predicate: str, **more) -> dict:
 # -- predicates -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("said", "values", "stated"),
-    [
-        (beside("greater"), GOOD, "holds"),
-        (beside("less"), GOOD, "fails"),
-        (beside("greater"), NOISY, "undecided"),
-        (beside("less", tolerance=0.2), GOOD, "holds"),
-        (beside("greater", margin=0.2), GOOD, "fails"),
-        (beside("within", tolerance=0.05), GOOD, "fails"),
-        (claim("at_least", bound=0.6), GOOD, "undecided"),
-        (beside("ratio_at_least", bound=1.2), GOOD, "undecided"),
-        (beside("greater"), {("a", "ours"): [0.5]}, "not judged"),
-        (beside("greater"), {("a", "ours"): ("unavailable", "gone"), ("a", "base"): [1.0]}, "not judged"),
-        (claim("at_least", bound=0.3, **WHY), {("a", "ours"): [0.9, 0.9, 0.9, 0.299]}, "fails"),
-    ],
-)
+@pytest.mark.parametrize(("said", "values", "stated"), [
+    (beside("greater"), GOOD, "holds"),
+    (beside("less"), GOOD, "fails"),
+    (beside("greater"), NOISY, "undecided"),
+    (beside("less", tolerance=0.2), GOOD, "holds"),
+    (beside("greater", margin=0.2), GOOD, "fails"),
+    (beside("within", tolerance=0.05), GOOD, "fails"),
+    (claim("at_least", bound=0.6), GOOD, "undecided"),
+    (beside("ratio_at_least", bound=1.2), GOOD, "undecided"),
+    (beside("greater"), {("a", "ours"): [0.5]}, "not judged"),
+    (beside("greater"), {("a", "ours"): ("unavailable", "gone"), ("a", "base"): [1.0]}, "not judged"),
+    (claim("at_least", bound=0.3, **WHY), {("a", "ours"): [0.9, 0.9, 0.9, 0.299]}, "fails"),
+])  # fmt: skip
 def test_predicates(said, values, stated):
     assert judge(said, values)["verdict"] == stated
 
 
 @pytest.mark.parametrize("values", [ONE, SAME], ids=["one value", "identical values"])
-@pytest.mark.parametrize(
-    ("said", "verdict", "judged"),
-    [
-        (beside("greater"), "holds", "difference +0.1,"),
-        (beside("less"), "fails", "difference +0.1,"),
-        (beside("within", tolerance=0.2), "holds", "difference +0.1,"),
-        (claim("at_least", bound=0.3), "holds", "value 0.5 "),
-        (claim("at_most", bound=0.3), "fails", "value 0.5 "),
-        (beside("ratio_at_least", bound=1.2), "holds", "ratio 1.25 "),
-    ],
-)
+@pytest.mark.parametrize(("said", "verdict", "judged"), [
+    (beside("greater"), "holds", "difference +0.1,"),
+    (beside("less"), "fails", "difference +0.1,"),
+    (beside("within", tolerance=0.2), "holds", "difference +0.1,"),
+    (claim("at_least", bound=0.3), "holds", "value 0.5 "),
+    (claim("at_most", bound=0.3), "fails", "value 0.5 "),
+    (beside("ratio_at_least", bound=1.2), "holds", "ratio 1.25 "),
+])  # fmt: skip
 def test_without_an_interval_only_a_deterministic_claim_is_decided(said, verdict, judged, values):
     assert judge(said, values)["verdict"] == TOO_FEW
     outcome = judge(said | WHY, values)
@@ -158,19 +152,16 @@ def test_every_field_of_every_case():
 LOGS = np.log([0.40 / 0.39, 0.43 / 0.44, 0.41 / 0.37])
 
 
-@pytest.mark.parametrize(
-    ("said", "sample", "start", "end", "bound"),
-    [
-        (beside("less", tolerance=0.2), DIFFERENCES, None, 0.2, ", tolerance 0.2, margin 0, 3 pairs"),
-        (beside("less", margin=0.05), DIFFERENCES, None, -0.05, ", margin 0.05, 3 pairs"),
-        (beside("greater", margin=0.05), DIFFERENCES, 0.05, None, ", margin 0.05, 3 pairs"),
-        (beside("greater", tolerance=0.1), DIFFERENCES, -0.1, None, ", tolerance 0.1, margin 0, 3 pairs"),
-        (beside("within", tolerance=0.2), DIFFERENCES, -0.2, 0.2, ", tolerance 0.2, margin 0, 3 pairs"),
-        (beside("ratio_at_least", bound=1.2), LOGS, 1.2, None, " against 1.2, 3 pairs"),
-        (claim("at_least", bound=0.3) | {"value": BASE}, [0.39, 0.44, 0.37], 0.3, None, " against 0.3, 3 replicates"),
-        (claim("at_most", bound=-0.3) | {"value": BASE}, [0.39, 0.44, 0.37], None, -0.3, " against -0.3, 3 replicates"),
-    ],
-)
+@pytest.mark.parametrize(("said", "sample", "start", "end", "bound"), [
+    (beside("less", tolerance=0.2), DIFFERENCES, None, 0.2, ", tolerance 0.2, margin 0, 3 pairs"),
+    (beside("less", margin=0.05), DIFFERENCES, None, -0.05, ", margin 0.05, 3 pairs"),
+    (beside("greater", margin=0.05), DIFFERENCES, 0.05, None, ", margin 0.05, 3 pairs"),
+    (beside("greater", tolerance=0.1), DIFFERENCES, -0.1, None, ", tolerance 0.1, margin 0, 3 pairs"),
+    (beside("within", tolerance=0.2), DIFFERENCES, -0.2, 0.2, ", tolerance 0.2, margin 0, 3 pairs"),
+    (beside("ratio_at_least", bound=1.2), LOGS, 1.2, None, " against 1.2, 3 pairs"),
+    (claim("at_least", bound=0.3) | {"value": BASE}, [0.39, 0.44, 0.37], 0.3, None, " against 0.3, 3 replicates"),
+    (claim("at_most", bound=-0.3) | {"value": BASE}, [0.39, 0.44, 0.37], None, -0.3, " against -0.3, 3 replicates"),
+])  # fmt: skip
 def test_the_numbers_of_every_predicate(said, sample, start, end, bound):
     """Mean, interval and region of three replicates; a ratio is that of geometric means."""
     [case] = judge({"margin": 0.0} | said, OF_A)["cases"]
@@ -179,23 +170,20 @@ def test_the_numbers_of_every_predicate(said, sample, start, end, bound):
     assert bound in case["detail"]
 
 
-@pytest.mark.parametrize(
-    ("measure", "predicate", "rival", "is_weak"),
-    [
-        ("auc", "greater", 0.49, True),
-        ("auc", "greater", 0.51, False),
-        ("auc_of_part", "greater", 0.49, True),
-        ("nllh", "greater", -0.01, True),
-        ("nllh", "greater", 0.01, False),
-        ("nllh", "less", -1.0, False),  # a claim that something is worse is about its failure
-        ("nllh", "ratio_at_least", 0.01, False),
-        ("nmse", "less", 1.01, True),  # its rival is the reference
-        ("nmse", "less", 0.99, False),
-        ("nmse", "greater", 0.99, False),  # here it is the value, which is 2 more
-        ("auc", "less", 0.49, False),
-        ("rmse", "greater", -1.0, False),
-    ],
-)
+@pytest.mark.parametrize(("measure", "predicate", "rival", "is_weak"), [
+    ("auc", "greater", 0.49, True),
+    ("auc", "greater", 0.51, False),
+    ("auc_of_part", "greater", 0.49, True),
+    ("nllh", "greater", -0.01, True),
+    ("nllh", "greater", 0.01, False),
+    ("nllh", "less", -1.0, False),  # a claim that something is worse is about its failure
+    ("nllh", "ratio_at_least", 0.01, False),
+    ("nmse", "less", 1.01, True),  # its rival is the reference
+    ("nmse", "less", 0.99, False),
+    ("nmse", "greater", 0.99, False),  # here it is the value, which is 2 more
+    ("auc", "less", 0.49, False),
+    ("rmse", "greater", -1.0, False),
+])  # fmt: skip
 def test_a_win_over_a_rival_without_skill_is_weak(measure, predicate, rival, is_weak):
     """No skill is an AUC of one half, an NLLH of 0, and a squared error of the variance."""
     spread = np.array([-0.001, 0.0, 0.001, 0.002, -0.002])
@@ -332,25 +320,22 @@ def test_holms_correction_forgives_one_of_many():
         assert outcome["detail"].startswith(f"holds in 17 of 18, 1 {verdict}")
 
 
-@pytest.mark.parametrize(
-    ("cases", "gaps", "stated"),
-    [
-        ("all", [CLEAR, CLEAR, OPEN], "undecided"),
-        ("all", [CLEAR, CLEAR], "holds"),
-        ("all", [CLEAR, FEW], TOO_FEW),  # without an interval they need a larger scale, unless others are open
-        ("all", [FEW, FEW], TOO_FEW),
-        ("all", [CLEAR, OPEN, FEW], "undecided"),
-        ("all", [OPEN, FEW], "undecided"),
-        ("all", [CLEAR, OPEN], "undecided"),
-        ("all", [CLEAR, FAR, FEW], "fails"),
-        ("most", [CLEAR, CLEAR, OPEN], "holds"),
-        ("most", [CLEAR, CLEAR, AGAINST], "holds"),
-        ("most", [AGAINST, CLEAR, AGAINST], "fails"),
-        ("most", [[0.05, 0.10, 0.07], [0.05, 0.10, 0.07], OPEN], "undecided"),  # which two is not given beforehand
-        ("average", [CLEAR, CLEAR, [-0.01, -0.02, -0.015]], "holds"),
-        ("average", [CLEAR, AGAINST, OPEN], "undecided"),
-    ],
-)
+@pytest.mark.parametrize(("cases", "gaps", "stated"), [
+    ("all", [CLEAR, CLEAR, OPEN], "undecided"),
+    ("all", [CLEAR, CLEAR], "holds"),
+    ("all", [CLEAR, FEW], TOO_FEW),  # without an interval they need a larger scale, unless others are open
+    ("all", [FEW, FEW], TOO_FEW),
+    ("all", [CLEAR, OPEN, FEW], "undecided"),
+    ("all", [OPEN, FEW], "undecided"),
+    ("all", [CLEAR, OPEN], "undecided"),
+    ("all", [CLEAR, FAR, FEW], "fails"),
+    ("most", [CLEAR, CLEAR, OPEN], "holds"),
+    ("most", [CLEAR, CLEAR, AGAINST], "holds"),
+    ("most", [AGAINST, CLEAR, AGAINST], "fails"),
+    ("most", [[0.05, 0.10, 0.07], [0.05, 0.10, 0.07], OPEN], "undecided"),  # which two is not given beforehand
+    ("average", [CLEAR, CLEAR, [-0.01, -0.02, -0.015]], "holds"),
+    ("average", [CLEAR, AGAINST, OPEN], "undecided"),
+])  # fmt: skip
 def test_all_most_or_the_average_of_cases(cases, gaps, stated):
     """Each status alone with each other one, in either order."""
     assert by_case(gaps, cases=cases)["verdict"] == by_case(gaps[::-1], cases=cases)["verdict"] == stated
@@ -390,28 +375,22 @@ def test_runs_that_lack_the_measure_are_said():
 # -- slopes and curves ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("exponents", "bound", "stated"),
-    [
-        ([1.49, 1.50, 1.515], [1.4, 1.6], "holds"),
-        ([1.49, 1.50, 1.515], [0.9, 1.1], "fails"),
-        ([1.49, 1.50, 1.515], [1.49, 1.6], "undecided"),
-        ([1.5], [1.4, 1.6], TOO_FEW),
-    ],
-)
+@pytest.mark.parametrize(("exponents", "bound", "stated"), [
+    ([1.49, 1.50, 1.515], [1.4, 1.6], "holds"),
+    ([1.49, 1.50, 1.515], [0.9, 1.1], "fails"),
+    ([1.49, 1.50, 1.515], [1.49, 1.6], "undecided"),
+    ([1.5], [1.4, 1.6], TOO_FEW),
+])  # fmt: skip
 def test_slope_of_a_power_law(exponents, bound, stated):
     """3 n^exponent at three n, one exponent per seed."""
     values = {("a", "ours", json.dumps({"n": n})): [3 * n**e for e in exponents] for n in (10, 100, 1000)}
     assert judge(claim("slope_between", x="params.n", bound=bound), values)["verdict"] == stated
 
 
-@pytest.mark.parametrize(
-    ("tolerance", "delays"),
-    [
-        (0.0, [4 - 6, 7 - 4, 4 - 4]),  # the second never comes so far: that counts as after its last step, 6
-        (0.15, [2 - 4, 4 - 2, 4 - 4]),
-    ],
-)
+@pytest.mark.parametrize(("tolerance", "delays"), [
+    (0.0, [4 - 6, 7 - 4, 4 - 4]),  # the second never comes so far: that counts as after its last step, 6
+    (0.15, [2 - 4, 4 - 2, 4 - 4]),
+])  # fmt: skip
 def test_delays_of_curves_by_hand(tolerance, delays):
     """Steps 0, 2, 4, 6, at which a curve reaches the last value of the other one less the tolerance."""
     ours = [[0.1, 0.4, 0.5, 0.5], [0.1, 0.2, 0.45, 0.48], [0.1, 0.2, 0.5, 0.6]]

@@ -281,16 +281,13 @@ def test_values_of_unnamed_lines_that_leave_at_one_place_stand_above_each_other(
     assert all(below.y1 <= above.y0 + 2 for below, above in itertools.pairwise(found))
 
 
-@pytest.mark.parametrize(
-    ("y_from", "ours", "base", "low", "high"),
-    [
-        (0, 0.4, 0.5, (0.0, 0.0), (0.5, 0.53)),  # stated as the base
-        (-0.2, 0.4, 0.5, (0.3, 0.4), (0.5, 0.53)),  # nothing leaves: no empty half
-        (-0.2, 0.4, -3.0, (0.3, 0.4), (0.4, 0.53)),  # one mean leaves
-        (0, 0.5, -90.0, (0.0, 0.0), (0.525, 0.525)),  # no empty half above
-        (-1, -3.0, -6.0, (-9.0, -6.0), (-3.0, 0.0)),  # no mean reaches the level: all are there
-    ],
-)
+@pytest.mark.parametrize(("y_from", "ours", "base", "low", "high"), [
+    (0, 0.4, 0.5, (0.0, 0.0), (0.5, 0.53)),  # stated as the base
+    (-0.2, 0.4, 0.5, (0.3, 0.4), (0.5, 0.53)),  # nothing leaves: no empty half
+    (-0.2, 0.4, -3.0, (0.3, 0.4), (0.4, 0.53)),  # one mean leaves
+    (0, 0.5, -90.0, (0.0, 0.0), (0.525, 0.525)),  # no empty half above
+    (-1, -3.0, -6.0, (-9.0, -6.0), (-3.0, 0.0)),  # no mean reaches the level: all are there
+])  # fmt: skip
 def test_the_ends_of_an_axis_are_0_or_near_the_means_that_stay(y_from, ours, base, low, high):
     ends = panel(over_n(ours=[ours] * 2, base=[base] * 2), y_from=y_from).get_ylim()
     for end, (least, most) in zip(ends, (low, high), strict=True):

@@ -30,14 +30,11 @@ def verdict(table: pd.DataFrame) -> dict:
     return judging.judge({"predicate": "greater", **SIDES}, Rows(table))["cases"][0]
 
 
-@pytest.mark.parametrize(
-    ("parts", "seeds", "of", "stated"),
-    [
-        (WIDE, [-1e-4, 0, 1e-4, 0], WIDE, "undecided"),
-        (NARROW, [-0.05, 0.0, 0.05, 0.0], [-0.04, 0.01, 0.06, 0.01], "undecided"),
-        (ABOVE, [0.0] * 4, ABOVE, "holds"),  # seeds without spread leave the interval over parts
-    ],
-)
+@pytest.mark.parametrize(("parts", "seeds", "of", "stated"), [
+    (WIDE, [-1e-4, 0, 1e-4, 0], WIDE, "undecided"),
+    (NARROW, [-0.05, 0.0, 0.05, 0.0], [-0.04, 0.01, 0.06, 0.01], "undecided"),
+    (ABOVE, [0.0] * 4, ABOVE, "holds"),  # seeds without spread leave the interval over parts
+])  # fmt: skip
 def test_the_wider_of_the_intervals_over_parts_and_over_seeds_counts(parts, seeds, of, stated):
     case = verdict(frame(parts, seeds))
     low, high = stats.ttest_1samp(of, 0).confidence_interval(0.95)

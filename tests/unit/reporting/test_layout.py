@@ -43,30 +43,27 @@ def best_of(grid) -> dict[tuple, bool]:
 # -- numbers ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("mean", "half", "text"),
-    [
-        (0.42515, 0.000123, "0.42515 ± 0.00012"),
-        (0.4212, 0.0996, "0.421 ± 0.100"),
-        (0.5, 0.25, "0.50 ± 0.25"),
-        (-0.99, 0.12, "−0.99 ± 0.12"),
-        (12.3, 4.56, "12.3 ± 4.6"),
-        (1234.5, 210.4, "1,234 ± 210"),
-        (0.5, 0.0, "0.5"),  # values that are all the same
-        (0.5, np.inf, "0.5"),
-        (0.307123, np.nan, "0.307"),
-        (0.0, np.nan, "0"),
-        (-0.0001, 0.0213, "0.000 ± 0.021"),
-        (3.21e-4, 1.2e-5, "(3.21 ± 0.12) × 10⁻⁴"),
-        (7.1e-9, np.nan, "7.1 × 10⁻⁹"),
-        (33263.0, np.nan, "33,263"),
-        (250_000.0, np.nan, "250,000"),
-        (1_000_000.0, np.nan, "1 × 10⁶"),
-        (0.001, np.nan, "0.001"),
-        (1.6e7, np.nan, "1.6 × 10⁷"),
-        (0.017417, 0.00003, "(1.7417 ± 0.0030) × 10⁻²"),  # no number has more than five decimals
-    ],
-)
+@pytest.mark.parametrize(("mean", "half", "text"), [
+    (0.42515, 0.000123, "0.42515 ± 0.00012"),
+    (0.4212, 0.0996, "0.421 ± 0.100"),
+    (0.5, 0.25, "0.50 ± 0.25"),
+    (-0.99, 0.12, "−0.99 ± 0.12"),
+    (12.3, 4.56, "12.3 ± 4.6"),
+    (1234.5, 210.4, "1,234 ± 210"),
+    (0.5, 0.0, "0.5"),  # values that are all the same
+    (0.5, np.inf, "0.5"),
+    (0.307123, np.nan, "0.307"),
+    (0.0, np.nan, "0"),
+    (-0.0001, 0.0213, "0.000 ± 0.021"),
+    (3.21e-4, 1.2e-5, "(3.21 ± 0.12) × 10⁻⁴"),
+    (7.1e-9, np.nan, "7.1 × 10⁻⁹"),
+    (33263.0, np.nan, "33,263"),
+    (250_000.0, np.nan, "250,000"),
+    (1_000_000.0, np.nan, "1 × 10⁶"),
+    (0.001, np.nan, "0.001"),
+    (1.6e7, np.nan, "1.6 × 10⁷"),
+    (0.017417, 0.00003, "(1.7417 ± 0.0030) × 10⁻²"),  # no number has more than five decimals
+])  # fmt: skip
 def test_numbers_have_two_digits_of_their_half_interval(mean, half, text):
     assert numbers.number(mean, mean - half, mean + half) == text
 
@@ -89,32 +86,26 @@ def test_numbers_of_a_column_have_one_precision(means, halves, decimals):
     assert numbers.common_decimals(np.array(means), np.array(halves)) == decimals
 
 
-@pytest.mark.parametrize(
-    ("unit", "means", "chosen"),
-    [
-        ("s", [0.0012, 0.9], ("ms", 1e-3)),
-        ("s", [2.0, 30.0], ("s", 1.0)),
-        ("s", [100.0, 130.0], ("s", 1.0)),
-        ("s", [0.02, 0.02, 5.0], ("ms", 1e-3)),  # most of them
-        ("s", [400.0], ("min", 60.0)),
-        ("s", [2e-5, np.nan, 0.0], ("µs", 1e-6)),
-        ("s", [], ("s", 1.0)),
-        ("B", [3e6], ("MB", 1e6)),
-        ("persons", [3e6], ("persons", 1.0)),
-        (None, [1.0], ("", 1.0)),
-    ],
-)
+@pytest.mark.parametrize(("unit", "means", "chosen"), [
+    ("s", [0.0012, 0.9], ("ms", 1e-3)),
+    ("s", [2.0, 30.0], ("s", 1.0)),
+    ("s", [100.0, 130.0], ("s", 1.0)),
+    ("s", [0.02, 0.02, 5.0], ("ms", 1e-3)),  # most of them
+    ("s", [400.0], ("min", 60.0)),
+    ("s", [2e-5, np.nan, 0.0], ("µs", 1e-6)),
+    ("s", [], ("s", 1.0)),
+    ("B", [3e6], ("MB", 1e6)),
+    ("persons", [3e6], ("persons", 1.0)),
+    (None, [1.0], ("", 1.0)),
+])  # fmt: skip
 def test_a_measure_is_written_in_a_unit_that_fits(unit, means, chosen):
     assert numbers.fitting_unit(unit, means) == chosen
 
 
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [
-        (0.4, "0 s"), (89.4, "89 s"), (89.99, "90 s"), (90, "2 min"), (100, "2 min"), (89.4 * 60, "89 min"), (89.6 * 60, "1 h 30 min"),
-        (3600 * 2 + 60 * 5 - 20, "2 h 5 min"), (3600 * 25, "25 h 0 min"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("seconds", "text"), [
+    (0.4, "0 s"), (89.4, "89 s"), (89.99, "90 s"), (90, "2 min"), (100, "2 min"), (89.4 * 60, "89 min"), (89.6 * 60, "1 h 30 min"),
+    (3600 * 2 + 60 * 5 - 20, "2 h 5 min"), (3600 * 25, "25 h 0 min"),
+])  # fmt: skip
 def test_a_time_is_rounded_to_the_unit_that_is_written(seconds, text):
     assert numbers.duration_text(seconds) == text
 
@@ -281,20 +272,17 @@ def test_what_has_no_result_is_a_line_below_the_others():
 # -- marks of the best ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("measure", "ours", "base", "best"),
-    [
-        ("nllh", around(0.5, 0.01), around(0.4, 0.01), ["Ours"]),
-        ("log_loss", around(0.5, 0.01), around(0.4, 0.01), ["base"]),
-        ("nllh", around(0.5, 0.06), around(0.41, 0.06), ["Ours"]),  # √(0.06² + 0.06²) = 0.085
-        ("nllh", around(0.5, 0.06), around(0.42, 0.06), []),  # the intervals tell nobody from the best
-        ("tuned", around(0.5, 0.01), around(0.4, 0.01), []),  # neither side is better
-        ("nllh", around(0.5, np.nan), around(0.4, np.nan), []),  # one seed tells nothing
-        ("nllh", around(0.5, 0.0), around(0.4, 0.0), ["Ours"]),  # seeds that all agree
-        ("nllh", around(0.5, 0.02), around(0.4, np.nan), ["Ours"]),  # far off by the interval that there is
-        ("nllh", around(0.5, 0.02), around(0.49, np.nan), []),
-    ],
-)
+@pytest.mark.parametrize(("measure", "ours", "base", "best"), [
+    ("nllh", around(0.5, 0.01), around(0.4, 0.01), ["Ours"]),
+    ("log_loss", around(0.5, 0.01), around(0.4, 0.01), ["base"]),
+    ("nllh", around(0.5, 0.06), around(0.41, 0.06), ["Ours"]),  # √(0.06² + 0.06²) = 0.085
+    ("nllh", around(0.5, 0.06), around(0.42, 0.06), []),  # the intervals tell nobody from the best
+    ("tuned", around(0.5, 0.01), around(0.4, 0.01), []),  # neither side is better
+    ("nllh", around(0.5, np.nan), around(0.4, np.nan), []),  # one seed tells nothing
+    ("nllh", around(0.5, 0.0), around(0.4, 0.0), ["Ours"]),  # seeds that all agree
+    ("nllh", around(0.5, 0.02), around(0.4, np.nan), ["Ours"]),  # far off by the interval that there is
+    ("nllh", around(0.5, 0.02), around(0.49, np.nan), []),
+])  # fmt: skip
 def test_the_best_is_bold_and_what_is_not_told_from_it(measure, ours, base, best):
     """The third cell is of another data set, which is compared with nothing."""
     cells = [ours, base | {"method": "base"}, around(9.0, 0.1, dataset="b")]

@@ -67,20 +67,17 @@ def test_reported_without_measurement_is_in_the_summary_and_not_in_a_table_that_
     assert "|" not in text
 
 
-@pytest.mark.parametrize(
-    ("mean", "half", "printed", "said"),
-    [
-        (0.421, np.nan, "0.421", "undecided"),  # one seed
-        (0.421, 0.0104, "0.421", "agrees"),  # half of the last digit joins the margin
-        (0.421, 0.0106, "0.421", "undecided"),  # not significantly different is no agreement
-        (0.425, 0.006, "0.421", "agrees"),
-        (0.425, 0.008, "0.421", "undecided"),
-        (0.445, 0.006, "0.421", "above"),
-        (0.400, 0.006, "0.420", "below"),
-        (0.400, 0.012, "0.420", "undecided"),
-        (0.460, 0.006, "0.42", "above"),
-    ],
-)
+@pytest.mark.parametrize(("mean", "half", "printed", "said"), [
+    (0.421, np.nan, "0.421", "undecided"),  # one seed
+    (0.421, 0.0104, "0.421", "agrees"),  # half of the last digit joins the margin
+    (0.421, 0.0106, "0.421", "undecided"),  # not significantly different is no agreement
+    (0.425, 0.006, "0.421", "agrees"),
+    (0.425, 0.008, "0.421", "undecided"),
+    (0.445, 0.006, "0.421", "above"),
+    (0.400, 0.006, "0.420", "below"),
+    (0.400, 0.012, "0.420", "undecided"),
+    (0.460, 0.006, "0.42", "above"),
+])  # fmt: skip
 def test_printed_numbers_are_compared_by_an_equivalence_margin(mean, half, printed, said):
     row = {"status": "ok", "mean": mean, "low": mean - half, "high": mean + half}
     entry = {"value": float(printed), "printed": printed, "measure": "nllh"}

@@ -35,22 +35,19 @@ def described(claim: dict, names=None, seeds=3, spent=0.0) -> dict:
 # -- words ------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("predicate", "more", "values", "words"),
-    [
-        ("greater", {"tolerance": 0.0}, [0.19, 0.20, 0.21], "higher by 0.2 (95 %: 0.175 to 0.225)"),
-        ("less", {"tolerance": 0.0}, [-0.19, -0.20, -0.21], "lower by 0.2 (95 %: 0.175 to 0.225)"),
-        ("less", {}, [0.19, 0.20, 0.21], "higher by 0.2 (95 %: 0.175 to 0.225); 0.01 are allowed"),
-        ("greater", {"tolerance": 0.0}, [-0.1, 0.0, 0.15], "higher by 0.0167 (95 %: lower by 0.296 to higher by 0.329)"),
-        ("greater", {"tolerance": 0.0, "margin": 0.05}, [0.2] * 2 + [0.2001], "higher by 0.2 (95 %: 0.2 to 0.2); 0.05 more are asked for"),
-        ("within", {}, [0.001, 0.002, 0.003], "the difference is 0.002 (95 %: −4.84 × 10⁻⁴ to 0.00448); up to 0.01 counts as none"),
-        ("at_least", {}, [0.6, 0.61, 0.62], "0.61 (95 %: 0.585 to 0.635); the claim asks for at least 0.5"),
-        ("at_most", {}, [0.4, 0.4, 0.4], "0.4; the claim asks for at most 0.5"),
-        ("ratio_at_least", {}, list(np.log([3.0, 3.0, 3.001])), "3 times as large (95 %: 3 to 3); the claim asks for at least 2"),
-        ("slope_between", {}, [1.0, 1.01, 1.02], "the slope is 1.01 (95 %: 0.985 to 1.03); the claim asks for 0.9 to 1.1"),
-        ("earlier", {}, [-10, -12, -14], "12 steps earlier (95 %: −17 to −7.03)"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("predicate", "more", "values", "words"), [
+    ("greater", {"tolerance": 0.0}, [0.19, 0.20, 0.21], "higher by 0.2 (95 %: 0.175 to 0.225)"),
+    ("less", {"tolerance": 0.0}, [-0.19, -0.20, -0.21], "lower by 0.2 (95 %: 0.175 to 0.225)"),
+    ("less", {}, [0.19, 0.20, 0.21], "higher by 0.2 (95 %: 0.175 to 0.225); 0.01 are allowed"),
+    ("greater", {"tolerance": 0.0}, [-0.1, 0.0, 0.15], "higher by 0.0167 (95 %: lower by 0.296 to higher by 0.329)"),
+    ("greater", {"tolerance": 0.0, "margin": 0.05}, [0.2] * 2 + [0.2001], "higher by 0.2 (95 %: 0.2 to 0.2); 0.05 more are asked for"),
+    ("within", {}, [0.001, 0.002, 0.003], "the difference is 0.002 (95 %: −4.84 × 10⁻⁴ to 0.00448); up to 0.01 counts as none"),
+    ("at_least", {}, [0.6, 0.61, 0.62], "0.61 (95 %: 0.585 to 0.635); the claim asks for at least 0.5"),
+    ("at_most", {}, [0.4, 0.4, 0.4], "0.4; the claim asks for at most 0.5"),
+    ("ratio_at_least", {}, list(np.log([3.0, 3.0, 3.001])), "3 times as large (95 %: 3 to 3); the claim asks for at least 2"),
+    ("slope_between", {}, [1.0, 1.01, 1.02], "the slope is 1.01 (95 %: 0.985 to 1.03); the claim asks for 0.9 to 1.1"),
+    ("earlier", {}, [-10, -12, -14], "12 steps earlier (95 %: −17 to −7.03)"),
+])  # fmt: skip
 def test_the_number_that_decides_is_said_in_words(predicate, more, values, words):
     claim = claim_of(predicate, **more)
     assert in_words(claim, case(claim, values)) == words
@@ -89,26 +86,23 @@ PARTS = {"replicates": "part", "verdict": "fails"}
 LOST = {"verdict": "not judged"}
 
 
-@pytest.mark.parametrize(
-    ("part", "more", "text"),
-    [
-        ("sentence", {"claim": "λ is chosen"}, "λ is chosen."),  # the capital of a symbol is another symbol
-        ("sentence", {"claim": "ε is 1."}, "ε is 1."),
-        ("sentence", {"claim": "all is well"}, "All is well."),
-        ("sentence", {"claim": "A is B"}, "A is B."),
-        ("why", {"verdict": "fails", "why": "The sample is small."}, "The sample is small."),
-        ("why", {"verdict": "fails"}, "No reason is stated yet."),
-        ("why", {"verdict": "undecided", "why": "The sample is small."}, ""),
-        ("why", {"verdict": "holds", "why": "The sample is small."}, ""),
-        ("rests", PARTS | {"seeds": 1}, "The interval is over parts of the tests of one seed. Other seeds may differ by more."),
-        ("rests", PARTS | {"verdict": "holds"}, "The interval is over parts of the tests of 2 seeds. Other seeds may differ by more."),
-        ("rests", PARTS | LOST, ""),
-        ("rests", {"replicates": "seed"}, ""),
-        ("decisive", LOST | {"detail": "a.gz cannot be had (x: no file)"}, "Missing: a.gz cannot be had. The first page says how to get it."),
-        ("decisive", LOST | {"detail": "make archive ARGS=e computes it"}, "Not archived: make archive ARGS=e computes it."),
-        ("decisive", LOST | {"detail": "no rows for {}", "absent": True}, "No run at this scale has such a result."),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("part", "more", "text"), [
+    ("sentence", {"claim": "λ is chosen"}, "λ is chosen."),  # the capital of a symbol is another symbol
+    ("sentence", {"claim": "ε is 1."}, "ε is 1."),
+    ("sentence", {"claim": "all is well"}, "All is well."),
+    ("sentence", {"claim": "A is B"}, "A is B."),
+    ("why", {"verdict": "fails", "why": "The sample is small."}, "The sample is small."),
+    ("why", {"verdict": "fails"}, "No reason is stated yet."),
+    ("why", {"verdict": "undecided", "why": "The sample is small."}, ""),
+    ("why", {"verdict": "holds", "why": "The sample is small."}, ""),
+    ("rests", PARTS | {"seeds": 1}, "The interval is over parts of the tests of one seed. Other seeds may differ by more."),
+    ("rests", PARTS | {"verdict": "holds"}, "The interval is over parts of the tests of 2 seeds. Other seeds may differ by more."),
+    ("rests", PARTS | LOST, ""),
+    ("rests", {"replicates": "seed"}, ""),
+    ("decisive", LOST | {"detail": "a.gz cannot be had (x: no file)"}, "Missing: a.gz cannot be had. The first page says how to get it."),
+    ("decisive", LOST | {"detail": "make archive ARGS=e computes it"}, "Not archived: make archive ARGS=e computes it."),
+    ("decisive", LOST | {"detail": "no rows for {}", "absent": True}, "No run at this scale has such a result."),
+])  # fmt: skip
 def test_each_part_of_what_is_said(part, more, text):
     assert described(claim_of("at_least", **more), seeds=more.get("seeds", 2))[part] == text
 
@@ -156,16 +150,13 @@ def test_cases_carry_names_and_times_their_unit():
     assert shown["lines"][0] == line
 
 
-@pytest.mark.parametrize(
-    ("value", "reference", "words"),
-    [
-        ({"method": "amm"}, {"method": "cardinality"}, "1 times as long for AMM as for cardinality (95 %"),
-        ({"method": ["amm", "llp"]}, {"method": "cardinality"}, "1 times as long as for cardinality (95 %"),
-        ({"measure": "gibbs_seconds"}, {"measure": "map_seconds"}, "1 times as long for Gibbs time as for MAP time (95 %"),
-        ({"params.bag_size": 256}, {"params.bag_size": 32}, "1 times as long for bag size 256 as for bag size 32 (95 %"),
-        ({"dataset": "adult"}, {"dataset": "bank"}, "1 times as long for Adult (1994) as for bank (95 %"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("value", "reference", "words"), [
+    ({"method": "amm"}, {"method": "cardinality"}, "1 times as long for AMM as for cardinality (95 %"),
+    ({"method": ["amm", "llp"]}, {"method": "cardinality"}, "1 times as long as for cardinality (95 %"),
+    ({"measure": "gibbs_seconds"}, {"measure": "map_seconds"}, "1 times as long for Gibbs time as for MAP time (95 %"),
+    ({"params.bag_size": 256}, {"params.bag_size": 32}, "1 times as long for bag size 256 as for bag size 32 (95 %"),
+    ({"dataset": "adult"}, {"dataset": "bank"}, "1 times as long for Adult (1994) as for bank (95 %"),
+])  # fmt: skip
 def test_a_multiple_names_what_it_compares(value, reference, words):
     sides = {"value": {"measure": "seconds"} | value, "reference": {"measure": "seconds"} | reference}
     claim = claim_of("ratio_at_least", verdict="fails", **sides)
@@ -210,16 +201,13 @@ def test_many_cases_are_cut_and_none_is_no_drawing():
     assert forest(claim | {"cases": [{"case": "", "verdict": "not judged", "detail": "no data"}]}) == ""
 
 
-@pytest.mark.parametrize(
-    ("value", "low", "high", "start", "end"),
-    [
-        (0.5, 0.2, 0.8, 0.2, 0.8),
-        (-0.5, -0.8, -0.2, -0.8, -0.2),
-        (3.0, -100.0, 100.0, 0.0, 6.0),
-        (0.0, -100.0, 100.0, -1.0, 1.0),
-        (-2.0, -100.0, 100.0, -4.0, 0.0),
-    ],
-)
+@pytest.mark.parametrize(("value", "low", "high", "start", "end"), [
+    (0.5, 0.2, 0.8, 0.2, 0.8),
+    (-0.5, -0.8, -0.2, -0.8, -0.2),
+    (3.0, -100.0, 100.0, 0.0, 6.0),
+    (0.0, -100.0, 100.0, -1.0, 1.0),
+    (-2.0, -100.0, 100.0, -4.0, 0.0),
+])  # fmt: skip
 def test_an_axis_shows_an_interval_as_far_as_the_estimates_spread_and_a_margin(value, low, high, start, end):
     place, first, last = _axis([{"value": value, "low": low, "high": high, "from": None, "to": None}], float)
     assert (first, last) == (LABEL, WIDTH)

@@ -65,20 +65,17 @@ def leaves(value, path="") -> dict:
     return {p: v for key, inner in items for p, v in leaves(inner, f"{path}.{key}".lstrip(".")).items()}
 
 
-@pytest.mark.parametrize(
-    ("path", "texts"),
-    [
-        ("class", ["b.Other"]),
-        ("params.n", ["5", "-1"]),
-        ("params.inner.l2", ["2.0", "0.5"]),
-        ("params.inner.deep.er", ["2", "3"]),
-        ("params.new.inner", ["true"]),
-        ("observe.binning", ["deciles"]),
-        ("observe.noise.epsilon", ["0.5", "2.0"]),
-        ("observe.noise.of.label", ["laplace", "null"]),
-        ("observe.new.inner", ["1"]),
-    ],
-)
+@pytest.mark.parametrize(("path", "texts"), [
+    ("class", ["b.Other"]),
+    ("params.n", ["5", "-1"]),
+    ("params.inner.l2", ["2.0", "0.5"]),
+    ("params.inner.deep.er", ["2", "3"]),
+    ("params.new.inner", ["true"]),
+    ("observe.binning", ["deciles"]),
+    ("observe.noise.epsilon", ["0.5", "2.0"]),
+    ("observe.noise.of.label", ["laplace", "null"]),
+    ("observe.new.inner", ["1"]),
+])  # fmt: skip
 def test_a_change_at_any_depth_changes_that_alone(path, texts):
     """The base, and each change beside the others, are what they would be without these changes."""
     values = [yaml.safe_load(text) for text in texts]
@@ -107,21 +104,18 @@ def test_axes_of_the_data_are_columns_in_the_order_of_their_names():
     assert columns == ["dataset", "dataset_params.bag", "dataset_params.noise", "dataset_params.size"]
 
 
-@pytest.mark.parametrize(
-    ("base", "changes", "wrong"),
-    [
-        ("logistik", {"params.l2": [1]}, "'logistik' is not known .did you mean 'logistic'"),
-        ("logistic", {"name": ["x"]}, "'name' is not allowed"),
-        ("logistic", {"params": [{}]}, "'params' is not allowed"),
-        ("logistic", {"params.": [1]}, r"'params\.' is not allowed"),
-        ("logistic", {"params.n-x": [1]}, r"'params\.n-x' is not allowed"),
-        ("logistic", {"params.n x": [1]}, r"'params\.n x' is not allowed"),
-        ("logistic", {"classes": ["x"]}, "'classes' is not allowed"),
-        ("logistic", {"my.params.n": [1]}, r"'my\.params\.n' is not allowed"),
-        ("logistic", {"params.l2": [5, 5]}, "the change to 5 stands twice"),
-        ("maxent", {"params.clip": [1]}, r"maxent\.params\.l2_theta is a grid"),
-    ],
-)
+@pytest.mark.parametrize(("base", "changes", "wrong"), [
+    ("logistik", {"params.l2": [1]}, "'logistik' is not known .did you mean 'logistic'"),
+    ("logistic", {"name": ["x"]}, "'name' is not allowed"),
+    ("logistic", {"params": [{}]}, "'params' is not allowed"),
+    ("logistic", {"params.": [1]}, r"'params\.' is not allowed"),
+    ("logistic", {"params.n-x": [1]}, r"'params\.n-x' is not allowed"),
+    ("logistic", {"params.n x": [1]}, r"'params\.n x' is not allowed"),
+    ("logistic", {"classes": ["x"]}, "'classes' is not allowed"),
+    ("logistic", {"my.params.n": [1]}, r"'my\.params\.n' is not allowed"),
+    ("logistic", {"params.l2": [5, 5]}, "the change to 5 stands twice"),
+    ("maxent", {"params.clip": [1]}, r"maxent\.params\.l2_theta is a grid"),
+])  # fmt: skip
 def test_what_is_no_change_of_a_method_is_refused(project, base, changes, wrong):
     ablation = {"extends": "trial", "ablate": {"base": base, "changes": changes}}
     with pytest.raises(ConfigError, match=f"x.yaml: (ablate|methods).*{wrong}"):
@@ -142,16 +136,13 @@ def test_settings_by_their_path():
     }
 
 
-@pytest.mark.parametrize(
-    ("texts", "wrong"),
-    [
-        (["trial.seeds"], "write path.to.setting=value"),
-        (["trial..seeds=1"], "write path.to.setting=value"),
-        (["trail.seeds=1"], "'trail' is no experiment and no setting .did you mean 'trial'"),
-        (["trial.seeds=[0"], "is not YAML"),
-        (["trial.seeds=1", "trial.seeds.first=2"], "set to a value already"),
-    ],
-)
+@pytest.mark.parametrize(("texts", "wrong"), [
+    (["trial.seeds"], "write path.to.setting=value"),
+    (["trial..seeds=1"], "write path.to.setting=value"),
+    (["trail.seeds=1"], "'trail' is no experiment and no setting .did you mean 'trial'"),
+    (["trial.seeds=[0"], "is not YAML"),
+    (["trial.seeds=1", "trial.seeds.first=2"], "set to a value already"),
+])  # fmt: skip
 def test_what_sets_nothing_is_refused(texts, wrong):
     with pytest.raises(ConfigError, match=wrong):
         read_settings(texts, ["trial"], ["scale"])

@@ -91,14 +91,11 @@ def test_code_and_varied_parameters_of_a_batch(project):
     assert plan.varied("trial", "fair") == [{}]
 
 
-@pytest.mark.parametrize(
-    ("entries", "is_left_out"),
-    [
-        ([{"dataset": "fair", "method": "maxent"}], lambda r: r.dataset == "fair" and r.method == "maxent"),
-        ([{"seed": 1}, {"method": "logistic"}], lambda r: r.seed == 1 or r.method == "logistic"),
-        ([{"params.l2_theta": 2.0, "seed": 0}], lambda r: r.method == "maxent" and '"l2_theta": 2.0' in r.params and r.seed == 0),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("entries", "is_left_out"), [
+    ([{"dataset": "fair", "method": "maxent"}], lambda r: r.dataset == "fair" and r.method == "maxent"),
+    ([{"seed": 1}, {"method": "logistic"}], lambda r: r.seed == 1 or r.method == "logistic"),
+    ([{"params.l2_theta": 2.0, "seed": 0}], lambda r: r.method == "maxent" and '"l2_theta": 2.0' in r.params and r.seed == 0),
+])  # fmt: skip
 def test_excluded_runs_are_not_planned(project, entries, is_left_out):
     axis = {"l2_theta": {"grid": [2.0, 8.0]}}
     project.edit("experiments/trial", lambda e: e["methods"]["maxent"].update(params=axis))

@@ -42,27 +42,24 @@ def archived(status="ok", **facts) -> ArchivedRun:
     return ArchivedRun({"observed": "o"} | facts, table_of([row | {"status": status} for row in rows()]))
 
 
-@pytest.mark.parametrize(
-    ("position", "value", "line"),
-    [
-        (0, 0.50004, ""),
-        (0, 0.5002, "nllh: 0.5002, and 0.5 in the archive (tolerance 5.1e-05)"),
-        (1, -2.0001, ""),  # the tolerance of a negative number is that of its size
-        (1, -2.001, "nllh, step 0.0: -2.001, and -2 in the archive (tolerance 0.0002)"),
-        (2, 0.3, "nllh, step 1.0: 0.3, and 0.25 in the archive (tolerance 2.6e-05)"),
-        (3, -199.99, ""),
-        (3, -199.9, 'share, keys {"age": 3}: -199.9, and -200 in the archive (tolerance 0.02)'),
-        (3, math.nan, 'share, keys {"age": 3}: nan, and -200 in the archive (tolerance 0.02)'),
-        (4, 1.0, 'share, keys {"age": 4}: 1, and nan in the archive (tolerance nan)'),
-        (5, 7.1, "gap: 7.1, and 7 in the archive (tolerance 0.0007)"),
-        (6, 7.0, "gap: 7, and 8 in the archive (tolerance 0.0008)"),
-        (7, 1.4e-3, ""),  # chains are chaotic
-        (7, 1.6e-3, "relative_gap: 0.0016, and 0.001 in the archive (tolerance 0.0005)"),
-        (8, 1 + 1e-9, "converged: 1, and 1 in the archive (tolerance 0)"),
-        (9, 99.0, ""),
-        (10, 9e9, ""),
-    ],
-)
+@pytest.mark.parametrize(("position", "value", "line"), [
+    (0, 0.50004, ""),
+    (0, 0.5002, "nllh: 0.5002, and 0.5 in the archive (tolerance 5.1e-05)"),
+    (1, -2.0001, ""),  # the tolerance of a negative number is that of its size
+    (1, -2.001, "nllh, step 0.0: -2.001, and -2 in the archive (tolerance 0.0002)"),
+    (2, 0.3, "nllh, step 1.0: 0.3, and 0.25 in the archive (tolerance 2.6e-05)"),
+    (3, -199.99, ""),
+    (3, -199.9, 'share, keys {"age": 3}: -199.9, and -200 in the archive (tolerance 0.02)'),
+    (3, math.nan, 'share, keys {"age": 3}: nan, and -200 in the archive (tolerance 0.02)'),
+    (4, 1.0, 'share, keys {"age": 4}: 1, and nan in the archive (tolerance nan)'),
+    (5, 7.1, "gap: 7.1, and 7 in the archive (tolerance 0.0007)"),
+    (6, 7.0, "gap: 7, and 8 in the archive (tolerance 0.0008)"),
+    (7, 1.4e-3, ""),  # chains are chaotic
+    (7, 1.6e-3, "relative_gap: 0.0016, and 0.001 in the archive (tolerance 0.0005)"),
+    (8, 1 + 1e-9, "converged: 1, and 1 in the archive (tolerance 0)"),
+    (9, 99.0, ""),
+    (10, 9e9, ""),
+])  # fmt: skip
 def test_each_value_is_compared_with_its_own_tolerance(position, value, line):
     lines = recomputing.compare(archived(), Outcome("ok", rows=rows([(position, value)])), "o")
     assert lines == ([line] if line else [])

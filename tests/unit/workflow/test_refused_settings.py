@@ -220,20 +220,17 @@ def test_a_wrong_setting_is_refused_in_one_line(project, row):
 TABULAR = {"title": "x", "class": "agglearn.datasets.Tabular"}
 
 
-@pytest.mark.parametrize(
-    ("overrides", "words"),
-    [
-        ({"scales": "smoke"}, "'scales'"),
-        ({"datasets": {"mine": {"titel": "x"}}}, "config/datasets/mine.yaml: top level: unknown key 'titel'"),
-        ({"datasets": {"../evil": TABULAR}}, "config/datasets: '../evil' is not allowed as a name"),
-        ({"experiments": {"trial": {"measures": ["auk"]}}}, "trial.yaml: measures.0: 'auk'"),
-        ({"experiments": {"trial": {"methods": {"logistik": None}}}}, "experiments: trial.methods.logistik: "),
-        *(({"experiments": {name: {"extends": "trial"}}}, f"config/experiments: {name!r}")
-          for name in ("maxent/../../x", "all", "fit", "maxent", "A b")),
-        *(({"experiments": value}, "experiments")
-          for value in (None, ["a"], "a", {"a": None}, {"trial": 3}, {"trail": {"extends": "trial", "title": 3}})),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("overrides", "words"), [
+    ({"scales": "smoke"}, "'scales'"),
+    ({"datasets": {"mine": {"titel": "x"}}}, "config/datasets/mine.yaml: top level: unknown key 'titel'"),
+    ({"datasets": {"../evil": TABULAR}}, "config/datasets: '../evil' is not allowed as a name"),
+    ({"experiments": {"trial": {"measures": ["auk"]}}}, "trial.yaml: measures.0: 'auk'"),
+    ({"experiments": {"trial": {"methods": {"logistik": None}}}}, "experiments: trial.methods.logistik: "),
+    *(({"experiments": {name: {"extends": "trial"}}}, f"config/experiments: {name!r}")
+      for name in ("maxent/../../x", "all", "fit", "maxent", "A b")),
+    *(({"experiments": value}, "experiments")
+      for value in (None, ["a"], "a", {"a": None}, {"trial": 3}, {"trail": {"extends": "trial", "title": 3}})),
+])  # fmt: skip
 def test_what_is_laid_over_the_files_is_checked_like_them(project, overrides, words):
     assert words in refusal(project, overrides)
 
@@ -242,15 +239,12 @@ FILES = pytest.mark.parametrize("file", ["config", "datasets/fair", "experiments
 
 
 @FILES
-@pytest.mark.parametrize(
-    ("content", "words"),
-    [
-        (b"good: 1\nbad: [1, 2\nmore: 3\n", ":3: not valid YAML"),
-        (b"a: 1\nb: {c: 1, d: 2, c: 3}\n", ":2: not valid YAML: the key 'c' stands twice"),
-        (b"title: caf\xe9\n", ": byte 11 is not UTF-8"),
-        *((content, "") for content in (b"a: &a [*a]\nb: *a\n", b"? [a, b]\n: 1\n", b"a: \x00\n", b"- a\n- b\n", b"just text\n", b"")),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("content", "words"), [
+    (b"good: 1\nbad: [1, 2\nmore: 3\n", ":3: not valid YAML"),
+    (b"a: 1\nb: {c: 1, d: 2, c: 3}\n", ":2: not valid YAML: the key 'c' stands twice"),
+    (b"title: caf\xe9\n", ": byte 11 is not UTF-8"),
+    *((content, "") for content in (b"a: &a [*a]\nb: *a\n", b"? [a, b]\n: 1\n", b"a: \x00\n", b"- a\n- b\n", b"just text\n", b"")),
+])  # fmt: skip
 def test_files_that_are_no_plain_yaml(project, file, content, words):
     if (file, content) != ("claims", b""):  # no claims are no error
         project.path(file).write_bytes(content)
@@ -278,25 +272,22 @@ LINE = ([[0.0], [1.0]], [0.0, 1.0])
 BAGS = ([[[0.0]], [[1.0]]], [0.0, 1.0])
 
 
-@pytest.mark.parametrize(
-    ("learner", "data", "words"),
-    [
-        *((MaxEntClassifier(**{name: value}), TINY, f"MaxEntClassifier: {name}: {value}") for name, value in (
-            ("l2_mu", -1.0), ("l2_theta", math.nan), ("momentum", 2), ("tol", -1e-3), ("clip", -1), ("n_chains", 10.5),
-            ("n_chains", True), ("max_iter", 0), ("average", 1.5))),
-        (MaxEntClassifier(gradient="exat"), TINY, "one of rescaled, exact"),
-        (NaiveBayesClassifier(smoothing=math.inf), TINY, "NaiveBayesClassifier: smoothing: inf"),
-        (SubmodularQuantizer(budget=2.5), TINY, "SubmodularQuantizer: budget: 2.5"),
-        (SubmodularQuantizer(budget=2, epsilon=1), TINY, "SubmodularQuantizer: epsilon: 1"),
-        (LogisticSkyline(validation=1), TINY, "LogisticSkyline: validation: 1"),
-        (WALRClassifier(l2=-1), ([[0.0], [1.0]], [0, 1]), "WALRClassifier: l2: -1 is not allowed; it must be 'moments' or a number of at least 0"),
-        (LinearRidge(strengths=[1, -1]), LINE, "LinearRidge: strengths.1: -1"),
-        (EmbeddingRegressor(MomentEmbedding(), LinearRidge(), tune={"scal": [1]}), BAGS,
-         "EmbeddingRegressor: tune: 'scal' is no parameter of embedding"),
-        (FlowReconstruction("nlbp-feasible", {"dampin": 0.1}), (None,),
-         "FlowReconstruction: options: method nlbp-feasible takes no 'dampin'"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("learner", "data", "words"), [
+    *((MaxEntClassifier(**{name: value}), TINY, f"MaxEntClassifier: {name}: {value}") for name, value in (
+        ("l2_mu", -1.0), ("l2_theta", math.nan), ("momentum", 2), ("tol", -1e-3), ("clip", -1), ("n_chains", 10.5),
+        ("n_chains", True), ("max_iter", 0), ("average", 1.5))),
+    (MaxEntClassifier(gradient="exat"), TINY, "one of rescaled, exact"),
+    (NaiveBayesClassifier(smoothing=math.inf), TINY, "NaiveBayesClassifier: smoothing: inf"),
+    (SubmodularQuantizer(budget=2.5), TINY, "SubmodularQuantizer: budget: 2.5"),
+    (SubmodularQuantizer(budget=2, epsilon=1), TINY, "SubmodularQuantizer: epsilon: 1"),
+    (LogisticSkyline(validation=1), TINY, "LogisticSkyline: validation: 1"),
+    (WALRClassifier(l2=-1), ([[0.0], [1.0]], [0, 1]), "WALRClassifier: l2: -1 is not allowed; it must be 'moments' or a number of at least 0"),
+    (LinearRidge(strengths=[1, -1]), LINE, "LinearRidge: strengths.1: -1"),
+    (EmbeddingRegressor(MomentEmbedding(), LinearRidge(), tune={"scal": [1]}), BAGS,
+     "EmbeddingRegressor: tune: 'scal' is no parameter of embedding"),
+    (FlowReconstruction("nlbp-feasible", {"dampin": 0.1}), (None,),
+     "FlowReconstruction: options: method nlbp-feasible takes no 'dampin'"),
+])  # fmt: skip
 def test_a_learner_checks_its_parameters(learner, data, words):
     with pytest.raises(ConfigError) as caught:
         learner.fit(*data)
@@ -304,15 +295,12 @@ def test_a_learner_checks_its_parameters(learner, data, words):
     assert str(caught.value).startswith(type(learner).__name__)
 
 
-@pytest.mark.parametrize(
-    ("call", "words"),
-    [
-        (lambda: infer(None, None, 1, method="nlbp-feasible", damping=2), "damping: 2 is not allowed"),
-        (lambda: LogLinear(n=-16), "n: -16 is not allowed"),
-        (lambda: LogLinear.from_entry({}, {"n": 2.5}), r"LogLinear: n: 2\.5 is not allowed"),
-        (lambda: BirdMigration(theta=[1, 2]), "theta: .* a list of 4 values"),
-    ],
-)
+@pytest.mark.parametrize(("call", "words"), [
+    (lambda: infer(None, None, 1, method="nlbp-feasible", damping=2), "damping: 2 is not allowed"),
+    (lambda: LogLinear(n=-16), "n: -16 is not allowed"),
+    (lambda: LogLinear.from_entry({}, {"n": 2.5}), r"LogLinear: n: 2\.5 is not allowed"),
+    (lambda: BirdMigration(theta=[1, 2]), "theta: .* a list of 4 values"),
+])  # fmt: skip
 def test_functions_and_data_sets_check_their_arguments(call, words):
     with pytest.raises(ConfigError, match=words):
         call()

@@ -22,22 +22,19 @@ def experiment(method: dict, kind: str = "Bags") -> dict:
     }
 
 
-@pytest.mark.parametrize(
-    ("name", "params", "kind", "expected"),
-    [
-        ("proportions.MeanEmbeddingClassifier", {}, "Bags", [{"l2": None, "by": "held-out bags"}]),
-        ("proportions.MeanEmbeddingClassifier", {"l2": 0.5}, "Bags", [{"l2": [0.5], "by": "fixed"}]),
-        ("proportions.MeanEmbeddingClassifier", {"l2": {"grid": [1, 2]}}, "Bags", [{"l2": [1, 2], "by": "rows"}]),
-        ("maxent.LogisticSkyline", {}, "Records", [{"l2": None, "by": "held-out records"}]),
-        ("labelsums.WALRClassifier", {"l2": "moments"}, "LabelSums", [{"l2": None, "by": "moments"}]),
-        ("labelsums.WALRClassifier", {}, "LabelSums", []),
-        ("labelsums.AggregateSearch", {"base": WALR, "parameter": "l2", "values": [1.0, 2.0]}, "ContingencyTables",
-         [{"l2": [1.0, 2.0], "by": "held-out contingency tables"}]),
-        ("collective.TunedReconstruction", {"option": "beta", "values": [5.0, 50.0]}, "FlowCounts", [{"beta": [5.0, 50.0], "by": "measure"}]),
-        ("distribution.EmbeddingRegressor", {"regressor": {"class": "agglearn.distribution.LinearRidge"}, "tune": {"scale": [1, 2]}}, "Bags",
-         [{"λ": None, "by": "held-out bags"}, {"scale": [1, 2], "by": "held-out bags"}]),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("name", "params", "kind", "expected"), [
+    ("proportions.MeanEmbeddingClassifier", {}, "Bags", [{"l2": None, "by": "held-out bags"}]),
+    ("proportions.MeanEmbeddingClassifier", {"l2": 0.5}, "Bags", [{"l2": [0.5], "by": "fixed"}]),
+    ("proportions.MeanEmbeddingClassifier", {"l2": {"grid": [1, 2]}}, "Bags", [{"l2": [1, 2], "by": "rows"}]),
+    ("maxent.LogisticSkyline", {}, "Records", [{"l2": None, "by": "held-out records"}]),
+    ("labelsums.WALRClassifier", {"l2": "moments"}, "LabelSums", [{"l2": None, "by": "moments"}]),
+    ("labelsums.WALRClassifier", {}, "LabelSums", []),
+    ("labelsums.AggregateSearch", {"base": WALR, "parameter": "l2", "values": [1.0, 2.0]}, "ContingencyTables",
+     [{"l2": [1.0, 2.0], "by": "held-out contingency tables"}]),
+    ("collective.TunedReconstruction", {"option": "beta", "values": [5.0, 50.0]}, "FlowCounts", [{"beta": [5.0, 50.0], "by": "measure"}]),
+    ("distribution.EmbeddingRegressor", {"regressor": {"class": "agglearn.distribution.LinearRidge"}, "tune": {"scale": [1, 2]}}, "Bags",
+     [{"λ": None, "by": "held-out bags"}, {"scale": [1, 2], "by": "held-out bags"}]),
+])  # fmt: skip
 def test_parameters_say_how_others_are_chosen(name, params, kind, expected):
     assert tunings(experiment({"class": f"agglearn.{name}", "params": params}, kind), "it") == expected
 
@@ -47,32 +44,26 @@ def test_what_is_stated_stands_in_the_place_of_what_a_parameter_says():
     assert tunings(experiment(WALR | {"params": {"l2": 2.0}, "tune": stated}), "it") == [stated]
 
 
-@pytest.mark.parametrize(
-    ("tune", "message"),
-    [
-        ({"by": "printed"}, ": key 'place' is missing"),
-        ({"by": "eye"}, ".by: 'eye' is not allowed"),
-        ({"by": "fixed", "l2_thetta": [1]}, ": 'l2_thetta' is not known"),
-        ({"by": "fixed", "l2": 1}, ".l2: 1 is not allowed"),
-    ],
-)
+@pytest.mark.parametrize(("tune", "message"), [
+    ({"by": "printed"}, ": key 'place' is missing"),
+    ({"by": "eye"}, ".by: 'eye' is not allowed"),
+    ({"by": "fixed", "l2_thetta": [1]}, ": 'l2_thetta' is not known"),
+    ({"by": "fixed", "l2": 1}, ".l2: 1 is not allowed"),
+])  # fmt: skip
 def test_a_statement_is_data(project, tune, message):
     with pytest.raises(ConfigError) as error:
         load(project.base, {"experiments": {"trial": {"methods": {"maxent": {"tune": tune}}}}})
     assert f"methods.maxent.tune{message}" in str(error.value)
 
 
-@pytest.mark.parametrize(
-    ("tuning", "words"),
-    [
-        ({"l2": [0.5], "by": "fixed"}, "l2: 0.5 fixed"),
-        ({"l2": None, "by": "held-out bags"}, "l2 by held-out bags"),
-        ({"schedule": ["thesis"], "by": "printed", "place": "Section 2.5"}, "schedule: thesis as printed, Section 2.5"),
-        ({"l2": [1, 2], "by": "rows"}, "l2: 1, 2 each value is a row"),
-        ({"by": "nothing"}, "nothing to tune"),
-        ({"beta": [5.0, 50.0], "by": "measure"}, "beta: 5.0, 50.0 by what is measured"),
-    ],
-)
+@pytest.mark.parametrize(("tuning", "words"), [
+    ({"l2": [0.5], "by": "fixed"}, "l2: 0.5 fixed"),
+    ({"l2": None, "by": "held-out bags"}, "l2 by held-out bags"),
+    ({"schedule": ["thesis"], "by": "printed", "place": "Section 2.5"}, "schedule: thesis as printed, Section 2.5"),
+    ({"l2": [1, 2], "by": "rows"}, "l2: 1, 2 each value is a row"),
+    ({"by": "nothing"}, "nothing to tune"),
+    ({"beta": [5.0, 50.0], "by": "measure"}, "beta: 5.0, 50.0 by what is measured"),
+])  # fmt: skip
 def test_the_site_says_it_in_words(tuning, words):
     html = PAGES.get_template("parts.html").module.tuned(tuning)
     assert re.sub("<[^>]*>", "", html) == words
@@ -114,17 +105,14 @@ def test_rivals_of_our_methods_are_tuned_as_these_are():
     assert {name: methods for name, methods in lacking.items() if methods} == {}
 
 
-@pytest.mark.parametrize(
-    ("ours", "rival", "lacking"),
-    [
-        ("moments", {}, ["rival"]),
-        ("moments", {"params": {"l2": 0.5}}, ["rival"]),
-        ("moments", {"tune": {"by": "printed", "place": "Table 4"}}, []),
-        ("moments", {"params": {"l2": "held_out"}}, []),
-        ("moments", {"tune": {"by": "nothing"}}, []),
-        (0.5, {"params": {"l2": 0.5}}, []),  # what nobody tunes may be compared
-    ],
-)
+@pytest.mark.parametrize(("ours", "rival", "lacking"), [
+    ("moments", {}, ["rival"]),
+    ("moments", {"params": {"l2": 0.5}}, ["rival"]),
+    ("moments", {"tune": {"by": "printed", "place": "Table 4"}}, []),
+    ("moments", {"params": {"l2": "held_out"}}, []),
+    ("moments", {"tune": {"by": "nothing"}}, []),
+    (0.5, {"params": {"l2": 0.5}}, []),  # what nobody tunes may be compared
+])  # fmt: skip
 def test_a_claim_with_an_untuned_rival_is_refused(ours, rival, lacking):
     walr = WALR | {"observe": "data"}
     e = experiment(walr) | {"methods": {"our": walr | {"ours": True, "params": {"l2": ours}}, "rival": walr | rival}}
