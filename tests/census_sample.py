@@ -9,20 +9,13 @@ import pyarrow.parquet as pq
 
 from agglearn.datasets import Census, RecordStore
 
-ENTRY = {
-    "title": "t",
-    "class": "agglearn.datasets.Census",
-    "params": {
-        "persons": "acs",
-        "crosswalk": "links.csv",
-        "votes": {
-            2016: {"file": "v16.csv", "county": "fips", "democratic": "dem", "republican": "gop", "repeated": ["02"]}
-        },
-        "polls": "polls",
-        "centroids": "centroids.csv",
-        "covariates": {"file": "counties.csv", "county": "CensusId", "population": "TotalPop", "totals": ["Men"]},
-    },
-}
+YEAR = {"county": "fips", "democratic": "dem", "republican": "gop"}
+PARAMS = {
+    "persons": "acs", "crosswalk": "links.csv", "polls": "polls", "centroids": "centroids.csv",
+    "votes": {2016: YEAR | {"file": "v16.csv", "repeated": ["02"]}},
+    "covariates": {"file": "counties.csv", "county": "CensusId", "population": "TotalPop", "totals": ["Men"]},
+}  # fmt: skip
+ENTRY = {"title": "t", "class": "agglearn.datasets.Census", "params": PARAMS}
 LINKS = """state,puma22,county,stab,CountyName
 State code,PUMA,County code,State abbr.,County name
 01,00100,01001,AL,Autauga AL
@@ -64,26 +57,18 @@ COUNTIES = """CensusId,State,County,TotalPop,Men,Income,Poverty
 99999,Nowhere,Nowhere,10,5,900,900
 """
 CENTROIDS = "region,x,y,z\nAL_10_01,1,2,3\nAL_10_02,3,4,5\nAK_10_01,7,8,9\nIA_10_01,0,0,1\n"
+SHARED = {"polls/2016/IA.json": POLLS, "centroids.csv": CENTROIDS}  # files of both countries below
 
 
 def persons(n: int, state: str, pumas: list[str], seed: int, few: bool = False) -> pd.DataFrame:
     """Records of one state; an age of 17 and a foreigner are among them."""
     rng = np.random.default_rng(seed)
-    frame = pd.DataFrame(
-        {
-            "SERIALNO": [f"2024{i}" for i in range(n)],
-            "STATE": state,
-            "PUMA": rng.choice(pumas, n),
-            "PWGTP": rng.integers(5, 60, n),
-            "AGEP": rng.integers(18, 90, n),
-            "SEX": rng.integers(1, 3, n),
-            "RAC1P": rng.choice([1, 1, 1, 2, 6, 9], n),
-            "HISP": rng.choice([1, 1, 1, 2], n),
-            "CIT": rng.choice([1, 4], n),
-            "SCHL": rng.integers(15, 25, n),
-            "DIS": rng.integers(1, 3, n),
-        }
-    )
+    frame = pd.DataFrame({
+        "SERIALNO": [f"2024{i}" for i in range(n)], "STATE": state, "PUMA": rng.choice(pumas, n),
+        "PWGTP": rng.integers(5, 60, n), "AGEP": rng.integers(18, 90, n), "SEX": rng.integers(1, 3, n),
+        "RAC1P": rng.choice([1, 1, 1, 2, 6, 9], n), "HISP": rng.choice([1, 1, 1, 2], n), "CIT": rng.choice([1, 4], n),
+        "SCHL": rng.integers(15, 25, n), "DIS": rng.integers(1, 3, n),
+    })  # fmt: skip
     frame.loc[0, "AGEP"], frame.loc[1, "CIT"] = 17, 5
     if not few:
         frame["PINCP"] = pd.array(rng.integers(-100, 90_000, n), dtype="Int64")
@@ -96,13 +81,7 @@ def persons(n: int, state: str, pumas: list[str], seed: int, few: bool = False) 
 
 def prepared_census(folder: Path, few: bool = True) -> RecordStore:
     """The country, prepared. With `few`, Alaska's file lacks columns."""
-    files = {
-        "links.csv": LINKS,
-        "v16.csv": VOTES,
-        "polls/2016/IA.json": POLLS,
-        "centroids.csv": CENTROIDS,
-        "counties.csv": COUNTIES,
-    }
+    files = {"links.csv": LINKS, "v16.csv": VOTES, "counties.csv": COUNTIES} | SHARED
     for name, text in files.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text)
@@ -128,19 +107,13 @@ def country_for_experiments(mirror: Path, files) -> dict:
     text = "\n".join([*LINKS.splitlines()[:2], *links]) + "\n"
     votes = "fips,dem,gop\n" + "".join(f"19{k:03d},{1000 + 90 * k},{2000 - 70 * k}\n" for k in range(12))
     counties = "CensusId,TotalPop,Men,Income\n" + "".join(f"19{k:03d},{100 + k},{50 + k},{50 - k}\n" for k in range(12))
-    written = {
-        "links.csv": text,
-        "votes.csv": votes,
-        "polls/2016/IA.json": POLLS,
-        "centroids.csv": CENTROIDS,
-        "counties.csv": counties,
-    }
+    written = {"links.csv": text, "votes.csv": votes, "counties.csv": counties} | SHARED
     (mirror / "acs").mkdir(parents=True)
     for name, content in written.items():
         (mirror / name).parent.mkdir(parents=True, exist_ok=True)
         (mirror / name).write_text(content)
     persons(3000, "19", pumas, 0).to_parquet(mirror / "acs/p_19.parquet")
     found = {n: {"sha256": "unknown"} for n in (*written, "acs/p_19.parquet")}
-    year = {"file": "votes.csv", "county": "fips", "democratic": "dem", "republican": "gop"}
-    params = ENTRY["params"] | {"crosswalk": "links.csv", "votes": dict.fromkeys((2012, 2016, 2020, 2024), year)}
+    year = YEAR | {"file": "votes.csv"}
+    params = PARAMS | {"crosswalk": "links.csv", "votes": dict.fromkeys((2012, 2016, 2020, 2024), year)}
     return {"files": dict.fromkeys(files) | found, "params": params}

@@ -48,14 +48,8 @@ def project(tmp_path) -> Project:
 @pytest.fixture
 def toy() -> pd.DataFrame:
     """Table 1 of Gilotte et al. 2022."""
-    return pd.DataFrame(
-        {
-            "Feature 1": ["1", "2", "1", "2", "1"],
-            "Feature 2": ["B", "A", "B", "B", "A"],
-            "Feature 3": list("abbab"),
-            "label": [1, 1, 0, 1, 0],
-        }
-    ).astype({"Feature 1": "category"})
+    columns = {"Feature 1": list("12121"), "Feature 2": list("BABBA"), "Feature 3": list("abbab")}
+    return pd.DataFrame(columns | {"label": [1, 1, 0, 1, 0]}).astype({"Feature 1": "category"})
 
 
 @pytest.fixture

@@ -116,13 +116,10 @@ def people(n: int = 397, seed: int = 0) -> pd.DataFrame:
     """
     rng = np.random.default_rng(seed)
     frame = pd.DataFrame(
-        {
-            "age": rng.integers(18, 80, n),
-            "job": rng.choice(["cook", "nurse", "clerk"], n, p=[0.5, 0.3, 0.2]),
-            "home": rng.choice(["rent", "own", None], n, p=[0.45, 0.35, 0.2]),
-            "zone": rng.choice([11, 22, 33], n, p=[0.25, 0.6, 0.15]),
-        }
+        {"age": rng.integers(18, 80, n), "job": rng.choice(["cook", "nurse", "clerk"], n, p=[0.5, 0.3, 0.2])}
     )
+    frame["home"] = rng.choice(["rent", "own", None], n, p=[0.45, 0.35, 0.2])
+    frame["zone"] = rng.choice([11, 22, 33], n, p=[0.25, 0.6, 0.15])
     score = frame.age / 20 - 2.5 + (frame.job == "nurse") - (frame.job == "clerk") - 1.5 * (frame.zone == 33)
     frame["y"] = (rng.random(n) < 1 / (1 + np.exp(-score))).astype(int)
     return frame

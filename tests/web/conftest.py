@@ -7,16 +7,11 @@ from browser import BROWSER, DRIVER
 from project import CHAIN, SPIKE_DATA, Project, adult_like, bank_like
 
 FAILING = {
-    "source": "maxent",
-    "experiment": "maxent_table4",
+    "source": "maxent", "experiment": "maxent_table4", "place": "planted",
     "claim": "an NLLH of maximum entropy is above two",
-    "place": "planted",
-    "predicate": "at_least",
-    "bound": 2.0,
-    "value": {"measure": "nllh", "method": "maxent", "dataset": "adult"},
-    "deterministic": "the scale of the tests has one seed",
-    "why": "No NLLH is above one.",
-}
+    "predicate": "at_least", "bound": 2.0, "value": {"measure": "nllh", "method": "maxent", "dataset": "adult"},
+    "deterministic": "the scale of the tests has one seed", "why": "No NLLH is above one.",
+}  # fmt: skip
 
 
 @pytest.fixture(scope="session")

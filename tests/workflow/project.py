@@ -230,24 +230,18 @@ CHAIN = SPIKE | {
 }  # fmt: skip
 
 REGIONS = SPIKE | {
-    "title": "Bags per region",
-    "task": "bags.PersonLabels",
-    "datasets": {"regions": {}},
+    "title": "Bags per region", "task": "bags.PersonLabels", "datasets": {"regions": {}}, "measures": ["accuracy"],
     "observe": {"bags": {"type": "bags.BagCounts"}},
     "methods": {"threshold": {"class": "bags.MeanThreshold", "observe": "bags"}},
-    "measures": ["accuracy"],
     "table": {"rows": ["keys.region"], "columns": ["method"], "measure": "accuracy"},
-}
+}  # fmt: skip
 
 ADULT = SPIKE | {
-    "title": "Records of Adult",
-    "task": "agglearn.tasks.Classification",
-    "datasets": {"adult": {}},
+    "title": "Records of Adult", "task": "agglearn.tasks.Classification", "datasets": {"adult": {}},
+    "measures": ["nllh"], "seeds": [0],
     "observe": {"tables": {"type": "agglearn.observations.ContingencyTables", "binning": "width"}},
-    "seeds": [0],
     "methods": {"naive_bayes": {"class": "agglearn.maxent.NaiveBayesClassifier", "observe": "tables"}},
-    "measures": ["nllh"],
-}
+}  # fmt: skip
 
 SPIKE_DATA = {
     "walkers": {"title": "Walkers", "class": "agglearn.datasets.LogLinear"},

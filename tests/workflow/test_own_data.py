@@ -10,13 +10,10 @@ from project import CHAIN, REGIONS, spiked
 pytestmark = [pytest.mark.workflow, pytest.mark.slow]
 
 MINE = {
-    "title": "Mine",
-    "class": "agglearn.datasets.Tabular",
+    "title": "Mine", "class": "agglearn.datasets.Tabular", "features": {"numeric": ["age"]}, "split": 0.3,
     "files": {"mine.csv": {"sha256": "unknown", "path": "data/mine.csv"}},
-    "features": {"numeric": ["age"]},
     "label": {"column": "bought", "positive": "yes"},
-    "split": 0.3,
-}
+}  # fmt: skip
 ROWS = ["20,a,yes", "30,b,no", "40,a,no", "50,c,yes", "60,b,no", "70,a,yes"]
 
 

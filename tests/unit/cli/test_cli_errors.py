@@ -185,13 +185,8 @@ def test_damaged_folders_are_one_line(at, capfd, file, text):
 def test_a_csv_of_too_many_columns_is_refused_from_its_header(at, monkeypatch, capsys):
     Path("bad.csv").write_text(",".join([*(f"c{i}" for i in range(6_000)), "y"]) + "\n" + "1," * 6_000 + "0\n")
     monkeypatch.setattr("agglearn.cli.tabular_input.read_csv", lambda *_: pytest.fail("the records are read"))
-    check_refusal(
-        capsys,
-        f"{AGG} --memory 100",
-        1,
-        "18,003,000 tables take about",
-        "more than the 100 GB that are allowed; use fewer features",
-    )
+    words = "18,003,000 tables take about", "more than the 100 GB that are allowed; use fewer features"
+    check_refusal(capsys, f"{AGG} --memory 100", 1, *words)
 
 
 def test_a_folder_without_rights_is_named_and_not_called_damaged(at, capsys, monkeypatch):

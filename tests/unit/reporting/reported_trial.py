@@ -9,13 +9,8 @@ from agglearn_workflow.archive.store import MEASURED
 from agglearn_workflow.tables import printed_table
 from agglearn_workflow.tables.printed_table import Grid
 
-EXPERIMENT = {
-    "title": "T & U_1",
-    "datasets": {"a": {}, "b": {}},
-    "methods": {"ours": {"name": "Ours"}, "base": {}},
-    "measures": ["nllh"],
-    "reported": [],
-}
+EXPERIMENT = {"title": "T & U_1", "datasets": {"a": {}, "b": {}}, "measures": ["nllh"], "reported": []}
+EXPERIMENT |= {"methods": {"ours": {"name": "Ours"}, "base": {}}}
 
 
 # of cases with three and five pairs, with one, and with none

@@ -351,3 +351,5 @@ def test_a_whole_printed_number_has_a_whole_difference():
     row = pd.Series({"mean": 882.0, "reported": 979.0, "difference": -97.0, "unit": ""})
     assert printed_table._difference(row, "979", 1.0) == "−97"
     assert printed_table._difference(row, "979.0", 1.0) == "−97.0"
+    time = pd.Series({"mean": 0.0014, "reported": 0.9, "unit": "s"})
+    assert printed_table._difference(time, "900", 1e-3) == "643× less"

@@ -32,27 +32,19 @@ MEMORY = [3e8, 5e8, 4e8, 6e8, 2e8]
 STALE = "computed with other code or settings than today's; run the workflow again"
 METHOD = {"class": "agglearn.labelsums.BaseRateClassifier", "observe": "all"}
 EXPERIMENT = {
-    "title": "T",
-    "caption": "As measured.",
-    "datasets": {"a": {}, "bb": {}},
+    "title": "T", "caption": "As measured.", "datasets": {"a": {}, "bb": {}},
     "observe": {"all": {"type": "agglearn.observations.Records"}},
-    "methods": {
-        "ours": METHOD | {"name": "Ours", "tune": {"l2": [1, 2], "by": "test records"}},
-        "base": METHOD,
-        "third": METHOD | {"name": "Third", "tune": {"by": "nothing"}},
-    },
-    "measures": ["nllh", "rmse", "memory"],
-    "baseline": "base",
+    "methods": {"ours": METHOD | {"name": "Ours", "tune": {"l2": [1, 2], "by": "test records"}},
+                "base": METHOD, "third": METHOD | {"name": "Third", "tune": {"by": "nothing"}}},
+    "measures": ["nllh", "rmse", "memory"], "baseline": "base",
     "reported": [
-        reported(0.42, printed="0.42"),
-        reported(3.25, method="base", measure="rmse", place="page 2"),
-        reported(2e8, measure="memory", place="page 3"),
-        reported(-0.2, "bb", "third", printed="-0.20"),
+        reported(0.42, printed="0.42"), reported(3.25, method="base", measure="rmse", place="page 2"),
+        reported(2e8, measure="memory", place="page 3"), reported(-0.2, "bb", "third", printed="-0.20"),
         reported(0.1, method="base", printed="0.1"),
     ],
     "agreement": {"margins": {"nllh": 0.03}, "reason": "a tenth of the gap"},
     "table": {"rows": ["method"], "columns": ["dataset"], "measure": ["nllh", "memory"]},
-}
+}  # fmt: skip
 
 
 def measured(dataset, method, seed, status="ok", reason=None, **values) -> list[dict]:

@@ -126,6 +126,13 @@ def test_methods_in_the_heads_of_a_table_lead_to_the_pages_of_their_classes():
     assert found == table.replace("1>A &amp; B<", '1><a href="d/a.html">A &amp; B</a><')
 
 
+def test_the_guide_is_linked_where_it_has_been_made(tmp_path):
+    assert pages._guide(tmp_path, tmp_path / "site") == ""
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs/index.html").touch()
+    assert pages._guide(tmp_path, tmp_path / "smoke/site") == "../../docs"
+
+
 # -- parts of pages ---------------------------------------------------------------------------------------------------
 
 

@@ -16,20 +16,14 @@ FILES = sorted((ROOT / "config/ablations").glob("*.yaml"))
 
 
 def experiment(**ablate) -> dict:
+    base = {"name": "Base", "class": "a.Base", "observe": "tables", "params": {"n": 3, "inner": {"l2": 1.0}}}
     return {
         "datasets": {"adult": None, "loglinear": {"n": {"smoke": 5, "default": {"grid": [10, 20]}}}},
         "observe": {"tables": {"type": "T", "binning": "width"}, "other": {"type": "O"}},
-        "methods": {
-            "base": {"name": "Base", "class": "a.Base", "observe": "tables", "params": {"n": 3, "inner": {"l2": 1.0}}},
-            "rival": {"class": "a.Rival", "observe": "other"},
-        },
-        "measures": ["nllh", "auc"],
-        "table": {"rows": ["dataset"], "columns": [], "measure": "auc"},
-        "figure": {"kind": "dots", "y": "auc"},
-        "reported": [1],
-        "agreement": {},
-        "ablate": ablate,
-    }
+        "methods": {"base": base, "rival": {"class": "a.Rival", "observe": "other"}},
+        "table": {"rows": ["dataset"], "columns": [], "measure": "auc"}, "figure": {"kind": "dots", "y": "auc"},
+        "measures": ["nllh", "auc"], "reported": [1], "agreement": {}, "ablate": ablate,
+    }  # fmt: skip
 
 
 def test_each_change_stands_alone_against_the_base():
