@@ -1,20 +1,12 @@
-"""Kept models in MLflow: bound to their run and their data, loaded, and served on this machine."""
+"""Kept models in MLflow: bound to their run and their data, and loaded."""
 
 import json
-import os
-import signal
-import subprocess
-import sys
-import time
-import urllib.error
-import urllib.request
 from pathlib import Path
 
 import mlflow
 import numpy as np
 import pandas as pd
 import pytest
-from hosts import free_port
 from test_tracking import DATA, EXPERIMENT, RECORD, write_run
 
 from agglearn.datasets.facts import types
@@ -23,7 +15,7 @@ from agglearn.observations import ContingencyTables
 from agglearn_workflow.tracking import push
 from agglearn_workflow.tracking.entry import read_contents
 
-pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform != "linux", reason="ends a group of processes")]
+pytestmark = pytest.mark.slow
 
 
 def people(n: int) -> pd.DataFrame:
@@ -64,38 +56,6 @@ def test_a_model_belongs_to_its_run_and_its_data(kept):
     [example] = loaded.input_example.to_dict("records")
     assert example["job"] in ("cook", "nurse", "smith")
     assert 18 < example["age"] < 80
-
-
-def test_a_model_is_served(kept):
-    uri, home, model = kept
-    [logged] = mlflow.MlflowClient(uri).search_logged_models([home])
-    served, port = f"models:/{logged.model_id}", str(free_port())
-    command = ["models", "serve", "-m", served, "--env-manager", "local", "-h", "127.0.0.1", "-p", port]
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"  # MLflow starts uvicorn by its name
-    environment = os.environ | {"MLFLOW_TRACKING_URI": uri, "PATH": path}
-    silent = {"start_new_session": True, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    server = subprocess.Popen([sys.executable, "-m", "mlflow", *command], env=environment, **silent)
-    try:
-        body = json.dumps({"dataframe_split": people(5).to_dict("split", index=False)}).encode()
-        answer = ask(f"http://127.0.0.1:{port}/invocations", body, server)
-    finally:
-        os.killpg(server.pid, signal.SIGKILL)
-        server.wait()
-    assert json.loads(answer)["predictions"] == pytest.approx(model.predict_proba(people(5))[:, 1].tolist())
-
-
-def ask(url: str, body: bytes, server: subprocess.Popen) -> bytes:
-    """The answer to a request, once the server is there."""
-    request = urllib.request.Request(url, body, {"Content-Type": "application/json"})
-    for _ in range(1200):
-        assert server.poll() is None
-        try:
-            return urllib.request.urlopen(request, timeout=60).read()
-        except urllib.error.HTTPError:
-            raise
-        except OSError:  # it is not there yet
-            time.sleep(0.2)
-    raise TimeoutError(f"{url} does not answer")
 
 
 def test_a_model_whose_run_was_not_sent_whole_is_replaced(kept, monkeypatch):

@@ -129,13 +129,6 @@ def test_a_wrong_port_is_refused(port):
 
 
 @pytest.mark.slow
-def test_a_wrong_port_is_one_line(folder):
-    command = [sys.executable, "-m", "agglearn_workflow.tracking.ui", "65536"]
-    ended = subprocess.run(command, cwd=folder, env=ENVIRONMENT, capture_output=True, text=True)
-    assert (ended.returncode, ended.stderr.splitlines()) == (1, [WRONG.format("65536")])
-
-
-@pytest.mark.slow
 def test_a_link_for_each_source_in_the_order_of_the_papers(tmp_path, monkeypatch, capsys):
     uri = f"sqlite:///{tmp_path}/mlflow.db"
     write_empty_store(tmp_path / "mlflow.db")

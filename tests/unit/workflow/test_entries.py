@@ -78,10 +78,3 @@ def test_states_and_weeks_are_complete():
     assert len(flows["routes"][1]["inputs"]) == 156
     numbers = {re.search(r"psam_p(\d\d)", str(f["routes"]))[1] for n, f in FETCHED["acs_2024"].items() if "pums" in n}
     assert numbers == {n[-10:-8] for n in FETCHED["acs_2024"] if "pums" in n}
-
-
-def test_bank_has_two_copies_of_which_one_cannot_change():
-    routes = SHIPPED["bank"]["files"]["bank-additional-full.csv"]["routes"]
-    copies = [route["url"] for route in routes if route["kind"] == "frozen"]
-    assert len({url.split("/")[3] for url in copies}) == 2
-    assert re.search("/[0-9a-f]{40}/", copies[0])

@@ -1,7 +1,5 @@
 """What `make quick` runs: `config/quick.yaml`, with the settings of scale default."""
 
-import json
-
 import pytest
 from samples import ROOT
 
@@ -21,7 +19,7 @@ def quick():
 
 @pytest.fixture(scope="module")
 def default():
-    return Plan(configuration.load(ROOT, {"run": ["maxent_table4", "labelsums_ladder"]}))
+    return Plan(configuration.load(ROOT, {"run": ["maxent_table4"]}))
 
 
 @pytest.mark.slow
@@ -34,18 +32,6 @@ def test_table_4_has_the_runs_of_scale_default_with_one_seed(quick, default):
     runs = {r.key for r in quick.runs("maxent_table4") if r.dataset in ("adult", "bank")}
     assert runs == wanted
     assert {r.seed for r in quick.runs("maxent_table4")} == {0}
-
-
-def test_the_ladder_has_three_budgets_and_two_seeds(quick, default):
-    runs = [r for r in quick.runs("labelsums_ladder") if r.dataset == "adult"]
-    budgets = {json.loads(r.observation_params).get("epsilon") for r in runs if r.method == "maxent"}
-    assert budgets == {0.3, 3, None}
-    same = [r for r in default.runs("labelsums_ladder") if r.dataset == "adult" and r.seed < 2]
-    of_default = [r for r in same if json.loads(r.observation_params).get("epsilon") in budgets]
-    methods = {r.method for r in runs}
-    assert {r.key for r in runs} == {r.key for r in of_default if r.method in methods}
-    left_out = {r.method for r in of_default} - methods  # large bags take half of the time
-    assert left_out == {"normal_large", "cardinality_large", "alternating_large", "alternating"}
 
 
 def test_without_a_source_of_data_every_experiment_has_data(quick):
