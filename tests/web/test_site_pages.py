@@ -74,27 +74,17 @@ def test_every_page_is_small(site, pages):
 
 
 QUESTIONS = {  # question → what to click on the first page, and words of the answer that can then be read
-    "what was reproduced": (
-        "Maximum entropy from contingency tables",
-        ["Maximum entropy predicts better than naive Bayes", "Holds in", "Table 4: normalised log-likelihood"],
-    ),
-    "what failed, and why": (
-        "what failed, and why",
-        ["An NLLH of maximum entropy is above two.", "Why: No NLLH is above one."],
-    ),
-    "which aggregate to ask for": (
-        "which aggregate to ask for",
-        ["Ask for tables of all pairs, or for one label sum per feature"],
-    ),
-    "how fast, against what": (
-        "how fast, beside what",
-        ["Training takes about 100 times as long as the logistic regression", "times as long"],
-    ),
-    "what could not be had": (
-        "what is missing, and how to get it",
-        ["not available: adkdd21_coarse", "get it: agglearn data get adkdd21_coarse"],
-    ),
-}
+    "what was reproduced": ("Maximum entropy from contingency tables", [
+        "Maximum entropy predicts better than naive Bayes", "Holds in", "Table 4: normalised log-likelihood"]),
+    "what failed, and why": ("what failed, and why", [
+        "An NLLH of maximum entropy is above two.", "Why: No NLLH is above one."]),
+    "which aggregate to ask for": ("which aggregate to ask for", [
+        "Ask for tables of all pairs, or for one label sum per feature"]),
+    "how fast, against what": ("how fast, beside what", [
+        "Training takes about 100 times as long as the logistic regression", "times as long"]),
+    "what could not be had": ("what is missing, and how to get it", [
+        "not available: adkdd21_coarse", "get it: agglearn data get adkdd21_coarse"]),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("question", QUESTIONS)

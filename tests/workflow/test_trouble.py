@@ -55,15 +55,6 @@ def test_failed_and_missing_cells_are_stated(small):
     assert tried_again == {"unavailable"}
 
 
-def test_missing_data_can_be_made_fatal(small):
-    """No job starts that needs them."""
-    small.overlay |= {"on_missing": "fail", "run": ["spike_adult"]}
-    outcome = small.run()
-    assert outcome.status == 1
-    assert any("adult.data cannot be had" in line for line in outcome.said)
-    assert not (small.results / "measurements").exists()
-
-
 def test_killed_and_started_again(small):
     plant(small, planted={"how": "slow"})
     small.overlay["experiments"]["spike_regions"] |= {"seeds": list(range(6)), "batch_by": ["dataset"]}

@@ -50,12 +50,7 @@ def test_the_cost_of_records_that_are_described(at, capsys):
 
 
 RELEASES = [  # options, what is protected, mechanism, and what is told
-    (
-        "--delta 1e-6",
-        "record",
-        "gaussian",
-        "whether a record is among the data is right in at most 54.7 of 100 guesses",
-    ),
+    ("--delta 1e-6", "record", "gaussian", "a record is among the data is right in at most 54.7 of 100 guesses"),
     ("--epsilon 0.5 --mechanism laplace", "record", "laplace", "right in at most 62.2 of 100 guesses"),
     ("--delta 1e-6 --adjacency label", "label", "gaussian", "which of two labels a record has"),
     ("--delta 1e-6 --mechanism discrete_gaussian --split cells", "record", "discrete_gaussian", ""),

@@ -60,10 +60,8 @@ def of_import(out: Path, said: str) -> dict:
 
 
 def of_release(out: Path, said: str) -> dict:
-    tables, stated = (
-        ContingencyTables.load(out),
-        ("epsilon", "delta", "mechanism", "adjacency", "private", "scale", "postprocessing"),
-    )
+    stated = ("epsilon", "delta", "mechanism", "adjacency", "private", "scale", "postprocessing")
+    tables = ContingencyTables.load(out)
     dense, noise = [tables.dense(*k)[0] for k in tables.tables], tables.noise
     return {k: getattr(noise, k) for k in stated} | {
         "scales differ": noise.scales is not None and len(set(noise.scales.values())) > 1,

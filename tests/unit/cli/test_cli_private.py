@@ -118,24 +118,15 @@ def judge(output: str, parents: dict, private: dict) -> None:
 
 
 AGGREGATE = [
-    "--label y",
-    "--label y --hash mail:8",
-    "--label y --hash mail:8 --binning width --features age,mail",
-    "--label y --pairs none --categorical age",
-    "--label y --features home,zone",
-    "--schema schema.yaml",
-    "--schema schema.yaml --pairs none",
-    "--schema schema.yaml --features age,mail",
-    "--schema draft.yaml",
-]
+    "--label y", "--label y --hash mail:8", "--label y --hash mail:8 --binning width --features age,mail",
+    "--label y --pairs none --categorical age", "--label y --features home,zone", "--schema schema.yaml",
+    "--schema schema.yaml --pairs none", "--schema schema.yaml --features age,mail", "--schema draft.yaml",
+]  # fmt: skip
 RELEASE = [
-    "--epsilon 1 --delta 1e-6",
-    "--epsilon 2 --delta 1e-6 --adjacency label",
-    "--epsilon 1 --mechanism laplace --post clip",
+    "--epsilon 1 --delta 1e-6", "--epsilon 2 --delta 1e-6 --adjacency label", "--epsilon 1 --mechanism laplace --post clip",
     "--epsilon 1 --delta 1e-6 --mechanism discrete_gaussian --post project",
-    "--epsilon 1 --mechanism discrete_laplace --split cells",
-    "--epsilon 1e6 --mechanism laplace --allow-large-epsilon",
-]
+    "--epsilon 1 --mechanism discrete_laplace --split cells", "--epsilon 1e6 --mechanism laplace --allow-large-epsilon",
+]  # fmt: skip
 BAYES = "--method naive_bayes"
 FIT = [QUICK, f"{QUICK} --ignore-noise", f"{BAYES} --ignore-noise", BAYES]
 COMPRESS = ["--budget 8", "--budget 0.9 --method frequency --min-count 1"]

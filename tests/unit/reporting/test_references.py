@@ -98,6 +98,7 @@ def test_every_source_and_data_set_of_the_project_can_be_cited():
     sources = {e["source"] for e in config["experiments"].values()}
     assert sources <= set(config["references"]["papers"])
     for name, entry in config["datasets"].items():
+        assert kind_of(entry) == "simulated" or (entry["licence"] and entry["citation"]), name
         if kind_of(entry) == "files":
             assert all(c["text"] and c["licence"] for c in citations(entry)[:1]), name
             assert entry.get("doi") or entry.get("homepage"), name

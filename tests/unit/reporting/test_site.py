@@ -159,19 +159,6 @@ def test_the_last_benchmarks_are_shown(tmp_path):
     assert pages._benchmarks(tmp_path) == {"parts": parts, "measured": "2026-11-28, two cores", "lines": [line]}
 
 
-def test_an_experiment_without_a_result_is_folded_beside_its_command():
-    text, _, _ = pages.PAGES.loader.get_source(pages.PAGES, "source.html")
-    macro = text.partition("\n")[2].partition("{% block")[0]  # of the page, without its frame
-    template = pages.PAGES.from_string(macro + "{{ experiment(e, []) }}")
-    entry = dict.fromkeys(("table", "command", "written"), "") | {"name": "e", "title": "Figure 1", "tuned": []}
-    entry |= {"rows": 0, "long": False, "runs": 2, "spent": 0.0}
-    entry["archived"] = {"archived": 0, "planned": 2, "outdated": 0}
-    folded, opened = (template.render(e=entry | {"is_absent": absent}, source={"page": ""}) for absent in (True, False))
-    assert "<summary><h2>Figure 1</h2> <small>not archived: <code>make archive ARGS=e</code>" in folded
-    assert folded.count("<details") == folded.count("</details>") == opened.count("<details") + 1
-    assert opened.index("<h2>Figure 1</h2>") < opened.index("<details")
-
-
 # -- figures on pages -------------------------------------------------------------------------------------------------
 
 

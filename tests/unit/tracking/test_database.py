@@ -1,13 +1,10 @@
 """MLflow's database is there whole or not at all, and writes at once; a server is asked once."""
 
-import contextlib
 import io
 import multiprocessing
 import os
-import shutil
 import signal
 import socket
-import sqlite3
 import sys
 import time
 
@@ -16,7 +13,7 @@ import sqlalchemy
 from samples import write_empty_store
 
 from agglearn import storage
-from agglearn_workflow.tracking import push, receipts
+from agglearn_workflow.tracking import push
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are forked")
 
@@ -88,19 +85,3 @@ def test_a_server_that_does_not_answer_is_asked_once(tmp_path, monkeypatch):
     assert {state["reason"] for state in states.values()} == {f"{uri} does not answer"}
     assert set(states) == {"first", "second"}
     assert terminal.getvalue().count("does not answer; the next run sends it") == 2
-
-
-def test_what_a_killed_process_was_writing_is_taken_back(tmp_path):
-    """Such a process leaves the journal of its transaction, as a copy of both files in the middle of one does."""
-    store, copy = tmp_path / "mlflow.db", tmp_path / "copy.db"
-    write_empty_store(store)
-    with contextlib.closing(sqlite3.connect(store, isolation_level=None)) as writer:
-        writer.execute("PRAGMA cache_size = 1")
-        writer.execute("BEGIN IMMEDIATE")
-        for k in range(500):
-            writer.execute("INSERT INTO experiments (name) VALUES (?)", (f"{k}" * 200,))
-        for suffix in ("", "-journal"):
-            shutil.copy(f"{store}{suffix}", f"{copy}{suffix}")
-    assert receipts.mark_of(f"sqlite:///{copy}") == receipts.mark_of(f"sqlite:///{store}") is not None
-    with contextlib.closing(sqlite3.connect(copy)) as found:
-        assert found.execute("SELECT count(*) FROM experiments").fetchone() == (1,)

@@ -13,7 +13,6 @@ from agglearn_workflow import render, run_summary
 from agglearn_workflow.archive import store
 from agglearn_workflow.archive.store import ArchivedRun, table_of, write_batch
 from agglearn_workflow.claims import judging
-from agglearn_workflow.claims.samples import Rows
 from agglearn_workflow.config.loading import load
 from agglearn_workflow.plan import Plan, Run
 from agglearn_workflow.tables import summary
@@ -191,27 +190,6 @@ def test_a_run_that_the_archive_lacks_states_the_command(plan, tmp_path):
     assert problems["not archived"] == [
         "not archived: 1 cell of 1 experiment; agglearn plan lists them with prices, make archive computes them"
     ]
-
-
-def test_a_verdict_states_that_runs_are_of_other_code(plan, tmp_path):
-    runs = plan.runs("trial")
-    claim = {
-        "experiment": "trial",
-        "source": "maxent",
-        "predicate": "at_least",
-        "bound": -99,
-        "value": {"measure": "auc"},
-    }
-    details = []
-    for recipe in (runs[0].recipe, "another"):
-        these = as_archive(runs) | {runs[0].key: archived(runs[0], recipe=recipe)}
-        paths = [tmp_path / f"measurements/trial/{batch}.parquet" for batch in plan.batches("trial")]
-        for path in paths:
-            store.recall(plan.runs("trial", path.stem), these, path)
-        [verdict] = judging.judge_all({"a": claim}, Rows(summary.load_rows(paths, plan, "trial")))
-        details.append(verdict["detail"])
-    sentence = f"; 1 of {len(runs)} runs of the experiment: archived with other code or settings than today's (commit abcdef, 2023-11-14)"
-    assert details[1] == details[0] + sentence
 
 
 def test_the_verdict_of_the_archive_is_that_at_scale_paper(plan, tmp_path):

@@ -54,12 +54,6 @@ def test_what_is_no_entry_is_left_to_the_schema(entry):
 FETCHED = {name: entry["files"] for name, entry in SHIPPED.items() if entry.get("files")}
 
 
-@pytest.mark.parametrize("name", SHIPPED)
-def test_an_entry_states_licence_and_citation_of_what_it_fetches(name):
-    entry = SHIPPED[name]
-    assert "simulated" in entry.get("note", "") or (entry["licence"] and entry["citation"])
-
-
 @pytest.mark.parametrize("name", FETCHED)
 def test_every_file_can_be_had_without_our_mirror_from_a_place_that_does_not_move(name):
     """A URL of a repository names a commit, unless a digest states what must come from it."""

@@ -65,9 +65,8 @@ def accepted(content: dict, check, free=lambda path: False, file: str = "", met:
             out.append(".".join(map(str, path)))
         except ConfigError as error:
             line = str(error)
-            named = wrong in line or re.search(
-                rf"['`{{]{path[-1]}['`}}]", line
-            )  # a key that is needed is named as missing
+            # a key that is needed is named as missing
+            named = wrong in line or re.search(rf"['`{{]{path[-1]}['`}}]", line)
             if not (named and file in line and "\n" not in line):
                 out.append(f"{'.'.join(map(str, path))}: {line}")
     return out
@@ -142,7 +141,5 @@ def test_claims():
 def test_the_configuration_and_the_references():
     for file, free in (("config", lambda p: False), ("references", lambda p: len(p) == 2)):
         content = read_yaml(CONFIG / f"{file}.yaml")
-        assert (
-            accepted(content, lambda c, f=file: validate(c, models.FILES[f], f"config/{f}.yaml"), free, f"{file}.yaml")
-            == []
-        )
+        check = functools.partial(validate, model=models.FILES[file], file=f"config/{file}.yaml")
+        assert accepted(content, check, free, f"{file}.yaml") == []

@@ -15,18 +15,11 @@ from agglearn_workflow.runs.execution import Outcome
 
 # (measure, step, keys, value, unit): two sizes, a negative value, a curve, doubles, missing numbers, times and memory
 MEASURED = [
-    ("nllh", None, None, 0.5, ""),
-    ("nllh", 0.0, None, -2.0, ""),
-    ("nllh", 1.0, None, 0.25, ""),
-    ("share", None, '{"age": 3}', -200.0, ""),
-    ("share", None, '{"age": 4}', math.nan, ""),
-    ("gap", None, None, 7.0, ""),
-    ("gap", None, None, 8.0, ""),
-    ("relative_gap", None, None, 1e-3, ""),
-    ("converged", None, None, 1.0, ""),
-    ("elapsed", None, None, 12.0, "s"),
-    ("memory", None, None, 4e8, "B"),
-]
+    ("nllh", None, None, 0.5, ""), ("nllh", 0.0, None, -2.0, ""), ("nllh", 1.0, None, 0.25, ""),
+    ("share", None, '{"age": 3}', -200.0, ""), ("share", None, '{"age": 4}', math.nan, ""),
+    ("gap", None, None, 7.0, ""), ("gap", None, None, 8.0, ""), ("relative_gap", None, None, 1e-3, ""),
+    ("converged", None, None, 1.0, ""), ("elapsed", None, None, 12.0, "s"), ("memory", None, None, 4e8, "B"),
+]  # fmt: skip
 
 
 def rows(values=()) -> list[dict]:

@@ -301,9 +301,8 @@ def test_a_target_waits_for_the_receipts_of_its_groups(base):
 @pytest.mark.parametrize(
     ("over", "expected", "start"),
     [(place(over), expected, *(start or [{}])) for place, rows in KEYS.values() for over, expected, *start in rows],
-    ids=lambda value: str(sorted(value) if isinstance(value, set) else value)[
-        :60
-    ],  # a set has another order in each process
+    # a set has another order in each process
+    ids=lambda value: str(sorted(value) if isinstance(value, set) else value)[:60],
 )
 def test_a_key(base, before, over, expected, start, monkeypatch):
     monkeypatch.setattr(digests, "ROOTS", list(digests.ROOTS))

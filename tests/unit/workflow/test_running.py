@@ -55,17 +55,13 @@ SAID = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "behaviours",
-    [
-        *(["ok"] * place + [how] + ["ok"] * (4 - place) for how in SAID for place in (0, 2, 4)),
-        ["raises", "killed", "hangs", "ok", "exits"],
-        ["slow"] * 4,  # the limit is for each, not for all
-        ["starts"],  # a process that the last work leaves behind has the pipe of its parent open
-        [],
-    ],
-    ids=" ".join,
-)
+@pytest.mark.parametrize("behaviours", [
+    *(["ok"] * place + [how] + ["ok"] * (4 - place) for how in SAID for place in (0, 2, 4)),
+    ["raises", "killed", "hangs", "ok", "exits"],
+    ["slow"] * 4,  # the limit is for each, not for all
+    ["starts"],  # a process that the last work leaves behind has the pipe of its parent open
+    [],
+], ids=" ".join)  # fmt: skip
 def test_the_others_run_whatever_fails_and_no_child_is_left(tmp_path, behaviours):
     children = set(psutil.Process().children(recursive=True))
     begun, failed = run(tmp_path, behaviours)
