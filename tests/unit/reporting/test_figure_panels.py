@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 from matplotlib.colors import to_rgb
 
+from agglearn.evaluation.intervals import mean_interval
 from agglearn_workflow.figures import charts, drawing
 from agglearn_workflow.figures.charts import COLORS, Chart
 from agglearn_workflow.tables.summary import CELL
@@ -296,6 +297,15 @@ def test_the_ends_of_an_axis_are_0_or_near_the_means_that_stay(y_from, ours, bas
 # -- intervals --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("y_log", [False, True])
+def test_intervals_lie_inside_the_axes(y_log):
+    found = [cell for shift in (-0.9, 0.0, 0.9) for cell in over_n(ours=[1 + shift, 2 + shift])]
+    low, high = panel(found, y_log=y_log).get_ylim()
+    interval = mean_interval(np.array([1.1, 2.0, 2.9]), 0.0)
+    assert low <= (0.1 if y_log else 1 - (interval[2] - 2))  # a logarithmic axis ends an interval at its smallest value
+    assert high >= interval[2]
+
+
 def test_an_interval_ends_where_the_values_of_its_measure_end():
     """Two seeds have an interval of 12.7 standard errors, which no area under a curve can reach."""
     table = cells(*over_n(ours=[0.6, 0.6]), *over_n(ours=[0.9, 0.9])).assign(measure="auc")
@@ -342,6 +352,33 @@ def test_one_method_on_many_data_sets_has_a_row_for_each_of_them():
     experiment = EXPERIMENT | {"datasets": {"a": {}, "b": {}, "c": {}}}
     [axes] = drawn(table, experiment, {"c": "Data C"}, kind="dots", y="share").axes
     assert names(axes.get_yticklabels()) == ["a", "b", "Data C"]
+
+
+def test_names_of_rows_lie_inside_the_figure_and_do_not_overlap():
+    experiment = EXPERIMENT | {"methods": {m: {"name": f"{m} of a long name, " * 5} for m in ("ours", "base")}}
+    found = [(m, {"size": n}, "share", None, 0.1) for m in ("ours", "base") for n in (1, 2)]
+    figure = drawn(found, experiment, kind="dots", y="share", series=["method", "dataset_params.size"])
+    rows = boxes(figure.axes[0].get_yticklabels(), "y0")
+    assert min(box.x0 for box in rows) >= 0
+    assert all(below.y1 <= above.y0 for below, above in itertools.pairwise(rows))
+
+
+def check_numbers_of_an_axis(axes) -> None:
+    """Whether those that are seen are two or more, and apart."""
+    low, high = axes.get_xlim()
+    ticks = axes.get_xticklabels(which="both")
+    seen = boxes([t for t in ticks if t.get_text() and low <= t.get_position()[0] <= high])
+    assert len(seen) >= 2
+    assert all(left.x1 <= right.x0 for left, right in itertools.pairwise(seen))
+
+
+@pytest.mark.parametrize(("first", "second"), [(0.002, 0.012), (0.02, 0.05)])
+def test_numbers_of_logarithmic_axes_do_not_overlap(first, second):
+    narrow = EXPERIMENT | {"methods": {m: {"name": f"{m}, of a name of some thirty letters"} for m in ("ours", "base")}}
+    dots = [("ours", {}, "share", None, first), ("base", {}, "share", None, second)]
+    points = [("ours", {}, k, {"i": i}, 10.0 ** (4 + i / 20)) for k in ("share", "poll") for i in range(20)]
+    check_numbers_of_an_axis(drawn(dots, narrow, kind="dots", y="share", y_log=True).axes[0])
+    check_numbers_of_an_axis(drawn(points, kind="scatter", y="share", x="poll", x_log=True).axes[0])
 
 
 # -- scatters ---------------------------------------------------------------------------------------------------------
