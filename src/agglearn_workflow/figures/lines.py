@@ -23,6 +23,7 @@ LABEL_WIDTH = 1.2  # inches beside a panel for the names of its lines
 LINE_HEIGHT = 0.13  # inches
 MARGIN = 0.8  # inches of a panel's height for its title and axis
 MANY = 6  # panels, above which the lines are named in a legend
+VISIBLE = 0.01  # of a panel's height: what leaves the axis by less is not marked
 STROKES, TICKS = ("-", "--", ":"), 8  # at most so many values are the ticks
 
 
@@ -153,25 +154,27 @@ def _panel(
 
 
 def _leave(ax: Axes, lines: dict[str, np.ndarray], bottom: float, looks: dict, names: dict) -> dict[str, tuple]:
-    """Mark lines that leave the axis, and return name → (end, colour) of the lines that are named."""
+    """Mark lines that leave the axis, and return name → (end, colour) of the lines that are named. Of lines without a name that
+    leave at one place the lowest value is written."""
     ends: dict[str, tuple[float, str]] = {}
-    beside: list[float] = []
+    beside: dict[float, float] = {}
     for label, points in lines.items():
         x, lowest = points[np.argmin(np.nan_to_num(points[:, 1], nan=np.inf)), :2]
-        leaves = bool(lowest < bottom)
+        leaves = bool((ax.transScale + ax.transLimits).transform((1, lowest))[1] < -VISIBLE)
         if leaves:
             ax.plot(x, bottom, "v", color=looks[label]["color"], clip_on=False, zorder=4)
         if label in names:
+            is_hidden = ax.get_xscale() == "log" and points[:, 0].max() <= 0
             beyond = f"(lowest {number(lowest)})" if leaves else "" if np.isfinite(lowest) else "(0)"
-            text = "\n".join(filter(None, [names[label], beyond]))
+            text = "\n".join(filter(None, [names[label], "(only at 0)" if is_hidden else beyond]))
             ends[text] = (points[np.isfinite(points[:, 1])][-1:, 1].sum(), looks[label]["color"])
         elif leaves:
-            # at the right a number stands before its mark, for the names of lines are behind it
-            at_right = x > np.nanmedian(np.concatenate([line[:, 0] for line in lines.values()]))
-            offset, side = (-4 if at_right else 4, 4 + 9 * beside.count(x)), "right" if at_right else "left"
-            style: dict[str, Any] = {"ha": side, "color": "0.4", "fontsize": charts.SMALL}
-            ax.annotate(number(lowest), (x, bottom), offset, textcoords="offset points", **style)
-            beside.append(x)
+            beside[x] = min(lowest, beside.get(x, lowest))
+    for x, lowest in beside.items():
+        # at the right a number stands before its mark, for the names of lines are behind it
+        at_right = x > np.nanmedian(np.concatenate([line[:, 0] for line in lines.values()]))
+        style: dict[str, Any] = {"ha": "right" if at_right else "left", "color": "0.4", "fontsize": charts.SMALL}
+        ax.annotate(number(lowest), (x, bottom), (-4 if at_right else 4, 4), textcoords="offset points", **style)
     return ends
 
 
