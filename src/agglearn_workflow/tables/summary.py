@@ -67,12 +67,12 @@ def _intervals(values: np.ndarray, group: np.ndarray, overlap: np.ndarray) -> np
     is_finite = np.isfinite(values)
     values = values[is_finite][np.argsort(group[is_finite], kind="stable")]
     counts = np.bincount(group[is_finite], minlength=len(overlap))
-    starts, found = np.cumsum(counts) - counts, np.empty((len(overlap), 3))
+    starts, intervals = np.cumsum(counts) - counts, np.empty((len(overlap), 3))
     for n in np.unique(counts):
         same = np.flatnonzero(counts == n)
         estimate = Estimate.of_mean(values[starts[same, None] + np.arange(n)], overlap[same])
-        found[same] = np.column_stack([estimate.value, *estimate.interval()])
-    return found
+        intervals[same] = np.column_stack([estimate.value, *estimate.interval()])
+    return intervals
 
 
 def differences(good: pd.DataFrame, baseline: str, measures: list[str]) -> pd.DataFrame:

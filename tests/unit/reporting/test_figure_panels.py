@@ -273,12 +273,23 @@ def test_the_value_of_a_line_that_leaves_at_the_right_end_stands_inside_the_pane
     assert value.get_window_extent().x1 <= axes.bbox.x1
 
 
-def test_values_of_unnamed_lines_that_leave_at_one_place_stand_above_each_other():
+def test_of_unnamed_lines_that_leave_at_one_place_the_lowest_value_is_written():
     lines = {f"m{k}": [-k if k else 0.5] * 2 for k in range(4)}
     axes = panel(over_n(**lines), methods(*lines), y_from=-0.2, highlight={"m0": "first"})
-    found = boxes([text for text in axes.texts if text.get_text().startswith("−")], "y0")
-    assert len(found) == 3
-    assert all(below.y1 <= above.y0 + 2 for below, above in itertools.pairwise(found))
+    assert [text.get_text() for text in axes.texts if text.get_text().startswith("−")] == ["−3"]
+
+
+def test_what_leaves_by_less_than_one_sees_has_no_mark():
+    axes = panel(over_n(ours=[0.5] * 2, base=[-0.0003] * 2), y_from=0)
+    assert "v" not in [line.get_marker() for line in axes.lines if len(line.get_xdata()) == 1]
+    assert sorted(names(axes.texts)) == ["base", "ours"]
+
+
+def test_a_line_that_has_values_at_0_only_says_so_on_a_logarithmic_axis():
+    rows = cells(*[(m, {}, "share", None, 1.0) for m in ("ours", "ours", "base")])
+    rows = rows.assign(run=["r", "r", "s"], step=[0.0, 2.0, 0.0])
+    [axes] = drawn(rows, kind="curve", y="share", x_log=True).axes
+    assert sorted(names(axes.texts)) == ["base\n(only at 0)", "ours"]
 
 
 @pytest.mark.parametrize(("y_from", "ours", "base", "low", "high"), [
