@@ -117,10 +117,7 @@ class Side:
         cells, units = self.rows.cells(freed, self.by_part), self.rows.field("tested")[0]
         columns = {"cell": cells, "replicate": self.rows.replicates(self.by_part), "tested": units}
         table = pd.DataFrame({name: codes[self.index] for name, codes in columns.items()}).assign(value=self.values)
-        keys = ["cell", "replicate"]
-        if table.duplicated(keys).any():
-            return table.groupby(keys).agg({"value": reduced, "tested": frozenset})
-        return table.assign(tested=[*map(frozenset, zip(table["tested"], strict=True))]).set_index(keys).sort_index()
+        return table.groupby(["cell", "replicate"]).agg({"value": reduced, "tested": frozenset})
 
 
 def select_side(claim: dict, rows: Rows, name: str, curve: bool = False) -> Side:
