@@ -13,7 +13,7 @@ from scipy.special import stdtrit
 from agglearn.evaluation.intervals import LEVEL, NOTHING, Estimate
 from agglearn.text import count_text
 from agglearn_workflow.run_summary import CELL
-from agglearn_workflow.tables.summary import column_or_param, levels, overlap_of
+from agglearn_workflow.tables.summary import column_or_param, levels
 
 
 class Rows:
@@ -47,7 +47,7 @@ class Rows:
         frame = frame.assign(value=mean, seed=0, measure=name)[groups["tested"].transform("nunique") == 1]
         return Rows(frame.drop_duplicates(cell))
 
-    @property
+    @cached_property
     def ok(self) -> np.ndarray:
         """(n,) whether the run has a result."""
         return self.selected({"status": "ok"})
@@ -103,7 +103,8 @@ class Side:
 
     @property
     def overlap(self) -> float:
-        return overlap_of(self.rows.frame.iloc[self.index])
+        """Test units per training unit of the splits, 0 where seeds do not split one pool anew."""
+        return float(np.nan_to_num(np.fmax.reduce(self.rows.number("overlap")[self.index])))
 
     @property
     def replicates(self) -> np.ndarray:
@@ -112,19 +113,13 @@ class Side:
     def per_replicate(self) -> pd.Series:
         return pd.Series(self.values).groupby(self.replicates).mean()
 
-    def by_cell(self, freed: frozenset[str], reduced: str) -> pd.DataFrame:
-        """`value` and `tested`, the set of tested units, by cell and replicate."""
-        cells, units = self.rows.cells(freed, self.by_part), self.rows.field("tested")[0]
-        columns = {"cell": cells, "replicate": self.rows.replicates(self.by_part), "tested": units}
-        table = pd.DataFrame({name: codes[self.index] for name, codes in columns.items()}).assign(value=self.values)
-        return table.groupby(["cell", "replicate"]).agg({"value": reduced, "tested": frozenset})
-
 
 def select_side(claim: dict, rows: Rows, name: str, curve: bool = False) -> Side:
     """The side `value` or `reference` of a claim, without replicates that lack cells unless it is deterministic."""
     selector, by_part = claim[name], claim.get("replicates") == "part"
     chosen = rows.selected(without_measure(selector))
-    lost, n = rows.frame[chosen & ~rows.ok].drop_duplicates("run"), len(np.unique(rows.field("run")[0][chosen]))
+    n = len(np.unique(rows.field("run")[0][chosen]))
+    lost = rows.frame.iloc[np.flatnonzero(chosen & ~rows.ok)].drop_duplicates("run")
     reasons = lost["reason"].where(lost["status"] != "stopped", "stopped: " + lost["reason"]).dropna().unique().tolist()
     with_value = rows.ok & (np.isnan(rows.number("step")) != curve) & ~np.isnan(rows.number("value"))
     index = np.flatnonzero(rows.selected(selector) & with_value)
@@ -258,29 +253,32 @@ def _match(claim: dict, a: Side, b: Side, reduced: str) -> Sample:
     value, reference = claim["value"], claim["reference"]
     # fields that both sides set to different values: pairs need not agree in them
     freed = frozenset(name for name in value.keys() & reference.keys() if value[name] != reference[name])
-    of_a, of_b = (s.by_cell(freed, reduced) for s in (a, b))
-    pairs = of_a.join(of_b, how="inner", rsuffix="_of_b")
-    if pairs.empty:
+    replicates, units = a.rows.replicates(a.by_part), a.rows.field("tested")[0]
+    n, n_units = replicates.max() + 1, units.max() + 1
+    pair = a.rows.cells(freed, a.by_part) * n + replicates  # a number for each cell and replicate
+    tested = pair * n_units + units
+    of_a, of_b = (pd.Series(s.values).groupby(pair[s.index]).agg(reduced) for s in (a, b))
+    first, second = of_a.align(of_b, join="inner")
+    if first.empty:
         raise RowsMissing("value and reference have no data set and seed in common")
-    same = pairs["tested"] == pairs["tested_of_b"]
+    same = ~first.index.isin(np.setxor1d(tested[a.index], tested[b.index]) // n_units)
     if not same.any():
-        first, second = (s["value"].groupby("replicate").mean() for s in (of_a, of_b))
+        first, second = (s.groupby(s.index % n).mean() for s in (of_a, of_b))
         single = np.array([first.mean() - second.mean()])
         return Sample(first, second, single, overlap, [*notes, "the two sides were tested on different units"])
-    lost = len(of_a) + len(of_b) - 2 * len(pairs)
+    lost = len(of_a) + len(of_b) - 2 * len(first)
     notes += [f"{count_text(lost, 'value')} without a partner left out"] if lost else []
     if not same.all():
-        notes.append(f"{(~same).sum()} of {len(pairs)} pairs left out: their sides were tested on different units")
-    first, second = pairs.loc[same, "value"], pairs.loc[same, "value_of_b"]
+        notes.append(f"{(~same).sum()} of {len(first)} pairs left out: their sides were tested on different units")
+    first, second = first[same], second[same]
     # one sum in two orders is no difference
     apart = (first - second).mask(np.isclose(first, second, rtol=NOTHING, atol=0.0), 0.0)
     if "deterministic" in claim:
         return Sample(apart, None, apart.to_numpy(), overlap, notes)
-    table = apart.unstack("replicate")
-    complete = table.dropna(axis=1)
-    if complete.empty:
+    of_replicates = apart.groupby(apart.index % n)
+    is_complete = of_replicates.size() == len(np.unique(apart.index // n))
+    if not is_complete.any():
         raise RowsMissing("no replicate has all pairs")
-    lost = table.shape[1] - complete.shape[1]
-    notes += [f"{lost} of {table.shape[1]} replicates left out, which lack some pairs"] if lost else []
-    means = pd.Series(np.mean(complete.to_numpy(), axis=0), complete.columns)
-    return Sample(means, None, apart.to_numpy(), overlap, notes)
+    lost = (~is_complete).sum()
+    notes += [f"{lost} of {len(is_complete)} replicates left out, which lack some pairs"] if lost else []
+    return Sample(of_replicates.mean()[is_complete], None, apart.to_numpy(), overlap, notes)

@@ -3,6 +3,7 @@
 import re
 import textwrap
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -95,6 +96,7 @@ class Chart:
         measured, words = self.table[self.table["mean"].notna()], self.experiment.get("words", {})
         varied = [f for f in fields if f == "method" or column_or_param(measured, f).map(str).nunique() > 1]
 
+        @lru_cache(None, typed=True)  # as 1 and True are written differently
         def text(name: str, value: Any) -> str:
             if name == "dataset":
                 return self.titles.get(value, value)

@@ -9,13 +9,12 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from agglearn.evaluation.intervals import mean_interval
 from agglearn_workflow.figures import charts
 from agglearn_workflow.figures.charts import Chart
 from agglearn_workflow.figures.points import dots
 from agglearn_workflow.run_summary import CELL
 from agglearn_workflow.tables.numbers import number
-from agglearn_workflow.tables.summary import column_or_param, overlap_of
+from agglearn_workflow.tables.summary import column_or_param, intervals
 
 RANGES = {"auc": (0, 1), "accuracy": (0, 1), "calibration_error": (0, 1), "brier": (0, 1)}  # no interval goes beyond
 LABEL = 26  # letters in a line of a name
@@ -247,9 +246,11 @@ def _line(ax: Axes, rows: pd.DataFrame, end: float | None, spec: dict, band: boo
 
     A mean that leaves the axis has no interval, which may be a hundred times as high as the axis.
     """
-    points = np.array(
-        [[x, *mean_interval(g["value"], overlap_of(g)), g["value"][g["value"] > 0].min()] for x, g in rows.groupby("x")]
-    )
+    values, (x, group) = rows["value"].to_numpy(float), np.unique(rows["x"], return_inverse=True)
+    columns = {"overlap": rows["overlap"].to_numpy(float), "positive": np.where(values > 0, values, np.nan)}
+    by_x = pd.DataFrame(columns).groupby(group)
+    means = intervals(values, group, by_x["overlap"].max().fillna(0.0).to_numpy())
+    points = np.column_stack([x, means, by_x["positive"].min()])
     points[:, 2:4] = points[:, 2:4].clip(*RANGES.get(spec["y"], (-np.inf, np.inf)))
     if spec.get("y_log"):
         points[:, 2] = np.minimum(np.maximum(points[:, 2], points[:, 4]), points[:, 1])

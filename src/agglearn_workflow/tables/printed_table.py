@@ -216,14 +216,23 @@ def _is_setting(name: str, columns: list[str]) -> bool:
 
 def undistinguished(table: pd.DataFrame, used: list[str]) -> list[str]:
     """Parameters and keys that distinguish rows which `used` does not distinguish. They join the row headers."""
-    fields = dict.fromkeys([*used, "measure"])
-    texts = pd.DataFrame({f: summary.column_or_param(table, f).map(str) for f in fields})
+    groups = np.zeros(len(table), dtype=int)
+    for name in dict.fromkeys([*used, "measure"]):
+        groups = _split(groups, table, name)
+    added: list[str] = []
     for column in ("dataset_params", "observation_params", "params", "keys"):
         for name in sorted({f"{column}.{k}" for text in table[column].dropna() for k in json.loads(text)} - set(used)):
-            wider = texts.assign(**{name: summary.column_or_param(table, name).map(str)})
-            if len(wider.drop_duplicates()) > len(texts.drop_duplicates()):
-                texts = wider
-    return list(texts.columns[len(fields) :])
+            finer = _split(groups, table, name)
+            if len(np.unique(finer)) > len(np.unique(groups)):
+                groups, added = finer, [*added, name]
+    return added
+
+
+def _split(groups: np.ndarray, table: pd.DataFrame, name: str) -> np.ndarray:
+    """(n,) codes of the groups of rows, split by the values of a column or parameter."""
+    codes, values = summary.levels(table, name)
+    texts = np.unique(list(map(str, values)), return_inverse=True)[1]
+    return np.unique(groups * len(values) + texts[codes], return_inverse=True)[1]
 
 
 def _positions(table: pd.DataFrame, fields: list[str], experiment: dict) -> tuple[list[tuple], list[int]]:
@@ -261,14 +270,11 @@ def _cells(table: pd.DataFrame, units: dict[str, float]) -> tuple[dict[tuple[int
     table = table.drop_duplicates(["row", "column"]).sort_values(["row", "column"], ignore_index=True)
     size = table["measure"].map(units)
     mean, half = table["mean"] / size, (table["high"] - table["low"]) / 2 / size
-    groups = table.groupby(["column", "measure"])
-    decimals = {
-        key: numbers.common_decimals(mean[k].to_numpy(), half[k].to_numpy()) for key, k in groups.groups.items()
-    }
+    groups = table.groupby(["column", "measure"]).indices
+    decimals = {key: numbers.common_decimals(mean.to_numpy()[k], half.to_numpy()[k]) for key, k in groups.items()}
     keys = zip(table["column"], table["measure"], strict=True)
-    cells = [
-        _cell(row, units[key[1]], decimals[key], notes) for key, (_, row) in zip(keys, table.iterrows(), strict=True)
-    ]
+    records = table.to_dict("records")
+    cells = [_cell(row, units[key[1]], decimals[key], notes) for key, row in zip(keys, records, strict=True)]
     compared = table[[not cell.stated for cell in cells]]
     for (measure, _), group in compared.groupby(["measure", "setting"]):
         for k in _best(group, numbers.direction(measure)):
@@ -281,10 +287,10 @@ def _best(group: pd.DataFrame, better: str | None) -> list[int]:
     Equal seeds have no interval and are exact. A single seed has the widest interval of the group."""
     if better is None:
         return []
-    means, halves = group["mean"], (group["high"] - group["low"]) / 2
-    halves = halves.fillna(halves.max() * (group["n"] == 1))
-    top = means.idxmax() if better == "higher" else means.idxmin()
-    near = ~((means - means[top]).abs() > np.hypot(halves, halves[top]))
+    means, halves = group["mean"].to_numpy(float), ((group["high"] - group["low"]) / 2).to_numpy(float)
+    halves = np.where(np.isnan(halves), np.fmax.reduce(halves) * (group["n"] == 1), halves)
+    top = means.argmax() if better == "higher" else means.argmin()
+    near = ~(np.abs(means - means[top]) > np.hypot(halves, halves[top]))
     return [] if near.all() else group.index[near].tolist()
 
 
@@ -312,7 +318,7 @@ def _label(experiment: dict, titles: dict[str, str], measures: dict[str, str], n
     return numbers.setting(name, value, experiment.get("words", {}))
 
 
-def _cell(row: pd.Series, unit: float, decimals: int | None, notes: dict[str, int]) -> Cell:
+def _cell(row: Mapping[str, Any], unit: float, decimals: int | None, notes: dict[str, int]) -> Cell:
     """A row of the summary as a cell. `unit` is the size of the unit. New reasons get numbers in `notes`."""
     reported = ""
     if pd.notna(row["reported"]):
@@ -328,7 +334,7 @@ def _cell(row: pd.Series, unit: float, decimals: int | None, notes: dict[str, in
     return Cell(value, reported, difference, outcome, note, row.get("number"))
 
 
-def _difference(row: pd.Series, reported: str, unit: float) -> str:
+def _difference(row: Mapping[str, Any], reported: str, unit: float) -> str:
     """Our number less the printed one. For times and sizes, which depend on the machine, the ratio."""
     if row["unit"] in numbers.UNITS and row["mean"] > 0 < row["reported"]:
         ratio = row["mean"] / row["reported"]

@@ -53,7 +53,7 @@ def summarise(rows: pd.DataFrame, experiment: dict) -> pd.DataFrame:
     good = good.astype({"value": float, "overlap": float})
     groups = good.groupby(keys, dropna=False, sort=False)
     overlap = groups["overlap"].max().fillna(0.0).to_numpy()
-    mean, low, high = _intervals(good["value"].to_numpy(), groups.ngroup().to_numpy(), overlap).T
+    mean, low, high = intervals(good["value"].to_numpy(), groups.ngroup().to_numpy(), overlap).T
     table = good.drop_duplicates(keys)[[*keys, "unit"]]
     table = table.assign(n=groups["value"].count().to_numpy(), mean=mean, low=low, high=high, status="ok")
     table["keys"] = table["keys"].where(table["keys"].notna())
@@ -62,7 +62,7 @@ def summarise(rows: pd.DataFrame, experiment: dict) -> pd.DataFrame:
     return _with_reported(_with_marks(table, scalars), experiment)[COLUMNS]
 
 
-def _intervals(values: np.ndarray, group: np.ndarray, overlap: np.ndarray) -> np.ndarray:
+def intervals(values: np.ndarray, group: np.ndarray, overlap: np.ndarray) -> np.ndarray:
     """(n_groups, 3) `mean_interval` of each group of values, those with equally many finite values at once."""
     is_finite = np.isfinite(values)
     values = values[is_finite][np.argsort(group[is_finite], kind="stable")]
@@ -85,12 +85,6 @@ def differences(good: pd.DataFrame, baseline: str, measures: list[str]) -> pd.Da
     joined["value"] -= joined.pop("value_base")
     joined["measure"] += f"_minus_{baseline}"
     return joined
-
-
-def overlap_of(rows: pd.DataFrame) -> float:
-    """Test units per training unit of the splits behind some rows, 0 where seeds do not split one pool anew."""
-    overlap = rows["overlap"].astype(float).max()
-    return float(overlap) if np.isfinite(overlap) else 0.0
 
 
 def _with_problems(table: pd.DataFrame, bad: pd.DataFrame) -> pd.DataFrame:
