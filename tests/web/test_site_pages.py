@@ -103,6 +103,12 @@ def test_an_answer_that_is_not_there_is_noticed(site):
     assert "Deterministic, hence judged without an interval" not in folded["text"]  # before the click
 
 
+def test_claims_without_a_verdict_are_shown_where_they_are_asked_for(site):
+    everything = re.search(r"all \(\d+\)", (site / "maxent.html").read_text())[0]
+    first, then = Visitor(site).ask([{"page": "/maxent.html", "clicks": clicks} for clicks in ([], [everything])])
+    assert [text["text"].count("is not in this run") > 0 for text in (first, then)] == [False, True]
+
+
 def test_pages_open_from_disk_and_are_kept_as_pictures(site):
     visitor = Visitor(site)
     for page in ("index", "maxent", "labelsums", "collective", "data", "verdicts"):

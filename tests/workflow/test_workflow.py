@@ -71,6 +71,9 @@ def test_site_is_whole(project, first):
         assert text.count("<h1") == 1
     source = (site / "maxent.html").read_text()
     assert "make reproduce ARGS=&#34;maxent_table4 --config scale=smoke&#34;" in source
+    assert " %" not in source  # a number and its sign stay in one line
+    assert "(95\u00a0%" in source
+    assert 'value="judged" checked' in source  # claims without a verdict are folded
     claims = json.loads((project.results / "claims.json").read_text())
     assert source.count('<details class="claim') == sum(c["source"] == "maxent" for c in claims)
     assert {c["verdict"] for c in claims} <= {"holds", "fails", "undecided", "undecided at this scale", "not judged"}

@@ -106,13 +106,15 @@ def _draw_lines(chart: Chart, chosen: pd.DataFrame, printed: pd.DataFrame, x_lab
     colours = chart.colours(chosen, spec.get("series", ["method"]), len(order))
     looks = {label: _look(k, label, colours, highlighted) for k, label in enumerate(order)}
     rows = [chosen[panel == name] for name in names]
+    highest = chosen.groupby([panel, "series", "x"])["value"].mean().groupby(level=0).max()
+    specs = [_reached(spec, highest.max() if is_shared else highest[name]) for name in names]
     drawn = [
-        _panel(ax, mine, printed[of_printed == name], looks, set(labels), end, spec)
-        for ax, mine, name in zip(axes, rows, names, strict=True)
+        _panel(ax, mine, printed[of_printed == name], looks, set(labels), end, of_panel)
+        for ax, mine, name, of_panel in zip(axes, rows, names, specs, strict=True)
     ]
     bottoms = [
-        _bottom(axes, drawn, set(labels), spec) if is_shared else _bottom([ax], [lines], set(labels), spec)
-        for ax, lines in zip(axes, drawn, strict=True)
+        _bottom(axes, drawn, set(labels), of_panel) if is_shared else _bottom([ax], [lines], set(labels), of_panel)
+        for ax, lines, of_panel in zip(axes, drawn, specs, strict=True)
     ]
     for ax, mine in zip(axes, rows, strict=True):
         _scales(ax, spec, x_label, mine, end)
@@ -133,6 +135,11 @@ def _draw_lines(chart: Chart, chosen: pd.DataFrame, printed: pd.DataFrame, x_lab
         handles, texts = [*handles, *axes[0].plot([], [], "D", mfc="none", mec="0.3", ms=5)], [*texts, charts.PRINTED]
     charts.legend(figure, handles, texts)
     return figure
+
+
+def _reached(spec: dict, highest: float) -> dict:
+    """The figure without `y_from` where no mean is so high."""
+    return {key: value for key, value in spec.items() if key != "y_from" or highest >= value}
 
 
 def _panel(
@@ -257,7 +264,8 @@ def _line(ax: Axes, rows: pd.DataFrame, end: float | None, spec: dict, band: boo
         points[points[:, 1] <= 0] = np.nan
     x, mean, low, high = points[:, :4].T
     inside = mean >= spec.get("y_from", -np.inf)
-    band = band and bool((np.isfinite(low) & inside).any())
+    is_on_axis = (x > 0) | (not spec.get("x_log"))
+    band = band and bool((np.isfinite(low) & inside & is_on_axis).any())
     if end is not None and len(points) == 1 and x[0] == end:
         ax.axhline(mean[0], alpha=0.8, **look | {"lw": 0.7 * look["lw"], "marker": ""})
         if band:

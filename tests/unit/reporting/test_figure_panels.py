@@ -292,6 +292,13 @@ def test_a_line_that_has_values_at_0_only_says_so_on_a_logarithmic_axis():
     assert sorted(names(axes.texts)) == ["base\n(only at 0)", "ours"]
 
 
+@pytest.mark.filterwarnings("error")
+def test_an_interval_at_0_only_has_no_place_on_a_logarithmic_axis():
+    rows = cells(*[(m, {}, "share", None, v) for m, v in (("ours", 1.0), ("ours", 1.1), ("base", 1.0), ("base", 1.0))])
+    rows = rows.assign(run=["r", "s", "t", "t"], step=[0.0, 0.0, 0.0, 2.0])
+    assert not drawn(rows, kind="curve", y="share", x_log=True).axes[0].collections
+
+
 @pytest.mark.parametrize(("y_from", "ours", "base", "low", "high"), [
     (0, 0.4, 0.5, (0.0, 0.0), (0.5, 0.53)),  # stated as the base
     (-0.2, 0.4, 0.5, (0.3, 0.4), (0.5, 0.53)),  # nothing leaves: no empty half
@@ -315,6 +322,17 @@ def test_intervals_lie_inside_the_axes(y_log):
     interval = mean_interval(np.array([1.1, 2.0, 2.9]), 0.0)
     assert low <= (0.1 if y_log else 1 - (interval[2] - 2))  # a logarithmic axis ends an interval at its smallest value
     assert high >= interval[2]
+
+
+def test_a_panel_whose_means_are_all_below_the_stated_level_has_intervals():
+    found = [
+        ("ours", {"n": n, "e": e}, "share", None, e + shift)
+        for n in (1, 2)
+        for e in (1, -3)
+        for shift in (-0.1, 0, 0.1)
+    ]
+    axes = drawn(found, **LINE, panel=["dataset_params.e"], y_from=0, own_y=True).axes
+    assert [bool(panel.collections) for panel in axes] == [True, True]
 
 
 def test_an_interval_ends_where_the_values_of_its_measure_end():
