@@ -16,7 +16,8 @@ from agglearn_workflow.run_summary import CELL
 from agglearn_workflow.tables.numbers import number
 from agglearn_workflow.tables.summary import column_or_param, intervals
 
-RANGES = {"auc": (0, 1), "accuracy": (0, 1), "calibration_error": (0, 1), "brier": (0, 1)}  # no interval goes beyond
+# No interval goes beyond.
+RANGES = dict.fromkeys(("auc", "accuracy", "calibration_error", "brier"), (0, 1)) | {"nllh": (-np.inf, 1)}
 LABEL = 26  # letters in a line of a name
 LABEL_WIDTH = 1.2  # inches beside a panel for the names of its lines
 LINE_HEIGHT = 0.13  # inches

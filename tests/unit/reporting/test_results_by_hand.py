@@ -353,7 +353,8 @@ def test_every_field_of_the_first_page(words_of_pages):
         "fails undecided not judged How a verdict is reached.",
         "Ours is small. W 2020, §2",
         "0.43 (95 %: 0.383 to 0.477); the claim asks for at most 0.3. Why: It is large.",
-        "Ours takes its time. No run at this scale has such a result. not judged",
+        "This run does not judge 1 claim about time. Nobody has compared with other packages in this folder yet. make peers bench "
+        "installs the peers, times both sides and puts the tables here.",
         "failed: e, a, third {}: no memory failed: e, bb, base {}: 1 seed failed: boom not available: bb: gone (needed by e)",
         "e 17 159",
         f"agglearn {__version__} at abc, scale “smoke”, {today}.",
