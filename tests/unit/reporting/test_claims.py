@@ -212,9 +212,10 @@ def on_units(ours: str, base: str) -> pd.DataFrame:
     return rows(WIDE).assign(tested=[*ours, *base])
 
 
-def test_seeds_with_other_test_rows_are_no_pairs():
+@pytest.mark.parametrize("units", [("abcd", "efgh"), ("aaaa", "bbbb")])
+def test_seeds_with_other_test_rows_are_no_pairs(units):
     assert judge(beside("greater"), WIDE)["verdict"] == "holds"  # the seeds differ widely, the pairs do not
-    apart = judge(beside("greater"), on_units("abcd", "efgh"))
+    apart = judge(beside("greater"), on_units(*units))
     assert apart["verdict"] == "undecided"
     assert "tested on different units" in apart["detail"]
     assert apart["cases"][0]["numbers"]["value"] == pytest.approx(2.23 / 4 - 1.81 / 4)
@@ -223,6 +224,15 @@ def test_seeds_with_other_test_rows_are_no_pairs():
 def test_pairs_on_other_rows_are_left_out_and_said():
     outcome = judge(beside("greater"), on_units("abcd", "abcx"))
     assert "3 pairs; 1 of 4 pairs left out: their sides were tested on different units" in outcome["detail"]
+
+
+def test_a_replicate_that_lacks_a_pair_is_left_out():
+    found = rows(WIDE | {("b", method): values for (_, method), values in WIDE.items()})
+    detail = judge(beside("greater"), found.assign(tested=[*"abcdabcdefghefgx"]))["detail"]
+    assert (
+        "3 pairs; 1 of 8 pairs left out: their sides were tested on different units; 1 of 4 replicates left out"
+        in detail
+    )
 
 
 def test_values_without_a_partner_are_said():
@@ -279,8 +289,9 @@ def test_the_larger_overlap_of_two_sides_and_of_two_cases_counts(wide):
     frame.loc[frame["method"] == wide, "overlap"] = 0.25
     assert judge(beside("greater"), frame)["cases"][0]["numbers"]["low"] == pytest.approx(low)
     both = pd.concat([frame.assign(dataset=name, overlap=0.25 if name == wide else 0.0) for name in ("base", "ours")])
-    both["run"] += both["dataset"]
-    averaged = judge(beside("greater", each=["dataset"], cases="average"), both.reset_index(drop=True))
+    both = both.assign(run=both["run"] + both["dataset"]).reset_index(drop=True)
+    assert judge(beside("greater"), both)["cases"][0]["numbers"]["low"] == pytest.approx(low)
+    averaged = judge(beside("greater", each=["dataset"], cases="average"), both)
     assert averaged["detail"].startswith(f"on average over 2 cases: difference {mean:+.4g} [{low:+.4g}, {high:+.4g}]")
 
 
