@@ -117,6 +117,11 @@ def test_names_leave_out_what_all_results_share_and_use_the_words_of_the_experim
     found = chart.names(table, [f"dataset_params.{key}" for key in ("hidden", "columns", "n")])
     assert found.tolist() == ["sex hidden", "hidden DIS"]
     assert chart.names(table, ["dataset_params.columns"]).tolist() == ["", ""]
+    switched = cells(*[("ours", {"share": value}, "share", None, 0.1) for value in (1, True)])
+    assert Chart(switched, switched, EXPERIMENT, {}, {}).names(switched, ["dataset_params.share"]).tolist() == [
+        "share 1",
+        "share True",
+    ]
 
 
 def test_an_axis_has_the_unit_that_all_rows_have():

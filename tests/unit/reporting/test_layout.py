@@ -163,6 +163,20 @@ def test_parameters_that_differ_become_headers():
     assert laid_out(cells, ["dataset"], ["params.l2"]).heads == [("λ = 1",), ("λ = 4",)]
 
 
+@pytest.mark.parametrize(("rows", "added"), [
+    ([("ours", {"a": 1, "b": 1, "c": 1}), ("ours", {"a": 1, "b": 2, "c": 2})], ["params.b"]),  # a is constant, and c is b
+    ([("ours", {"b": 1}), ("base", {"b": 1}), ("base", {"b": 2})], ["params.b"]),
+    ([("ours", {"b": 1, "c": 1}), ("ours", {"b": 1, "c": 2}), ("ours", {"b": 2, "c": 2})], ["params.b", "params.c"]),
+    ([("ours", {"b": 1}), ("base", {"b": 2})], []),
+])  # fmt: skip
+def test_parameters_join_the_headers_that_tell_rows_apart(rows, added):
+    table = pd.DataFrame(rows, columns=["method", "params"]).assign(
+        measure="nllh", dataset_params="{}", observation_params="{}", keys=None
+    )
+    table["params"] = table["params"].map(json.dumps)
+    assert printed_table.undistinguished(table, ["method"]) == added
+
+
 def test_a_parameter_that_no_row_has_gets_no_column():
     cells = [{}, {"params": '{"head": "trees"}'}]
     assert laid_out(cells, ["method", "params.head"]).stubs == ["", "head"]

@@ -223,7 +223,7 @@ def test_from_archive_is_refused_without_an_archive(tmp_path):
 
 
 def test_the_archive_of_the_project_is_small_and_complete():
-    """Files of at most 400 kB, 20 MB in all, and every run with its code, machine and cost."""
+    """Files of at most 400 kB, 20 MB in all, and every run with its code, machine and cost, of a clean working tree."""
     sizes = [path.stat().st_size for path in (ROOT / "archive").glob("*/*.parquet")]
     assert max(sizes) <= store.MAX_BYTES
     assert sum(sizes) < 20_000_000
@@ -232,5 +232,6 @@ def test_the_archive_of_the_project_is_small_and_complete():
         assert name in known
         for run in store.read(ROOT / "archive", name).values():
             assert all(run.facts[f] for f in ("recipe", "code", "fingerprint", "observed", "machine", "commit"))
+            assert not run.facts["commit"].endswith("-dirty"), name
             assert run.facts["cpu_seconds"] > 0
             assert run.facts["ended"] >= run.facts["began"]
