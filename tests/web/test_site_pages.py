@@ -8,7 +8,7 @@ from browser import Visitor
 WIDTHS = (1300, 760, 400)
 DARK = "--blink-settings=preferredColorScheme=0"
 LARGEST = 300_000  # bytes of a page
-EMPTY = re.compile(r"\b(nan|NaN|undefined|Infinity|None)\b|± 0(\.0*)?(?![\d.])")
+EMPTY = re.compile(r"\b(nan|NaN|undefined|Infinity|None)\b|±\s0(\.0*)?(?![\d.])")
 
 
 @pytest.fixture(scope="module")
@@ -106,7 +106,7 @@ def test_an_answer_that_is_not_there_is_noticed(site):
 def test_claims_without_a_verdict_are_shown_where_they_are_asked_for(site):
     everything = re.search(r"all \(\d+\)", (site / "maxent.html").read_text())[0]
     first, then = Visitor(site).ask([{"page": "/maxent.html", "clicks": clicks} for clicks in ([], [everything])])
-    assert [text["text"].count("is not in this run") > 0 for text in (first, then)] == [False, True]
+    assert first["text"].count("not judged") < then["text"].count("not judged")
 
 
 def test_pages_open_from_disk_and_are_kept_as_pictures(site):

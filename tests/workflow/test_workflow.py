@@ -66,13 +66,14 @@ def test_site_is_whole(project, first):
             r'<(?:script|img|link|iframe)[^>]*(?:src|href)="https?:', text
         )  # no page needs the network
         assert len(text) < 300_000, page.name
-        assert not re.search(r"\bnan\b|± 0\.0+\b|None", text), page.name
+        assert not re.search(r"\bnan\b|±\s0\.0+\b|None", text), page.name
         assert all('alt="' in image for image in re.findall("<img[^>]*>", text))
         assert text.count("<h1") == 1
     source = (site / "maxent.html").read_text()
     assert "make reproduce ARGS=&#34;maxent_table4 --config scale=smoke&#34;" in source
     assert " %" not in source  # a number and its sign stay in one line
     assert "(95\u00a0%" in source
+    assert " ± " not in source
     assert 'value="judged" checked' in source  # claims without a verdict are folded
     claims = json.loads((project.results / "claims.json").read_text())
     assert source.count('<details class="claim') == sum(c["source"] == "maxent" for c in claims)

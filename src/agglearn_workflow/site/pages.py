@@ -112,7 +112,7 @@ def build(plan: Plan, claims: list[dict], results: Path, out: Path, base: Path, 
     # the index is never older than what it links
     for name, template, source in [*pages, *((page, page, None) for page in ("verdicts", "data", "index"))]:
         page = PAGES.get_template(f"{template}.html").render(context | {"source": source, "here": name})
-        (out / f"{name}.html").write_text(page.replace(" %", "\u00a0%"))
+        (out / f"{name}.html").write_text(page.replace(" %", "\u00a0%").replace(" ± ", "\u00a0±\u00a0"))
     shutil.copy(project.TEMPLATES / "style.css", out / "style.css")
 
 
