@@ -104,8 +104,8 @@ def test_an_answer_that_is_not_there_is_noticed(site):
 
 
 def test_claims_without_a_verdict_are_shown_where_they_are_asked_for(site):
-    everything = re.search(r"all \(\d+\)", (site / "maxent.html").read_text())[0]
-    first, then = Visitor(site).ask([{"page": "/maxent.html", "clicks": clicks} for clicks in ([], [everything])])
+    everything = re.search(r"all \(\d+\)", (site / "labelsums.html").read_text())[0]
+    first, then = Visitor(site).ask([{"page": "/labelsums.html", "clicks": clicks} for clicks in ([], [everything])])
     assert first["text"].count("not judged") < then["text"].count("not judged")
 
 
