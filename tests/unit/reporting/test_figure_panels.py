@@ -340,6 +340,12 @@ def test_a_panel_whose_means_are_all_below_the_stated_level_has_intervals():
     assert [bool(panel.collections) for panel in axes] == [True, True]
 
 
+def test_the_larger_overlap_at_a_point_widens_its_interval():
+    table = cells(*[cell for value in (1.0, 2.0, 3.0) for cell in over_n(ours=[value] * 2)])
+    [band] = panel(table.assign(overlap=[0.25, 0.25, 0.0, 0.0, np.nan, np.nan])).collections
+    assert band.get_paths()[0].vertices[:, 1].max() == pytest.approx(mean_interval([1.0, 2.0, 3.0], 0.25)[2])
+
+
 @pytest.mark.parametrize("measure", ["auc", "nllh"])
 def test_an_interval_ends_where_the_values_of_its_measure_end(measure):
     """Two seeds have an interval of 12.7 standard errors, which no area under a curve can reach, and no NLLH above."""
