@@ -11,6 +11,7 @@ from agglearn.collective.migration import migration_features
 from agglearn.collective.model import ChainModel
 from agglearn.collective.parametric_models import FreeTables, HomogeneousPotentials, LogLinearTransitions
 from agglearn.collective.population import first_tables, population_size, require_context
+from agglearn.collective.propagation import compile_special_cases
 from agglearn.errors import DataError
 from agglearn.estimator import Estimator
 from agglearn.observations import FlowCounts, FlowInstances
@@ -36,6 +37,7 @@ class _Learner(Estimator, Generic[Family]):
         learner = clone(self)
         learner.n_iter = min(self.n_iter, 1)
         learner.fit(FlowInstances((self._small_counts(),)))
+        compile_special_cases()
 
     def _small_counts(self) -> FlowCounts:
         return FlowCounts(edge_counts=np.ones((1, 2, 2)), noise="laplace", population_size=4)
@@ -63,8 +65,8 @@ class _Learner(Estimator, Generic[Family]):
 
     def _find_allowed_steps(self) -> np.ndarray | None:
         """(L, L) which steps are possible, the same for all instances. None if all are."""
-        first, *others = [c.get("allowed") for c in self.contexts_]
-        if not all(np.array_equal(np.asarray(mask), np.asarray(first)) for mask in others):
+        first, *following = [c.get("allowed") for c in self.contexts_]
+        if not all(np.array_equal(np.asarray(mask), np.asarray(first)) for mask in following):
             raise DataError("allowed: the instances have different masks in their context; give all the same")
         return first
 

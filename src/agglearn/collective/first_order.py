@@ -12,7 +12,7 @@ from agglearn.progress import track
 from agglearn.settings import Count, Damping, NonNegative, Positive
 
 Schedule = Literal["safe", "thesis"]
-MIN_PERIOD = 4  # steps between two restarts of RDA
+PERIOD = 4  # steps after which RDA starts its mean anew with half of β
 MAX_INVERSE_STEP = 1e12
 
 
@@ -82,7 +82,7 @@ def bethe_rda(
         point = point if rises else new
         if _is_done(problem, point, tol):
             break
-        if rises or (safe and t >= max(MIN_PERIOD, beta)):
+        if rises or (safe and t >= PERIOD):
             start, total, t = point, np.zeros(problem.size), 0
             beta = max(1.0, 2 * beta) if rises else beta / 2
     return point

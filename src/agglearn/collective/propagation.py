@@ -81,6 +81,14 @@ def propagate(
     return beliefs
 
 
+def compile_special_cases() -> None:
+    """Compile what only large tables and numbers that underflow need."""
+    large = PaddedTree([(0, 1)], [np.zeros((LARGE, LARGE))])
+    propagate(large, np.zeros((2, LARGE))).covariance_product(np.zeros((2, LARGE)))
+    underflow = np.array([[0.0, LOWEST], [0.0, 0.0]])
+    propagate(PaddedTree([(0, 1)], [np.zeros((2, 2))]), underflow, needed=np.ones((2, 2), bool))
+
+
 def _propagate_scaled(model: PaddedTree, potentials: np.ndarray, edge_potentials: np.ndarray | None) -> Beliefs:
     tables, table_index = model.tables, model.table_index
     if edge_potentials is not None:

@@ -11,7 +11,7 @@ from agglearn import machine
 from agglearn.collective.inference import Inference, Method, Options, infer
 from agglearn.collective.model import ChainModel
 from agglearn.collective.population import first_tables, population_size, require_context
-from agglearn.collective.propagation import LARGE
+from agglearn.collective.propagation import compile_special_cases
 from agglearn.collective.results import Iterate
 from agglearn.errors import ConfigError
 from agglearn.estimator import Estimator
@@ -49,9 +49,9 @@ class FlowReconstruction(Estimator):
     trace: bool = False
 
     def warm_up(self) -> None:
-        """Compile, for large tables as well."""
+        """Compile, for large tables and for numbers that underflow as well."""
         infer(*_small_problem(), method=self.method, trace=self.trace, **self._options())
-        ChainModel([np.zeros((LARGE, LARGE))]).beliefs.covariance_product(np.zeros((2, LARGE)))
+        compile_special_cases()
 
     def _options(self) -> dict:
         seed = {"random_state": draw_seed(self.random_state)} if self.method == "gibbs" else {}
@@ -181,8 +181,8 @@ class GibbsVersusMAP(Estimator):
             exact = infer(*problem, method="exact", kind="marginals").edge_tables
             return np.broadcast_to(exact, means.shape), 0.0
         if self.reference == "others":
-            others, distance = _leave_one_out(means)
-            return others, distance / float(np.sqrt(self.n_runs))  # its variance is 1 + 1/(n − 1), theirs 1/(n − 1)
+            references, distance = _leave_one_out(means)
+            return references, distance / float(np.sqrt(self.n_runs))  # its variance is 1 + 1/(n − 1), theirs 1/(n − 1)
         streams = [(seed, "reference", k) for k in range(self.n_references)]
         with ThreadPoolExecutor(machine.cores()) as pool:  # nothing is timed
             runs = pool.map(lambda stream: self._sample(problem, self.reference_moves, stream), streams)
@@ -195,8 +195,8 @@ class GibbsVersusMAP(Estimator):
 def _leave_one_out(tables: np.ndarray) -> tuple[np.ndarray, float]:
     """Mean of the other tables for each of (n, T−1, L, L), and the mean distance of a table from it."""
     n = len(tables)
-    others = (tables.sum(axis=0) - tables) / (n - 1)
-    return others, float(np.mean([_relative_distance(t, to) for t, to in zip(tables, others, strict=True)]))
+    means = (tables.sum(axis=0) - tables) / (n - 1)
+    return means, float(np.mean([_relative_distance(t, to) for t, to in zip(tables, means, strict=True)]))
 
 
 def _relative_distance(tables: np.ndarray, reference: np.ndarray) -> float:

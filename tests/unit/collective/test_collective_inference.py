@@ -10,7 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from samples import printed_with_threads
 
-from agglearn.collective import ChainModel, TreeModel, infer, kernels, newton
+from agglearn.collective import ChainModel, FlowReconstruction, SharedTableEM, TreeModel, infer, kernels, newton
 from agglearn.collective.inference import POINT_METHODS
 from agglearn.collective.noise import noise_model
 from agglearn.collective.problem import Problem
@@ -168,6 +168,24 @@ def test_defaults_of_first_order_methods_do_not_diverge(method):
             seen.append(found.converged)
     assert all(converged["safe"])
     assert not all(converged["thesis"])
+
+
+def test_rda_recovers_from_a_count_that_the_model_all_but_forbids():
+    """One of 100 people was counted where e⁻¹⁵ of them is expected: β must fall as fast as it rose."""
+    model = ChainModel([np.array([[0.0, -15.0], [-15.0, -30.0]])] * 3)
+    counts = FlowCounts(node_counts=np.array([[100.0, 0], [100, 1], [100, 0], [100, 1]]), noise="poisson")
+    inference = infer(model, counts, 100, method="bethe-rda", max_iter=500)
+    assert inference.converged
+    assert inference.objective == pytest.approx(infer(model, counts, 100).objective, rel=1e-6)
+
+
+@pytest.mark.parametrize("estimator", [FlowReconstruction(), SharedTableEM()])
+def test_warming_up_compiles_what_numbers_that_underflow_need(estimator, monkeypatch):
+    compiled = []
+    log_sweep = kernels.log_sweep
+    monkeypatch.setattr(kernels, "log_sweep", lambda *arrays: compiled.append(log_sweep(*arrays)) or compiled[-1])
+    estimator.warm_up()
+    assert compiled
 
 
 def test_what_ended_at_infinity_has_not_converged():
