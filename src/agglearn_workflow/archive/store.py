@@ -195,7 +195,7 @@ def outdated(run: Run, archived: ArchivedRun) -> str | None:
     if archived.facts["recipe"] == run.recipe:
         return None
     facts = archived.facts
-    return f"archived with other code or settings than today's (commit {facts['commit']}, {archived.day})"
+    return f"archived with other code, settings or packages than today's (commit {facts['commit']}, {archived.day})"
 
 
 def recall(runs: Iterable[Run], archived: Archived, out: str | Path) -> None:

@@ -76,5 +76,5 @@ def listing(facts: dict[str, dict], folder: Path) -> list[str]:
     return [
         *pd.DataFrame(rows, [name for name, _ in of_experiments], head).to_string().splitlines(),
         f"whole: {total['complete']} of {count_text(len(of_experiments), 'experiment')}; {count_text(len(sizes), 'file')}, {bytes_text(sum(sizes))}",
-        "outdated: computed with other code or settings than today's",
+        "outdated: computed with other code, settings or packages than today's",
     ]

@@ -39,7 +39,7 @@ def load_rows(paths: Iterable[str | Path], plan: Plan, experiment: str) -> pd.Da
     rows = pa.concat_tables(tables).to_pandas()
     rows = rows[rows["run"].isin(current)].reset_index(drop=True)
     stale = rows["run"].isin([k for k, recipe in current.items() if recipes.get(k) != recipe])
-    reason = "computed with other code or settings than today's; run the workflow again"
+    reason = "computed with other code, settings or packages than today's; run the workflow again"
     rows.loc[stale, ["status", "reason", "value"]] = "stale", reason, np.nan
     return rows.assign(mark=rows["run"].map(marks).astype(object)) if marks else rows
 

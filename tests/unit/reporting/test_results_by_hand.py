@@ -29,7 +29,7 @@ from agglearn_workflow.tables import summary
 A_OURS, A_BASE = [0.40, 0.43, 0.41, 0.46, 0.45], [0.39, 0.44, 0.37]
 A_OURS_RMSE, A_BASE_RMSE = [2.0, 2.5, 2.25, 2.4, 2.1], [3.0, 2.0, 4.0]
 MEMORY = [3e8, 5e8, 4e8, 6e8, 2e8]
-STALE = "computed with other code or settings than today's; run the workflow again"
+STALE = "computed with other code, settings or packages than today's; run the workflow again"
 METHOD = {"class": "agglearn.labelsums.BaseRateClassifier", "observe": "all"}
 EXPERIMENT = {
     "title": "T", "caption": "As measured.", "datasets": {"a": {}, "bb": {}},

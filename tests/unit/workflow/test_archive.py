@@ -169,12 +169,12 @@ def test_runs_of_other_code_are_shown_and_marked(plan, tmp_path):
     table = recalled(plan, runs, tmp_path / "b.parquet")
     marked = table[table["reason"].notna()]
     assert marked["mean"].notna().all()
-    reason = "1 of 1 seed archived with other code or settings than today's (commit abcdef, 2023-11-14)"
+    reason = "1 of 1 seed archived with other code, settings or packages than today's (commit abcdef, 2023-11-14)"
     found = marked[["reason", "status", "method", "params"]].drop_duplicates()
     assert found.to_numpy().tolist() == [[reason, "ok", first.method, first.params]]
     texts = rendered(plan, tmp_path, [tmp_path / "b.parquet"])
     for name in ("trial.csv", "trial.md", "trial.html", "trial.tex"):
-        assert "archived with other code or settings" in texts[name], name
+        assert "archived with other code, settings or packages" in texts[name], name
     assert run_summary.problems(tmp_path, tmp_path)["failed"] == []
 
 

@@ -156,7 +156,7 @@ def test_the_list_has_each_experiment_and_all(world, time_zone):
         "small            3     3  2023-11-14  2023-11-19     2.0         0",
         "rather_large     2     4  2023-11-13  2023-11-15     1.1         1",
         "whole: 1 of 2 experiments; 3 files, 2.83 kB",
-        "outdated: computed with other code or settings than today's",
+        "outdated: computed with other code, settings or packages than today's",
     ]
 
 
