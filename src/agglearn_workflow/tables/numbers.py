@@ -104,7 +104,7 @@ def common_decimals(means: np.ndarray, halves: np.ndarray) -> int | None:
 
 def number(mean: float, low: float = math.nan, high: float = math.nan, decimals: int | None = None) -> str:
     """Mean ± half the interval, with two digits of the half, or below the last of `decimals`. Without an interval it has
-    three significant digits."""
+    three significant digits, or fewer if it is exact."""
     half = (high - low) / 2
     is_alone = not np.isfinite(half) or half <= 1e-12 * abs(mean)
     if is_alone and mean == 0:
@@ -114,8 +114,10 @@ def number(mean: float, low: float = math.nan, high: float = math.nan, decimals:
     power = 0 if decimals is not None or (SMALL <= size < LARGE and not is_long) else math.floor(math.log10(size))
     mean, half = mean / 10.0**power, half / 10.0**power
     if is_alone and decimals is None:
-        text = _signed(mean, max(0, 2 - math.floor(math.log10(abs(mean)))))
-        text = text.rstrip("0").rstrip(".") if "." in text else text
+        digits = max(0, 2 - math.floor(math.log10(abs(mean))))
+        text = _signed(mean, digits)
+        is_exact = math.isclose(mean, round(mean, digits), rel_tol=1e-9)  # otherwise its zeros are digits too
+        text = text.rstrip("0").rstrip(".") if is_exact and "." in text else text
     else:
         digits = max(0, 1 - math.floor(math.log10(half))) if decimals is None else decimals
         beside = f" ± {half:,.{digits}f}" if half >= 0.5 * 10.0**-digits else f" ± <{10.0**-digits:.{digits}f}"

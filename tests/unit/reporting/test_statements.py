@@ -40,13 +40,13 @@ def described(claim: dict, names=None, seeds=3, spent=0.0) -> dict:
     ("less", {"tolerance": 0.0}, [-0.19, -0.20, -0.21], "lower by 0.2 (95 %: 0.175 to 0.225)"),
     ("less", {}, [0.19, 0.20, 0.21], "higher by 0.2 (95 %: 0.175 to 0.225); 0.01 are allowed"),
     ("greater", {"tolerance": 0.0}, [-0.1, 0.0, 0.15], "higher by 0.0167 (95 %: lower by 0.296 to higher by 0.329)"),
-    ("greater", {"tolerance": 0.0, "margin": 0.05}, [0.2] * 2 + [0.2001], "higher by 0.2 (95 %: 0.2 to 0.2); 0.05 more are asked for"),
+    ("greater", {"tolerance": 0.0, "margin": 0.05}, [0.2] * 2 + [0.2001], "higher by 0.200 (95 %: 0.200 to 0.200); 0.05 more are asked for"),
     ("within", {}, [0.001, 0.002, 0.003], "the difference is 0.002 (95 %: −4.84 × 10⁻⁴ to 0.00448); up to 0.01 counts as none"),
     ("at_least", {}, [0.6, 0.61, 0.62], "0.61 (95 %: 0.585 to 0.635); the claim asks for at least 0.5"),
     ("at_most", {}, [0.4, 0.4, 0.4], "0.4; the claim asks for at most 0.5"),
-    ("ratio_at_least", {}, list(np.log([3.0, 3.0, 3.001])), "3 times as large (95 %: 3 to 3); the claim asks for at least 2"),
+    ("ratio_at_least", {}, list(np.log([3.0, 3.0, 3.001])), "3.00 times as large (95 %: 3.00 to 3.00); the claim asks for at least 2"),
     ("slope_between", {}, [1.0, 1.01, 1.02], "the slope is 1.01 (95 %: 0.985 to 1.03); the claim asks for 0.9 to 1.1"),
-    ("earlier", {}, [-10, -12, -14], "12 steps earlier (95 %: −17 to −7.03)"),
+    ("earlier", {}, [-10, -12, -14], "12 steps earlier (95 %: −17.0 to −7.03)"),
 ])  # fmt: skip
 def test_the_number_that_decides_is_said_in_words(predicate, more, values, words):
     claim = claim_of(predicate, **more)
