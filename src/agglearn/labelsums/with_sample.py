@@ -15,6 +15,8 @@ from agglearn.estimator import MetaEstimator, RecordClassifier, predict_codes
 from agglearn.labelsums.baselines import BoostedTreesSkyline
 from agglearn.labelsums.raking import Margins
 from agglearn.linear.sum_logistic import Objective
+from agglearn.maxent.joint import JointMaxEntClassifier, why_apart
+from agglearn.maxent.noise_aware import NoiseAwareMaxEntClassifier
 from agglearn.observations import ContingencyTables, Records, TablesAndSample
 from agglearn.observations.consistency import noise_variances
 from agglearn.progress import track
@@ -28,27 +30,32 @@ BINS = 64  # of the tables' log-odds, for trees
 RARE = 2  # records of each label per fold, below which trees have too few to stop early
 DRAWS = 500  # of the Bayesian bootstrap
 TEMPER = 0.5  # power of the likelihood of held-out records: folds share their records, and few records decide too much
+RECORDS = 300  # √n times the records that the prior of stacking counts for: 30 beside a sample of a hundred
+ROUNDS, SETTLED = 500, 1e-5  # of stacking, and the change of weights that ends them
 LEAST = 1e-3  # weight of a candidate, below which it is left out
 LEAST_VARIANCE = 1e-3  # of the log-odds of a feature's values
+JOINT, ON_TABLES, ALONE = "tables and sample", "trees on tables", "trees"  # besides corrections of the tables
 
 
 class TablesAndSampleClassifier(MetaEstimator, RecordClassifier):
-    """Mean of candidates: a model of the tables with log-odds m(x), its corrections on a sample, and trees on the sample.
+    """Mean of candidates: a model of the tables with log-odds m(x), its corrections on a sample, one of both, and trees.
 
     A correction is m + b·(m − m̄)/s + c·(e − ē)/s' + w·φ(x) + a with one coordinate of φ per modality, and the sum e of target
     encodings of the values (`target_encoding`). m̄, ē, s and s' are means and standard deviations. a, b, c and w minimise
     −log-likelihood + λ(a² + b² + c² + ‖w‖²) of the sample, and of the raked sample. There is one for each of eight λ. Records
     of the raked sample have the weights closest to equal ones with which it agrees with the tables of single features, within
-    their noise (`agglearn.labelsums.raking`). Boosted trees have m and e as further features, and values without an order
-    in that of their encodings, or do without. Weights of candidates are those of pseudo-BMA+ (Yao et al. 2018), from the losses of held-out records of the sample in a Bayesian
-    bootstrap, with half of each loss.
+    their noise (`agglearn.labelsums.raking`). Noise-aware maximum entropy has one likelihood of tables and sample together,
+    where no pair is hashed and no cell is hidden (`agglearn.maxent.joint`). Boosted trees have m and e as further features,
+    and values without an order in that of their encodings, or do without. The weights of candidates are
+    the mean of those of pseudo-BMA+ and of stacking (Yao et al. 2018), from the losses of held-out records of the sample.
 
     Parameters
     ----------
     base, trees : Estimator, bool
         Learner from tables, and whether trees are candidates. They need a sample with two records of each label per fold.
     prior, folds : float, int
-        Weight of the tables alone before the sample is seen, and folds of the cross-validation.
+        Weight of the tables before the sample is seen, of which a model of tables and sample has one half, and folds of
+        the cross-validation.
     random_state : int, RandomState, Generator or None
         Seed of the base, the folds, the bootstrap and the trees.
 
@@ -60,8 +67,8 @@ class TablesAndSampleClassifier(MetaEstimator, RecordClassifier):
         b, c, w and a of the tables alone (zeros) and of each correction, and the target encodings.
     location_, spread_ : ndarray of shape (2,)
         m̄ and ē, s and s'.
-    model_, trees_on_tables_, trees_alone_ : Estimator, Estimator or None, Estimator or None
-        The base, fitted to the tables, and trees that have a weight.
+    model_, joint_, trees_on_tables_, trees_alone_ : Estimator, the others Estimator or None
+        The base, fitted to the tables, and those of tables and sample, and trees, that have a weight.
     """
 
     observes = TablesAndSample
@@ -80,17 +87,34 @@ class TablesAndSampleClassifier(MetaEstimator, RecordClassifier):
         sample = Sample(codes, scores, self._coordinates(codes, scores), y, Margins.of(observation.tables, codes, y))
         logistic = [f"logistic, λ {l2:g}" for l2 in STRENGTHS]
         self.candidates_ = ["tables", *logistic, *(f"raked {name}" for name in logistic)]
+        self.candidates_ += [JOINT] if self._joins(observation) else []
         trees = self.trees and min(y.sum(), (1 - y).sum()) >= RARE * self.folds
-        self.candidates_ += ["trees on tables", "trees"] if trees else []
-        losses = self._held_out(sample, seed)
+        self.candidates_ += [ON_TABLES, ALONE] if trees else []
+        losses = self._held_out(observation, sample, seed)
         bootstrap = derive_generator("bootstrap", seed)
-        self.scores_, self.weights_ = -losses.mean(axis=0), candidate_weights(losses, self.prior, bootstrap)
+        self.scores_, self.weights_ = -losses.mean(axis=0), candidate_weights(losses, self._prior_weights(), bootstrap)
         self.coef_ = sample.corrections()
-        on_tables, alone = self.weights_[-2:] > 0 if trees else (False, False)
-        self.trees_on_tables_ = self._fit_trees(sample, seed, True) if on_tables else None
-        self.trees_alone_ = self._fit_trees(sample, seed, False) if alone else None
+        chosen = {name for name, weight in zip(self.candidates_, self.weights_, strict=True) if weight}
+        self.joint_ = self._fit_joint(observation, seed) if JOINT in chosen else None
+        self.trees_on_tables_ = self._fit_trees(sample, seed, True) if ON_TABLES in chosen else None
+        self.trees_alone_ = self._fit_trees(sample, seed, False) if ALONE in chosen else None
 
-    def _held_out(self, sample: "Sample", seed: int) -> np.ndarray:
+    def _prior_weights(self) -> np.ndarray:
+        """(candidates,) `prior` for the tables and the model of tables and sample in even shares, the others likewise."""
+        is_first = np.isin(self.candidates_, ["tables", JOINT])
+        return np.where(is_first, self.prior / is_first.sum(), (1 - self.prior) / (~is_first).sum())
+
+    def _joins(self, observation: TablesAndSample) -> bool:
+        """Whether the base has a likelihood of tables and sample together, for whose folds the sample is large enough."""
+        base, n = self.base, len(observation.sample.y)
+        is_joint = isinstance(base, NoiseAwareMaxEntClassifier) and base.posterior == "joint"
+        return is_joint and n > 2 and why_apart(observation.tables) is None
+
+    def _fit_joint(self, observation: TablesAndSample, seed: int) -> JointMaxEntClassifier:
+        settings = self.base.get_params(deep=False) | {"random_state": seed}
+        return JointMaxEntClassifier(**settings).fit(observation)
+
+    def _held_out(self, observation: TablesAndSample, sample: "Sample", seed: int) -> np.ndarray:
         """(n, candidates) losses of records outside the fit."""
         n, losses = len(sample.y), np.empty((len(sample.y), len(self.candidates_)))
         order = derive_generator("folds", seed).permutation(n)
@@ -99,7 +123,10 @@ class TablesAndSampleClassifier(MetaEstimator, RecordClassifier):
         for k in track(range(fold.max() + 1), "folds"):
             inside, outside = sample.take(fold != k), sample.take(fold == k)
             z = [outside.scores[:, :1] + outside.x @ inside.corrections().T]
-            for on_tables in (True, False) if "trees" in self.candidates_ else ():
+            if JOINT in self.candidates_:
+                joint = self._fit_joint(observation.take(np.flatnonzero(fold != k)), seed)
+                z.append(log_odds(predict_codes(joint, outside.codes))[:, None])
+            for on_tables in (True, False) if ALONE in self.candidates_ else ():
                 trees = self._fit_trees(inside, seed, on_tables)
                 z.append(log_odds(self._predict_trees(trees, outside.codes, outside.scores))[:, None])
             held_out = np.hstack(z)
@@ -152,11 +179,12 @@ class TablesAndSampleClassifier(MetaEstimator, RecordClassifier):
         codes, used = self.encoder_.encode(X), np.flatnonzero(self.weights_[: len(self.coef_)])
         scores = self._scores(codes)
         p = expit(scores[:, :1] + self._coordinates(codes, scores) @ self.coef_[used].T) @ self.weights_[used]
-        for trees, weight in zip(
-            (self.trees_on_tables_, self.trees_alone_), self.weights_[len(self.coef_) :], strict=False
-        ):
+        weights = dict(zip(self.candidates_, self.weights_, strict=True))
+        if self.joint_ is not None:
+            p += weights[JOINT] * predict_codes(self.joint_, codes)
+        for name, trees in ((ON_TABLES, self.trees_on_tables_), (ALONE, self.trees_alone_)):
             if trees is not None:
-                p += weight * self._predict_trees(trees, codes, scores)
+                p += weights[name] * self._predict_trees(trees, codes, scores)
         return p
 
     def save(self, folder: Path | str) -> None:
@@ -221,14 +249,30 @@ def log_odds(p: np.ndarray) -> np.ndarray:
     return logit(np.clip(p, CERTAIN, 1 - CERTAIN))
 
 
-def candidate_weights(losses: np.ndarray, prior: float, rng: np.random.Generator) -> np.ndarray:
-    """(candidates,) weights by (n, candidates) losses: means of posteriors, tempered by one half, in a Bayesian bootstrap.
+def candidate_weights(losses: np.ndarray, prior: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """(candidates,) mean of the weights of pseudo-BMA+ and of stacking, by (n, candidates) losses and prior weights.
 
-    The first candidate has the prior weight, the others share the rest. Weights below `LEAST` become 0.
+    The first chooses better by few records, the second mixes better by many. Weights below `LEAST` become 0.
     """
-    n, corrected = len(losses), losses.shape[1] - 1
-    log_prior = np.log(np.append(prior, np.full(corrected, (1 - prior) / corrected)))
-    sums = n * np.array([rng.dirichlet(np.ones(n)) @ losses for _ in range(DRAWS)])
-    weights = softmax(log_prior - TEMPER * sums, axis=1).mean(axis=0)
+    weights = (posterior_weights(losses, prior, rng) + stacking_weights(losses, prior)) / 2
     weights[weights < LEAST] = 0
     return weights / weights.sum()
+
+
+def posterior_weights(losses: np.ndarray, prior: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Mean of posteriors, tempered by one half, in a Bayesian bootstrap (pseudo-BMA+, Yao et al. 2018)."""
+    n = len(losses)
+    sums = n * np.array([rng.dirichlet(np.ones(n)) @ losses for _ in range(DRAWS)])
+    return softmax(np.log(prior) - TEMPER * sums, axis=1).mean(axis=0)
+
+
+def stacking_weights(losses: np.ndarray, prior: np.ndarray) -> np.ndarray:
+    """Maximum of Σ_i log Σ_k w_k exp(−loss_ik) + `RECORDS` / √n · Σ_k prior_k log w_k, by EM."""
+    likelihood, weights = np.exp(losses.min(axis=1, keepdims=True) - losses), prior
+    for _ in range(ROUNDS):
+        shares = likelihood * weights
+        counts = (shares / shares.sum(axis=1, keepdims=True)).sum(axis=0) + RECORDS / np.sqrt(len(losses)) * prior
+        before, weights = weights, counts / counts.sum()
+        if np.abs(weights - before).max() < SETTLED:
+            break
+    return weights

@@ -7,16 +7,25 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.optimize import minimize
-from scipy.special import expit, logit
+from scipy.special import expit, logit, softmax
+from sklearn.base import clone
 
 from agglearn.encoding import BinnedEncoder
 from agglearn.errors import DataError
 from agglearn.evaluation.metrics import log_likelihood
 from agglearn.labelsums import BoostedTreesSkyline, TablesAndSampleClassifier, with_sample
 from agglearn.labelsums.raking import Margins
-from agglearn.labelsums.with_sample import DRAWS, STRENGTHS, candidate_weights, target_encoding
-from agglearn.maxent import NaiveBayesClassifier
-from agglearn.observations import ContingencyTables, Records, TablesAndSample, with_gaussian_noise
+from agglearn.labelsums.with_sample import (
+    DRAWS,
+    STRENGTHS,
+    candidate_weights,
+    posterior_weights,
+    stacking_weights,
+    target_encoding,
+)
+from agglearn.maxent import NaiveBayesClassifier, NoiseAwareMaxEntClassifier
+from agglearn.maxent.joint import JointMaxEntClassifier
+from agglearn.observations import ContingencyTables, Records, TablesAndSample, hide_cells, with_gaussian_noise
 from agglearn.seeds import derive_generator
 
 
@@ -172,6 +181,52 @@ def test_the_right_candidates_have_the_weight(many, few, right):
     assert weight > 0.85
 
 
+NOISY = with_gaussian_noise(ContingencyTables.from_records(world(3000, 0), "label"), 40.0, 0)
+AWARE = NoiseAwareMaxEntClassifier(200, max_iter=30, l2_theta=4.0)
+
+
+def test_the_model_of_tables_and_sample_is_a_candidate_judged_outside_its_fit():
+    observation = TablesAndSample.from_records(NOISY, world(40, 1))
+    model = TablesAndSampleClassifier(AWARE, trees=False, folds=40, random_state=3).fit(observation)
+    place, joint = (
+        model.candidates_.index("tables and sample"),
+        JointMaxEntClassifier(200, max_iter=30, l2_theta=4.0, random_state=3),
+    )
+    y, losses = observation.sample.y, []
+    for i in range(40):
+        fold = joint.fit(observation.take(np.flatnonzero(np.arange(40) != i)))
+        p = fold.predict_proba(observation.sample.frame[i : i + 1])[0, 1]
+        losses.append(-np.log(p if y[i] else 1 - p))
+    assert model.scores_[place] == pytest.approx(-np.mean(losses), abs=1e-9)
+    found = model.predict_proba(NEW)[:, 1] - model.weights_[:place] @ expit(_corrections(model))
+    np.testing.assert_allclose(
+        found, model.weights_[place] * joint.fit(observation).predict_proba(NEW)[:, 1], atol=1e-9
+    )
+
+
+def _corrections(model: TablesAndSampleClassifier) -> np.ndarray:
+    """(corrections, n) log-odds of the tables and of each correction."""
+    codes = model.encoder_.encode(NEW)
+    scores = model._scores(codes)
+    return (scores[:, :1] + model._coordinates(codes, scores) @ model.coef_.T).T
+
+
+@pytest.mark.parametrize(
+    ("base", "tables"),
+    [
+        (NaiveBayesClassifier(), ContingencyTables.from_records(world(3000, 0), "label")),
+        (clone(AWARE).set_params(posterior="apart"), NOISY),
+        (AWARE, hide_cells(ContingencyTables.from_records(world(3000, 0), "label"), 20)),
+        (AWARE, ContingencyTables.from_records(world(3000, 0), "label", cross_buckets=4)),
+    ],
+)
+def test_bases_and_tables_that_have_no_model_with_the_sample(base, tables):
+    model = TablesAndSampleClassifier(base, trees=False, random_state=3)
+    model.fit(TablesAndSample.from_records(tables, world(40, 1)))
+    assert model.joint_ is None
+    assert "tables and sample" not in model.candidates_
+
+
 def test_a_sample_with_few_records_of_a_label_has_no_trees():
     many, few = world(3000, 0), world(200, 1)
     for ones, trees in ((1, False), (9, False), (10, True)):
@@ -181,15 +236,35 @@ def test_a_sample_with_few_records_of_a_label_has_no_trees():
         assert np.isfinite(model.predict_proba(NEW)).all()
 
 
-def test_weights_are_posterior_ones_by_halved_losses():
+def test_weights_of_pseudo_bma_are_posterior_ones_by_halved_losses():
     """Losses that differ by a constant are the same in each draw of the bootstrap."""
     rng = np.random.default_rng(0)
     least = rng.random(40)
     losses = np.column_stack([least + 0.2, least, least])  # 8 nats in all, of which half count
     posterior = np.array([0.8 * np.exp(-4), 0.1, 0.1])
-    np.testing.assert_allclose(candidate_weights(losses, 0.8, rng), posterior / posterior.sum())
-    far = candidate_weights(np.column_stack([least + 1, least, least + 0.5]), 0.8, rng)
-    assert far.tolist() == [0, 1, 0]
+    found = posterior_weights(losses, np.array([0.8, 0.1, 0.1]), rng)
+    np.testing.assert_allclose(found, posterior / posterior.sum())
+
+
+def test_weights_of_stacking_maximise_their_objective():
+    """Against an independent solver, for four candidates of which two are right on a half of the records each."""
+    rng, prior = np.random.default_rng(0), np.array([0.5, 0.3, 0.1, 0.1])
+    losses = rng.exponential(1, (400, 4)) + np.repeat([[0, 1, 0.1, 2], [1, 0, 0.1, 2]], 200, axis=0)
+
+    def objective(free):
+        w = softmax(np.append(free, 0))
+        return -np.log(np.exp(-losses) @ w).sum() - 300 / np.sqrt(400) * prior @ np.log(w)
+
+    best = softmax(np.append(minimize(objective, np.zeros(3), method="BFGS", options={"gtol": 1e-9}).x, 0))
+    np.testing.assert_allclose(stacking_weights(losses, prior), best, atol=2e-3)
+    assert best.max() < 0.8
+
+
+def test_weights_are_the_mean_of_both_without_the_smallest():
+    losses, prior = np.random.default_rng(0).exponential((1, 1.2, 9), (60, 3)), np.array([0.6, 0.3999, 0.0001])
+    both = posterior_weights(losses, prior, np.random.default_rng(1)) + stacking_weights(losses, prior)
+    found = candidate_weights(losses, prior, np.random.default_rng(1))
+    np.testing.assert_allclose(found, [*both[:2] / both[:2].sum(), 0])
 
 
 def test_the_bootstrap_does_not_repeat_the_draws_of_the_folds(monkeypatch):
@@ -210,7 +285,7 @@ def test_losses_that_few_records_decide_move_weights_less():
     losses[0, 0] = 8.0
     share = 50 * np.random.default_rng(5).dirichlet(np.ones(50), DRAWS)[:, 0]
     expected = np.mean(1 / (1 + np.exp(-0.5 * 8 * share)))  # of the second, at even odds
-    found = candidate_weights(losses, 0.5, np.random.default_rng(5))
+    found = posterior_weights(losses, np.array([0.5, 0.5]), np.random.default_rng(5))
     np.testing.assert_allclose(found, [1 - expected, expected])
     assert expected < 1 / (1 + np.exp(-4)) - 0.05
 
