@@ -17,8 +17,9 @@ maxent has an L2 penalty on its weights. The tables suggest its strength (the we
 stronger). --tune tries five strengths around it and chooses by held-out parts of the tables. --set l2_theta=32 sets it.
 
 --sample rows.csv gives some records with their label, which the tables do not count. The prediction is then a mean over the model of
-the tables, its corrections by logistic regressions on the sample, and boosted trees. Cross-validation on the sample weights them. The
-model shows facts on the records of the sample, whatever the tables protect. It needs the extra `workflow`, which saves trees.
+the tables, its corrections by logistic regressions on the sample, a model of both together (maxent), and boosted trees. Cross-validation
+on the sample weights them. The model shows facts on the records of the sample, whatever the tables protect. It needs the extra
+`workflow`, which saves trees.
 
 reads   the folder TABLES, and the records of --sample, like the aggregated ones (separator, missing marks).
 writes  the folder OUT: model.json and model.npz (parameters and weights, no code in them). It appears when complete,
@@ -141,11 +142,14 @@ def with_sample(
 
 
 def describe_sample(model: "Estimator", observation: "TablesAndSample") -> str:
+    from agglearn.labelsums.with_sample import ALONE, JOINT, ON_TABLES
+
     n, weights = len(observation.sample.y), dict(zip(model.candidates_, model.weights_, strict=True))
-    alone, trees, on_tables = (weights.get(name, 0.0) for name in ("tables", "trees", "trees on tables"))
+    alone, together, on_tables, trees = (weights.get(name, 0.0) for name in ("tables", JOINT, ON_TABLES, ALONE))
     counted = {
         "alone": alone,
-        "corrected by regressions": 1 - alone - trees - on_tables,
+        "corrected by regressions": 1 - alone - together - on_tables - trees,
+        "in one model with the sample": together,
         "as a feature of trees": on_tables,
     }
     listed = ", ".join(f"{100 * weight:.0f} % {name}" for name, weight in counted.items())
