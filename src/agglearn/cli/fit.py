@@ -128,6 +128,8 @@ def with_sample(
     from agglearn.cli.tabular_input import read_like
     from agglearn.encoding.csv_files import about
     from agglearn.labelsums import TablesAndSampleClassifier
+    from agglearn.maxent import JointMaxEntClassifier, NoiseAwareMaxEntClassifier
+    from agglearn.maxent.joint import why_apart
     from agglearn.observations import TablesAndSample
     from agglearn.optional import require
 
@@ -138,7 +140,9 @@ def with_sample(
     positive = args.positive or reading_of(args.tables)["positive"]
     with about(args.sample):
         observation = TablesAndSample.from_records(tables, frame, positive=positive)
-    return TablesAndSampleClassifier(base, random_state=args.seed), observation
+    joins = isinstance(base, NoiseAwareMaxEntClassifier) and base.posterior == "joint" and why_apart(tables) is None
+    joint = JointMaxEntClassifier(**base.get_params(deep=False)) if joins else None
+    return TablesAndSampleClassifier(base, joint, random_state=args.seed), observation
 
 
 def describe_sample(model: "Estimator", observation: "TablesAndSample") -> str:

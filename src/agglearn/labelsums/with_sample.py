@@ -11,12 +11,10 @@ from sklearn.base import clone
 
 from agglearn.encoding import BinnedEncoder, CategoricalEncoder, FeatureMap, FrameEncoder, HashedEncoder
 from agglearn.encoding.frame import CodesEncoder, FeatureEncoder
-from agglearn.estimator import MetaEstimator, RecordClassifier, predict_codes
+from agglearn.estimator import Estimator, MetaEstimator, RecordClassifier, predict_codes
 from agglearn.labelsums.baselines import BoostedTreesSkyline
 from agglearn.labelsums.raking import Margins
 from agglearn.linear.sum_logistic import Objective
-from agglearn.maxent.joint import JointMaxEntClassifier, why_apart
-from agglearn.maxent.noise_aware import NoiseAwareMaxEntClassifier
 from agglearn.observations import ContingencyTables, Records, TablesAndSample
 from agglearn.observations.consistency import noise_variances
 from agglearn.progress import track
@@ -44,18 +42,18 @@ class TablesAndSampleClassifier(MetaEstimator, RecordClassifier):
     encodings of the values (`target_encoding`). m̄, ē, s and s' are means and standard deviations. a, b, c and w minimise
     −log-likelihood + λ(a² + b² + c² + ‖w‖²) of the sample, and of the raked sample. There is one for each of eight λ. Records
     of the raked sample have the weights closest to equal ones with which it agrees with the tables of single features, within
-    their noise (`agglearn.labelsums.raking`). Noise-aware maximum entropy has one likelihood of tables and sample together,
-    where no pair is hashed and no cell is hidden (`agglearn.maxent.joint`). Boosted trees have m and e as further features,
+    their noise (`agglearn.labelsums.raking`). Boosted trees have m and e as further features,
     and values without an order in that of their encodings, or do without. The weights of candidates are
     the mean of those of pseudo-BMA+ and of stacking (Yao et al. 2018), from the losses of held-out records of the sample.
 
     Parameters
     ----------
-    base, trees : Estimator, bool
-        Learner from tables, and whether trees are candidates. They need a sample with two records of each label per fold.
+    base, joint, trees : Estimator, Estimator or None, bool
+        Learner from tables, one from tables and sample together, such as `agglearn.maxent.JointMaxEntClassifier`, and
+        whether trees are candidates. They need a sample with two records of each label per fold.
     prior, folds : float, int
-        Weight of the tables before the sample is seen, of which a model of tables and sample has one half, and folds of
-        the cross-validation.
+        Weight of the tables before the sample is seen, of which `joint` has one half, and folds of the
+        cross-validation.
     random_state : int, RandomState, Generator or None
         Seed of the base, the folds, the bootstrap and the trees.
 
@@ -72,6 +70,7 @@ class TablesAndSampleClassifier(MetaEstimator, RecordClassifier):
     """
 
     observes = TablesAndSample
+    joint: Estimator | None = None
     trees: bool = True
     prior: Part = 0.85
     folds: Count = 5
@@ -87,7 +86,7 @@ class TablesAndSampleClassifier(MetaEstimator, RecordClassifier):
         sample = Sample(codes, scores, self._coordinates(codes, scores), y, Margins.of(observation.tables, codes, y))
         logistic = [f"logistic, λ {l2:g}" for l2 in STRENGTHS]
         self.candidates_ = ["tables", *logistic, *(f"raked {name}" for name in logistic)]
-        self.candidates_ += [JOINT] if self._joins(observation) else []
+        self.candidates_ += [JOINT] if self.joint is not None else []
         trees = self.trees and min(y.sum(), (1 - y).sum()) >= RARE * self.folds
         self.candidates_ += [ON_TABLES, ALONE] if trees else []
         losses = self._held_out(observation, sample, seed)
@@ -104,15 +103,8 @@ class TablesAndSampleClassifier(MetaEstimator, RecordClassifier):
         is_first = np.isin(self.candidates_, ["tables", JOINT])
         return np.where(is_first, self.prior / is_first.sum(), (1 - self.prior) / (~is_first).sum())
 
-    def _joins(self, observation: TablesAndSample) -> bool:
-        """Whether the base has a likelihood of tables and sample together, for whose folds the sample is large enough."""
-        base, n = self.base, len(observation.sample.y)
-        is_joint = isinstance(base, NoiseAwareMaxEntClassifier) and base.posterior == "joint"
-        return is_joint and n > 2 and why_apart(observation.tables) is None
-
-    def _fit_joint(self, observation: TablesAndSample, seed: int) -> JointMaxEntClassifier:
-        settings = self.base.get_params(deep=False) | {"random_state": seed}
-        return JointMaxEntClassifier(**settings).fit(observation)
+    def _fit_joint(self, observation: TablesAndSample, seed: int) -> Estimator:
+        return clone(self.joint).set_params(random_state=seed).fit(observation)
 
     def _held_out(self, observation: TablesAndSample, sample: "Sample", seed: int) -> np.ndarray:
         """(n, candidates) losses of records outside the fit."""
@@ -270,8 +262,8 @@ def stacking_weights(losses: np.ndarray, prior: np.ndarray) -> np.ndarray:
     """Maximum of Σ_i log Σ_k w_k exp(−loss_ik) + `RECORDS` / √n · Σ_k prior_k log w_k, by EM."""
     likelihood, weights = np.exp(losses.min(axis=1, keepdims=True) - losses), prior
     for _ in range(ROUNDS):
-        shares = likelihood * weights
-        counts = (shares / shares.sum(axis=1, keepdims=True)).sum(axis=0) + RECORDS / np.sqrt(len(losses)) * prior
+        joint = likelihood * weights
+        counts = (joint / joint.sum(axis=1, keepdims=True)).sum(axis=0) + RECORDS / np.sqrt(len(losses)) * prior
         before, weights = weights, counts / counts.sum()
         if np.abs(weights - before).max() < SETTLED:
             break

@@ -2,6 +2,7 @@
 
 from agglearn.maxent.best_pair import BestPairClassifier
 from agglearn.maxent.exact import ExactMaxEntClassifier
+from agglearn.maxent.joint import JointMaxEntClassifier
 from agglearn.maxent.model import MaxEntClassifier
 from agglearn.maxent.naive_bayes import NaiveBayesClassifier
 from agglearn.maxent.noise_aware import ExactNoiseAwareMaxEntClassifier, NoiseAwareMaxEntClassifier
@@ -13,6 +14,7 @@ __all__ = [
     "ExactMaxEntClassifier",
     "ExactNoiseAwareMaxEntClassifier",
     "FeatureSubsets",
+    "JointMaxEntClassifier",
     "LogisticSkyline",
     "MaxEntClassifier",
     "NaiveBayesClassifier",

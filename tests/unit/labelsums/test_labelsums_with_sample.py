@@ -8,7 +8,6 @@ import pandas as pd
 import pytest
 from scipy.optimize import minimize
 from scipy.special import expit, logit, softmax
-from sklearn.base import clone
 
 from agglearn.encoding import BinnedEncoder
 from agglearn.errors import DataError
@@ -23,9 +22,8 @@ from agglearn.labelsums.with_sample import (
     stacking_weights,
     target_encoding,
 )
-from agglearn.maxent import NaiveBayesClassifier, NoiseAwareMaxEntClassifier
-from agglearn.maxent.joint import JointMaxEntClassifier
-from agglearn.observations import ContingencyTables, Records, TablesAndSample, hide_cells, with_gaussian_noise
+from agglearn.maxent import JointMaxEntClassifier, NaiveBayesClassifier, NoiseAwareMaxEntClassifier
+from agglearn.observations import ContingencyTables, Records, TablesAndSample, with_gaussian_noise
 from agglearn.seeds import derive_generator
 
 
@@ -182,16 +180,14 @@ def test_the_right_candidates_have_the_weight(many, few, right):
 
 
 NOISY = with_gaussian_noise(ContingencyTables.from_records(world(3000, 0), "label"), 40.0, 0)
-AWARE = NoiseAwareMaxEntClassifier(200, max_iter=30, l2_theta=4.0)
+QUICK = {"n_chains": 200, "max_iter": 30, "l2_theta": 4.0}
 
 
 def test_the_model_of_tables_and_sample_is_a_candidate_judged_outside_its_fit():
     observation = TablesAndSample.from_records(NOISY, world(40, 1))
-    model = TablesAndSampleClassifier(AWARE, trees=False, folds=40, random_state=3).fit(observation)
-    place, joint = (
-        model.candidates_.index("tables and sample"),
-        JointMaxEntClassifier(200, max_iter=30, l2_theta=4.0, random_state=3),
-    )
+    learners = NoiseAwareMaxEntClassifier(**QUICK), JointMaxEntClassifier(**QUICK)
+    model = TablesAndSampleClassifier(*learners, trees=False, folds=40, random_state=3).fit(observation)
+    place, joint = model.candidates_.index("tables and sample"), JointMaxEntClassifier(**QUICK, random_state=3)
     y, losses = observation.sample.y, []
     for i in range(40):
         fold = joint.fit(observation.take(np.flatnonzero(np.arange(40) != i)))
@@ -209,22 +205,6 @@ def _corrections(model: TablesAndSampleClassifier) -> np.ndarray:
     codes = model.encoder_.encode(NEW)
     scores = model._scores(codes)
     return (scores[:, :1] + model._coordinates(codes, scores) @ model.coef_.T).T
-
-
-@pytest.mark.parametrize(
-    ("base", "tables"),
-    [
-        (NaiveBayesClassifier(), ContingencyTables.from_records(world(3000, 0), "label")),
-        (clone(AWARE).set_params(posterior="apart"), NOISY),
-        (AWARE, hide_cells(ContingencyTables.from_records(world(3000, 0), "label"), 20)),
-        (AWARE, ContingencyTables.from_records(world(3000, 0), "label", cross_buckets=4)),
-    ],
-)
-def test_bases_and_tables_that_have_no_model_with_the_sample(base, tables):
-    model = TablesAndSampleClassifier(base, trees=False, random_state=3)
-    model.fit(TablesAndSample.from_records(tables, world(40, 1)))
-    assert model.joint_ is None
-    assert "tables and sample" not in model.candidates_
 
 
 def test_a_sample_with_few_records_of_a_label_has_no_trees():

@@ -101,7 +101,7 @@ SEEDED = {  # learner → its options, what it is fitted to, and what it draws u
     maxent.LogisticSkyline: ({"quadratic": False, "max_iter": 5}, RECORDS, "path_"),
     maxent.MaxEntClassifier: (CHAINS, TABLES, "theta_"),
     maxent.NaiveBayesClassifier: (CHAINS | {"kind": "pcd"}, TABLES, "theta_"),
-    maxent.NoiseAwareMaxEntClassifier: (CHAINS, NOISY, "theta_"),
+    maxent.NoiseAwareMaxEntClassifier: (CHAINS, NOISY, "theta_"), maxent.JointMaxEntClassifier: (CHAINS, BOTH, "theta_"),
     proportions.AlternatingMeanMapClassifier: ({"max_iter": 2}, BAGS, folds),
     proportions.CardinalityClassifier: ({"max_iter": 2}, BAGS, folds),
     proportions.MeanEmbeddingClassifier: ({}, BAGS, folds),

@@ -45,6 +45,7 @@ REASONS = {  # why there is no row for a class that speaks of a choice
     maxent.FeatureSubsets: "subsets are drawn, and all are reported",
     maxent.MaxEntClassifier: "an estimate by moments, no choice by a score",
     maxent.NoiseAwareMaxEntClassifier: "as MaxEntClassifier",
+    maxent.JointMaxEntClassifier: "as MaxEntClassifier",
     maxent.ExactNoiseAwareMaxEntClassifier: "as MaxEntClassifier",
     vocabulary.Quantizer: "clusters are what is learned, not a setting",
     **{q: "clusters are what is learned, not a setting" for q in learners() if issubclass(q, vocabulary.Quantizer)},

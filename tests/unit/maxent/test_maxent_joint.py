@@ -7,9 +7,8 @@ import pytest
 from test_maxent_noisy import LONG, every_state
 
 from agglearn.errors import DataError
-from agglearn.maxent import NoiseAwareMaxEntClassifier
+from agglearn.maxent import JointMaxEntClassifier, NoiseAwareMaxEntClassifier
 from agglearn.maxent.exact import Enumeration
-from agglearn.maxent.joint import JointMaxEntClassifier
 from agglearn.maxent.noise_aware import gains, posterior_means, variances
 from agglearn.observations import ContingencyTables, Records, TablesAndSample, hide_cells, with_gaussian_noise
 
@@ -64,3 +63,5 @@ def test_what_cannot_be_counted_together_is_refused(tables):
     for observed, said in ((hashed, "hashed pairs"), (hide_cells(tables, 3), "hidden")):
         with pytest.raises(DataError, match=said):
             JointMaxEntClassifier(200).fit(TablesAndSample(observed, sample))
+    with pytest.raises(DataError, match="posterior: 'apart' has no likelihood"):
+        JointMaxEntClassifier(200, posterior="apart").fit(TablesAndSample(tables, sample))
