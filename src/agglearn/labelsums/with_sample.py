@@ -1,5 +1,6 @@
 """Tables and a small sample of records: a model of the tables, corrected by regressions and trees on the sample, averaged."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple, Self
 
@@ -116,7 +117,7 @@ class TablesAndSampleClassifier(MetaEstimator, RecordClassifier):
             inside, outside = sample.take(fold != k), sample.take(fold == k)
             z = [outside.scores[:, :1] + outside.x @ inside.corrections().T]
             if JOINT in self.candidates_:
-                joint = self._fit_joint(observation.take(np.flatnonzero(fold != k)), seed)
+                joint = self._fit_joint(take(observation, fold != k), seed)
                 z.append(log_odds(predict_codes(joint, outside.codes))[:, None])
             for on_tables in (True, False) if ALONE in self.candidates_ else ():
                 trees = self._fit_trees(inside, seed, on_tables)
@@ -212,6 +213,12 @@ class Sample(NamedTuple):
             problems = (Objective(self.x, weights, sums, np.full(k, l2), self.scores[:, 0]) for l2 in STRENGTHS)
             rows += [problem.minimum("newton", 100, 1e-5)[0] for problem in problems]
         return np.vstack(rows)
+
+
+def take(observation: TablesAndSample, rows: np.ndarray) -> TablesAndSample:
+    """The same tables, with some rows (n,) of the sample."""
+    sample = observation.sample
+    return TablesAndSample(observation.tables, replace(sample, frame=sample.frame[rows], y=np.asarray(sample.y)[rows]))
 
 
 def target_encoding(tables: ContingencyTables) -> np.ndarray:

@@ -1,6 +1,6 @@
 """Tables of many records beside a small sample of others: what a challenge or a consenting few may add to aggregates."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
@@ -52,16 +52,6 @@ class TablesAndSample(Observation):
         present([label, *tables.encoder.names], frame.columns)
         y = binary_label(frame[label], positive)
         return cls(tables, Records(tables.encoder, frame[tables.encoder.names], y, tables.label))
-
-    def take(self, rows: np.ndarray) -> Self:
-        """The same tables, with these rows of the sample.
-
-        Parameters
-        ----------
-        rows : ndarray of shape (m,)
-        """
-        sample = replace(self.sample, frame=self.sample.frame.iloc[rows], y=np.asarray(self.sample.y)[rows])
-        return type(self)(self.tables, sample)
 
     @property
     def noise(self) -> NoiseSpec | None:

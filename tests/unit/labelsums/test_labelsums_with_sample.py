@@ -20,6 +20,7 @@ from agglearn.labelsums.with_sample import (
     candidate_weights,
     posterior_weights,
     stacking_weights,
+    take,
     target_encoding,
 )
 from agglearn.maxent import JointMaxEntClassifier, NaiveBayesClassifier, NoiseAwareMaxEntClassifier
@@ -190,7 +191,7 @@ def test_the_model_of_tables_and_sample_is_a_candidate_judged_outside_its_fit():
     place, joint = model.candidates_.index("tables and sample"), JointMaxEntClassifier(**QUICK, random_state=3)
     y, losses = observation.sample.y, []
     for i in range(40):
-        fold = joint.fit(observation.take(np.flatnonzero(np.arange(40) != i)))
+        fold = joint.fit(take(observation, np.arange(40) != i))
         p = fold.predict_proba(observation.sample.frame[i : i + 1])[0, 1]
         losses.append(-np.log(p if y[i] else 1 - p))
     assert model.scores_[place] == pytest.approx(-np.mean(losses), abs=1e-9)
