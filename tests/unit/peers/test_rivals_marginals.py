@@ -59,8 +59,9 @@ def test_the_law_of_a_mixture_is_that_of_its_joint():
     assert z == pytest.approx(np.log(joint[:, 1] / joint[:, 0]), abs=1e-3)
 
 
-def test_tables_of_a_model_are_those_of_the_library():
-    exact, model = fitted(("a", "b"), ("b", marginals_of.LABEL), ("c",))
+@pytest.mark.parametrize("last", [[("c",)], [(marginals_of.LABEL, "c"), ("c", "a")]], ids=["apart", "cycle"])
+def test_tables_of_a_model_are_those_of_the_library(last):
+    exact, model = fitted(("a", "b"), ("b", marginals_of.LABEL), *last)
     tables = selection.tables_of(model, [*exact.pairs(), ("c",)])
     for clique, table in tables.items():
         assert table == pytest.approx(np.asarray(model.project(clique).datavector()), rel=1e-3)

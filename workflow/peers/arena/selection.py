@@ -96,13 +96,55 @@ def choose(scores: dict[Clique, float], epsilon: float, sensitivity: float, rng:
 
 
 def tables_of(model: Any, cliques: Iterable[Clique]) -> dict[Clique, np.ndarray]:
-    """Flat tables of a Markov random field, each by a contraction of all factors. mbi compiles anew for each of them."""
-    number, factors = {name: k for k, name in enumerate(model.domain)}, []
+    """Flat tables of one or two attributes of a Markov random field. mbi would compile anew for each of them."""
+    cliques, (tree, laws), tables = set(cliques), calibrated(model), {}
+    for first in {clique[0] for clique in cliques}:
+        joint = joint_laws(first, tree, laws)
+        tables |= {(first, name): table for name, table in joint.items()} | {(first,): joint[first].sum(axis=1)}
+    return {c: tables[c].ravel() * (float(model.total) / tables[c].sum()) for c in cliques}
+
+
+def joint_laws(first: str, tree: Any, laws: dict[Clique, np.ndarray]) -> dict[str, np.ndarray]:
+    """The table of an attribute and each one, up to a factor. Its joint laws with the separators go out from a node."""
+    root, tables = next(node for node in tree if first in node), {}
+    ahead = [(root, None, (first,), np.diag(contract((first,), (laws[root], root))))]
+    while ahead:
+        node, before, separator, law = ahead.pop()
+        given = contract(separator, (laws[node], node))
+        law = law / np.where(given > 0, given, 1)
+        after = {other: tuple(x for x in node if x in other) for other in tree.neighbors(node) if other != before}
+        for names in {*after.values(), *((name,) for name in node)}:
+            axes = tuple(dict.fromkeys((*separator, *names)))
+            near = contract(axes, (laws[node], node)), axes
+            tables[names] = contract(("", *names), (law, ("", *separator)), near)
+        ahead += [(other, node, names, tables[names]) for other, names in after.items()]
+    return {names[0]: table for names, table in tables.items() if len(names) == 1}
+
+
+def calibrated(model: Any) -> tuple[Any, dict[Clique, np.ndarray]]:
+    """A junction tree of a Markov random field, and the table of each of its nodes up to a factor, by messages (Hugin)."""
+    networkx, trees = require("networkx", "peers"), require("mbi", "peers").junction_tree
+    tree, _ = trees.make_junction_tree(model.domain, model.cliques)
+    apart = [next(iter(nodes)) for nodes in networkx.connected_components(tree)]
+    tree.add_edges_from(itertools.pairwise(apart))
+    laws, separators = {node: np.ones(model.domain.project(node).shape) for node in tree}, {}
     for factor in model.potentials.tables.values():
-        values = np.asarray(factor.values, float)
-        factors += [np.exp(values - values.max()), [number[name] for name in factor.domain.attributes]]
-    tables = {c: np.einsum(*factors, [number[name] for name in c], optimize="greedy").ravel() for c in cliques}
-    return {c: table * (float(model.total) / table.sum()) for c, table in tables.items()}
+        names, values = factor.domain.attributes, np.asarray(factor.values, float)
+        node = next(node for node in tree if set(names) <= set(node))
+        laws[node] = contract(node, (laws[node], node), (np.exp(values - values.max()), names))
+    for a, b in trees.message_passing_order(tree):
+        names, edge = tuple(name for name in a if name in b), frozenset((a, b))
+        message, old = contract(names, (laws[a], a)), separators.get(edge, 1.0)
+        laws[b] = contract(b, (laws[b], b), (message / np.where(old > 0, old, 1), names))
+        laws[b], separators[edge] = laws[b] / laws[b].max(), message
+    return tree, laws
+
+
+def contract(out: Clique, *factors: tuple[np.ndarray, Clique]) -> np.ndarray:
+    """The product of tables, summed over the axes that `out` does not name."""
+    number = {name: k for k, name in enumerate(dict.fromkeys(name for _, names in factors for name in names))}
+    operands = [x for table, names in factors for x in (table, [number[name] for name in names])]
+    return np.einsum(*operands, [number[name] for name in out])
 
 
 class AIM(Measuring):
