@@ -89,7 +89,7 @@ def expand_rows(rows: dict, codes: dict[str, np.ndarray], rng: np.random.Generat
 
 
 def estimate(mbi: ModuleType, domain: Any, measured: list, iterations: int, start: Any = None) -> Any:
-    """A Markov random field by mirror descent, which ends where the loss falls by less than 10⁻⁵ of it in 50 iterations, twice."""
+    """Fit a Markov random field by mirror descent. Where 50 iterations lower the loss by less than 10⁻⁵ of it, twice, it ends."""
     descent = mbi.estimation.MirrorDescent()
     return descent.estimate(domain, measured, iters=iterations, warm_start=start, tol=1e-5)
 
@@ -111,8 +111,12 @@ def tables_of(model: Any, cliques: Iterable[Clique]) -> dict[Clique, np.ndarray]
 
 
 def joint_laws(first: str, tree: Any, laws: dict[Clique, np.ndarray]) -> dict[str, np.ndarray]:
-    """The table of an attribute and each one, up to a factor. Its joint laws with the separators go out from a node."""
+    """Attribute → its table with `first`, up to a factor.
+
+    A node that has `first` begins. Each node passes the joint law of `first` and a separator on to the node behind it.
+    """
     root, tables = next(node for node in tree if first in node), {}
+    # The axis "" is a copy of `first`, which may be in a separator itself.
     ahead = [(root, None, (first,), np.diag(contract((first,), (laws[root], root))))]
     while ahead:
         node, before, separator, law = ahead.pop()
@@ -128,11 +132,11 @@ def joint_laws(first: str, tree: Any, laws: dict[Clique, np.ndarray]) -> dict[st
 
 
 def calibrated(model: Any) -> tuple[Any, dict[Clique, np.ndarray]]:
-    """A junction tree of a Markov random field, and the table of each of its nodes up to a factor, by messages (Hugin)."""
+    """A junction tree of a Markov random field, and the table of each node up to a factor, by Hugin's messages."""
     networkx, trees = require("networkx", "peers"), require("mbi", "peers").junction_tree
     tree, _ = trees.make_junction_tree(model.domain, model.cliques)
     apart = [next(iter(nodes)) for nodes in networkx.connected_components(tree)]
-    tree.add_edges_from(itertools.pairwise(apart))
+    tree.add_edges_from(itertools.pairwise(apart))  # with empty separators
     laws, separators = {node: np.ones(model.domain.project(node).shape) for node in tree}, {}
     for factor in model.potentials.tables.values():
         names, values = factor.domain.attributes, np.asarray(factor.values, float)
