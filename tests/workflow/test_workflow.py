@@ -54,7 +54,7 @@ def test_site_is_whole(project, first):
     data = (site / "data.html").read_text()
     assert "doi:10.24432/C5XW20" in data
     assert re.search(r"adkdd21</strong>.*?<em>not available</em>", data, re.DOTALL)
-    assert 'href="maxent.html#maxent_table4">maxent_table4</a>' in data
+    assert 'href="maxent.html#maxent_table4">maxent_<wbr>table4</a>' in data
     for page in site.rglob("*.html"):
         text = page.read_text()
         for link in re.findall(r'(?:href|src)="(?!\w+:)([^"]*)"', text):
