@@ -1,4 +1,4 @@
-"""From public data to the papers' tables: prepare, fit, render, track, site, conclude. `docs/architecture.md` has a table of the rules."""
+"""From public data to the papers' tables: prepare, fit, render, track, site, conclude; from the archive: recall. `docs/architecture.md` has a table of the rules."""
 
 from snakemake.utils import min_version
 
@@ -9,8 +9,16 @@ report: "workflow/report/workflow.rst"
 
 
 include: "rules/common.smk"
-include: "rules/data.smk"
-include: "rules/fit.smk"
+if FROM_THE_ARCHIVE:
+
+    include: "rules/archive.smk"
+
+else:
+
+    include: "rules/data.smk"
+    include: "rules/fit.smk"
+
+
 include: "rules/report.smk"
 
 

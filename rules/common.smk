@@ -62,7 +62,7 @@ def experiment_of(wildcards):
 
 
 def records(wildcards):
-    names = [] if FROM_THE_ARCHIVE else plan.datasets(wildcards.experiment, wildcards.batch)
+    names = plan.datasets(wildcards.experiment, wildcards.batch)
     return [f"{R}/records/{name}" for name in names if has_records(config["datasets"][name])]
 
 
@@ -153,23 +153,30 @@ def digests_of(files):
 
 
 def table_settings(wildcards):
-    e = experiment_of(wildcards)
+    return settings_of_table(wildcards.experiment)
+
+
+def settings_of_table(experiment):
+    e = plan.experiments[experiment]
     titles = {name: config["datasets"][name]["title"] for name in e["datasets"]}
     names = {n: [m.get("name"), m.get("ours", False)] for n, m in e["methods"].items()}
-    said = {name: c for name, c in config["claims"].items() if c["experiment"] == wildcards.experiment}
+    said = {name: c for name, c in config["claims"].items() if c["experiment"] == experiment}
     shown = {key: e.get(key) for key in SHOWN} | {"methods": names, "claims": said}
     return shown | titles | digests_of(TEMPLATES.glob("table.*"))
 
 
 def source_title(wildcards):
-    source = experiment_of(wildcards)["source"]
+    return title_of_source(experiment_of(wildcards)["source"])
+
+
+def title_of_source(source):
     return config["references"].get("papers", {}).get(source, {"title": source})["title"]
 
 
-def in_report(path, kind):
+def in_report(path, kind, experiment="{experiment}", category=source_title):
     """The output of a rule that Snakemake's report shows."""
-    labels = {"experiment": "{experiment}", "shown as": kind}
-    return report(path, caption="../workflow/report/result.rst", category=source_title, labels=labels)
+    labels = {"experiment": experiment, "shown as": kind}
+    return report(path, caption="../workflow/report/result.rst", category=category, labels=labels)
 
 
 def sending_attempt(wildcards):
@@ -194,15 +201,16 @@ def claims(wildcards):
     return {name: claim for name, claim in config["claims"].items() if claim["experiment"] in names}
 
 
-def archived_files(wildcards):
-    """Path → digest of each file of the archive that a job reads. Verdicts of the archive stand beside those of smaller scales."""
-    if "experiment" in wildcards.keys():
-        names = [wildcards.experiment] if FROM_THE_ARCHIVE else []
-    else:
-        judged = {claim["experiment"] for claim in claims(wildcards).values()}
-        names = [] if FROM_THE_ARCHIVE or config["scale"] == "paper" else sorted(judged)
-    files = sorted(path for name in names for path in Path(config["archive"], name).glob("*.parquet"))
+def archived_files(experiments):
+    """Path → digest of each file of the archive."""
+    files = sorted(path for name in experiments for path in Path(config["archive"], name).glob("*.parquet"))
     return {str(path): file_digest(path) for path in files}
+
+
+def archived_beside(wildcards):
+    """Files of the archive whose verdicts stand beside those of a smaller scale."""
+    judged = {claim["experiment"] for claim in claims(wildcards).values()}
+    return archived_files([] if FROM_THE_ARCHIVE or config["scale"] == "paper" else sorted(judged))
 
 
 # -- resources ----------------------------------------------------------------------------------------------------------
@@ -210,7 +218,7 @@ def archived_files(wildcards):
 
 def fit_threads(wildcards):
     """Fits of a timed experiment have the machine for themselves."""
-    return workflow.cores if experiment_of(wildcards)["timed"] and not FROM_THE_ARCHIVE else 1
+    return workflow.cores if experiment_of(wildcards)["timed"] else 1
 
 
 def library_threads(wildcards):
@@ -236,7 +244,7 @@ def prices_of(experiment):
 
 def cost(wildcards):
     """CPU seconds of a fit, NaN if unknown, and bytes at its peak. The archive is asked for a cluster only."""
-    if config["scale"] != "paper" or workflow.local_exec or FROM_THE_ARCHIVE:
+    if config["scale"] != "paper" or workflow.local_exec:
         return experiment_of(wildcards).get("budget", 600), 0
     keys = [run.key for run in plan.runs(wildcards.experiment, wildcards.batch)]
     runs = prices_of(wildcards.experiment).loc[keys]
@@ -254,7 +262,7 @@ def parsing_memory(wildcards):
 
 
 def fitting_memory(wildcards):
-    names = [] if FROM_THE_ARCHIVE else plan.datasets(wildcards.experiment, wildcards.batch)
+    names = plan.datasets(wildcards.experiment, wildcards.batch)
     varied = {name: plan.varied(wildcards.experiment, name) for name in names}
     needs = [memory.for_fitting(config["datasets"][n], v, Path(R, "records", n)) for n, v in varied.items()]
     return max(*needs, memory.FLOOR, round(1.2 * cost(wildcards)[1] / memory.MB))

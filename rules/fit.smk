@@ -1,7 +1,6 @@
 # Fits: one job per batch of runs. It observes the records, and learners see the observations alone. Finished runs lie in runs/
-# and are reused while they hold. `snakemake --notemp` keeps the observations. From the archive a job takes what that has, and
-# computes nothing.
-#   in: records/, archive/      out: measurements/, runs/
+# and are reused while they hold. `snakemake --notemp` keeps the observations. Then a table and a figure of each experiment.
+#   in: records/, archive/      out: measurements/, runs/, tables/, figures/
 
 
 rule fit:
@@ -23,7 +22,28 @@ rule fit:
         settings=fit_settings,
         data=fit_data,
         code=fit_code,
-        archive=archived_files,
         library_threads=library_threads,
     script:
         "../workflow/scripts/fit.py"
+
+
+rule render:
+    input:
+        measured,
+    output:
+        csv=f"{S}/tables/{{experiment}}.csv",
+        md=f"{S}/tables/{{experiment}}.md",
+        tex=f"{S}/tables/{{experiment}}.tex",
+        html=in_report(f"{S}/tables/{{experiment}}.html", "table"),
+        svg=in_report(f"{S}/figures/{{experiment}}.svg", "figure"),
+        json=f"{S}/tables/{{experiment}}.json",
+    log:
+        f"{S}/logs/render/{{experiment}}.log",
+    priority: 1000
+    conda:
+        "../environment.yml"
+    params:
+        settings=table_settings,
+        code=code_digest("agglearn_workflow.render"),
+    script:
+        "../workflow/scripts/render.py"

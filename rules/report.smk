@@ -1,27 +1,5 @@
-# Reports: tables and figures beside the papers' numbers, runs in MLflow, pages with the verdicts, the outcome.
-#   in: measurements/      out: tables/, figures/, tracking/, site/, pages/, claims.json, claims/, outcome/
-
-
-rule render:
-    input:
-        measured,
-    output:
-        csv=f"{S}/tables/{{experiment}}.csv",
-        md=f"{S}/tables/{{experiment}}.md",
-        tex=f"{S}/tables/{{experiment}}.tex",
-        html=in_report(f"{S}/tables/{{experiment}}.html", "table"),
-        svg=in_report(f"{S}/figures/{{experiment}}.svg", "figure"),
-        json=f"{S}/tables/{{experiment}}.json",
-    log:
-        f"{S}/logs/render/{{experiment}}.log",
-    priority: 1000
-    conda:
-        "../environment.yml"
-    params:
-        settings=table_settings,
-        code=code_digest("agglearn_workflow.render"),
-    script:
-        "../workflow/scripts/render.py"
+# Reports: runs in MLflow, pages with the verdicts, the outcome.
+#   in: measurements/, tables/, figures/      out: tracking/, site/, pages/, claims.json, claims/, outcome/
 
 
 # A store takes each run once.
@@ -58,7 +36,7 @@ rule site:
     params:
         settings=page_settings,
         claims=claims,
-        archive=archived_files,
+        archive=archived_beside,
         code=code_digest("agglearn_workflow.site.pages", "agglearn_workflow.claims.judging"),
     script:
         "../workflow/scripts/site.py"

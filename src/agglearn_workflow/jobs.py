@@ -58,7 +58,7 @@ def error_line(job: Any, error: Exception, log: TextIO) -> str:
     is_ours = isinstance(error, AgglearnError)
     if not is_ours:
         traceback.print_exception(error, file=log)
-    words = [*job.wildcards] if is_ours else [job.rule, *job.wildcards]
+    words = [*job.wildcards] if is_ours and job.wildcards else [job.rule, *job.wildcards]
     line = f"error: {' '.join(words)}: {describe(error)} (log: {job.log[0]})"
     print(line, file=log)
     return line

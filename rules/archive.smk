@@ -1,0 +1,26 @@
+# From the archive: its measurements, and their tables and figures. A source is one job, since a process would import its
+# libraries longer than it draws.
+#   in: archive/      out: measurements/, tables/, figures/
+
+for source in plan.sources():
+    names = plan.named(source)
+
+    rule:
+        name:
+            f"recall_{source}"
+        output:
+            measurements(source),
+            [f"{S}/tables/{n}.{kind}" for n in names for kind in ("csv", "md", "tex", "json")],
+            [in_report(f"{S}/tables/{n}.html", "table", n, title_of_source(source)) for n in names],
+            [in_report(f"{S}/figures/{n}.svg", "figure", n, title_of_source(source)) for n in names],
+        log:
+            f"{S}/logs/recall/{source}.log",
+        conda:
+            "../environment.yml"
+        params:
+            experiments=names,
+            settings={n: settings_of_table(n) for n in names},
+            archive=archived_files(names),
+            code=code_digest("agglearn_workflow.render", "agglearn_workflow.archive.store"),
+        script:
+            "../workflow/scripts/recall.py"
