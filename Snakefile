@@ -9,6 +9,8 @@ report: "workflow/report/workflow.rst"
 
 
 include: "rules/common.smk"
+
+
 if FROM_THE_ARCHIVE:
 
     include: "rules/archive.smk"

@@ -3,6 +3,7 @@
 import functools
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -76,6 +77,13 @@ class Project:
         content = yaml.load(self.path(name).read_text(), yaml.CSafeLoader) or {}
         change(content)
         self.path(name).write_text(yaml.safe_dump(content, sort_keys=False))
+
+
+def rule_texts() -> list[str]:
+    """The files of rules. A rule that is written once for each source stands as others do, under the name before the source's."""
+    of_sources = re.compile(r'^    rule:\n        name:\n            f"(\w+)_\{source\}"\n((?: {8}.*\n)+)', re.M)
+    texts = [path.read_text() for path in sorted((ROOT / "rules").glob("*.smk"))]
+    return [of_sources.sub(lambda m: f"rule {m[1]}:\n" + re.sub(r"^    ", "", m[2], flags=re.M), t) for t in texts]
 
 
 def printed_with_threads(code: str) -> list[str]:

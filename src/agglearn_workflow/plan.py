@@ -119,8 +119,9 @@ def nested(text: str | None, keys: Iterable[str]) -> Any:
     return value
 
 
-def _has(run: Run, values: Mapping[str, object]) -> bool:
-    return all(canonical(value_of(run, field)) == canonical(value) for field, value in values.items())
+def _has(run: Run, values: Mapping[str, str]) -> bool:
+    """Whether a run has values, in their canonical spelling."""
+    return all(canonical(value_of(run, field)) == value for field, value in values.items())
 
 
 class Plan:
@@ -139,15 +140,24 @@ class Plan:
     def _included(self, name: str, e: dict) -> list[Run]:
         """Runs that are not excluded. An entry that excludes none at any scale is refused, if its data set is here."""
         entries = e.get("exclude", [])
+        excluded = [{field: canonical(value) for field, value in entry.items()} for entry in entries]
         if entries:
             scaled = (select_scale(self.config["experiments"][name], scale) for scale in SCALES)
             planned = [run for at_scale in scaled for run in self._expand(name, at_scale)]
-            for i, entry in enumerate(entries):
+            for i, (entry, values) in enumerate(zip(entries, excluded, strict=True)):
                 is_here = entry.get("dataset", next(iter(e["datasets"]))) in e["datasets"]
-                if is_here and not any(_has(run, entry) for run in planned):
+                if is_here and not any(_has(run, values) for run in planned):
                     fault = f"exclude.{i}: no run at any scale has {canonical(entry)}; remove it"
                     raise ConfigError(f"config/experiments/{name}.yaml: {fault}")
-        return [run for run in self._expand(name, e) if not any(_has(run, entry) for entry in entries)]
+        runs = [run for run in self._expand(name, e) if not any(_has(run, values) for values in excluded)]
+        keys = [run.key for run in runs]
+        if len(set(keys)) < len(keys):
+            twice = next(run for run in runs if keys.count(run.key) > 1)
+            raise ConfigError(
+                f"config/experiments/{name}.yaml: the same run stands twice: "
+                f"{twice.dataset}, {twice.method} {twice.params}, seed {twice.seed}"
+            )
+        return runs
 
     def _expand(self, name: str, e: dict) -> list[Run]:
         runs = []
@@ -163,13 +173,6 @@ class Plan:
                         observation = m["observe"], canonical(observation_params)
                         cell = name, dataset, canonical(dataset_params), *observation, method, canonical(params)
                         runs += [Run(*cell, seed, spec) for seed in e["seeds"]]
-        keys = [r.key for r in runs]
-        if len(set(keys)) < len(keys):
-            twice = next(r for r in runs if keys.count(r.key) > 1)
-            raise ConfigError(
-                f"config/experiments/{name}.yaml: the same run stands twice: "
-                f"{twice.dataset}, {twice.method} {twice.params}, seed {twice.seed}"
-            )
         return runs
 
     def runs(self, experiment: str, batch: str | None = None) -> list[Run]:

@@ -46,6 +46,12 @@ def test_an_error_is_one_line_and_the_end_of_the_process(job):
     with pytest.raises(SystemExit) as end, jobs.job_log(job):
         raise DataError("a.csv: no column y")
     assert end.value.code == f"agglearn: error: trial all: a.csv: no column y (log: {job.log[0]})"
+    of_all = SimpleNamespace(**vars(job) | {"rule": "site", "wildcards": []})
+    with pytest.raises(SystemExit) as end, jobs.job_log(of_all):
+        raise DataError("0.parquet: not a file of the archive")
+    assert end.value.code == f"agglearn: error: site: 0.parquet: not a file of the archive (log: {job.log[0]})"
+    with pytest.raises(SystemExit) as end, jobs.job_log(job):
+        raise DataError("a.csv: no column y")
     assert log_of(job) == end.value.code.removeprefix("agglearn: ") + "\n"
     with pytest.raises(SystemExit) as end, jobs.job_log(job):
         raise ValueError("planted")

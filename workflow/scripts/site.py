@@ -17,4 +17,5 @@ with job_log(snakemake):
     claims = judge_target(plan, names, folder)
     storage.write_json(snakemake.output.claims, claims)
     with storage.atomic_dir(address) as out:
-        pages.build(Plan(config | {"run": names}), claims, folder, out, project_files(), address)
+        shown = plan if names == [*plan.experiments] else Plan(config | {"run": names})
+        pages.build(shown, claims, folder, out, project_files(), address)

@@ -22,11 +22,11 @@ GROUPS = (
 
 def runs_of(plan: Plan, folder: Path | str) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The runs of a plan, and the runs that the archive in a folder has of its experiments."""
-    finished = [(key, run) for name in plan.experiments for key, run in store.read(folder, name).items()]
-    columns = ["run", *IDENTITY, "recipe", *COSTS, "commit", "machine", "day"]
-    archived = pd.DataFrame([run.facts | {"run": key, "day": run.day} for key, run in finished], columns=columns)
+    facts = ["recipe", *COSTS, "commit", "machine", "ended"]
+    archived = pd.concat([store.read_facts(folder, name, facts) for name in plan.experiments], ignore_index=True)
+    archived["day"] = pd.to_datetime(archived.pop("ended"), unit="s").dt.date.astype(str)
     planned = [run.identity | {"run": run.key, "recipe": run.recipe} for n in plan.experiments for run in plan.runs(n)]
-    return pd.DataFrame(planned), archived.astype(dict.fromkeys(COSTS, float))
+    return pd.DataFrame(planned), archived
 
 
 def summarise(plan: Plan, folder: Path | str) -> dict[str, dict]:

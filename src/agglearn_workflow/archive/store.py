@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -90,15 +91,23 @@ def read(folder: Path | str, experiment: str) -> Archived:
     return _split(pa.concat_tables(tables)) if tables else {}
 
 
-def _read_file(path: Path) -> pa.Table:
+def read_facts(folder: Path | str, experiment: str, names: list[str]) -> pd.DataFrame:
+    """Identities and some facts of the archived runs of an experiment, without what was measured."""
+    schema = _schema(["run", *IDENTITY, *names])
+    tables = [_read_file(path, schema) for path in sorted((Path(folder) / experiment).glob("*.parquet"))]
+    return pa.concat_tables([schema.empty_table(), *tables]).to_pandas().drop_duplicates("run", ignore_index=True)
+
+
+def _read_file(path: Path, schema: pa.Schema = COLUMNS) -> pa.Table:
     try:
-        table = pq.read_table(path, partitioning=None)
+        names = pq.read_schema(path).names
+        differing = sorted(set(names) ^ set(COLUMNS.names))
+        table = None if differing else pq.read_table(path, columns=schema.names, partitioning=None)
     except (OSError, ValueError) as error:  # Arrow's errors are ValueErrors
         raise DataError(f"{path}: not a file of the archive: {error}") from None
-    if table.schema.names != COLUMNS.names:
-        differing = sorted(set(table.schema.names) ^ set(COLUMNS.names))
+    if table is None:
         raise DataError(f"{path}: its columns are not today's ({', '.join(differing)}); compute its runs again")
-    return table.cast(COLUMNS)
+    return table.cast(schema)
 
 
 def _split(table: pa.Table) -> Archived:

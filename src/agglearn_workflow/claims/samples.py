@@ -140,12 +140,13 @@ def without_measure(selector: dict) -> dict:
 
 def _complete(cells: np.ndarray, replicates: np.ndarray) -> tuple[np.ndarray, list[str]]:
     """(n,) whether the row is of a replicate that has all cells, and a note on the others."""
-    n, per = len(np.unique(cells)), pd.Series(cells).groupby(replicates).nunique()
+    n, pairs = len(np.unique(cells)), np.unique(replicates * (cells.max() + 1) + cells)
+    names, per = np.unique(pairs // (cells.max() + 1), return_counts=True)
     lost = int((per < n).sum())
     if lost == len(per):
         raise RowsMissing(f"no replicate has all {n} cells")
     notes = [f"{lost} of {count_text(len(per), 'replicate')} left out, which lack some cells"] if lost else []
-    return np.isin(replicates, per.index[per == n]), notes
+    return np.isin(replicates, names[per == n]), notes
 
 
 MOST = 1000  # replicates that a claim may ask for

@@ -97,7 +97,8 @@ def draw_chart(chart: Chart) -> Figure | None:
 
 def _fit_texts(figure: Figure) -> None:
     """Cut names of axes into lines, and hide names of values that reach into the next one to the right."""
-    figure.draw_without_rendering()
+    if engine := figure.get_layout_engine():
+        engine.execute(figure)
     labels = [ax.get_xlabel() for ax in figure.axes]
     for ax, label in zip(figure.axes, labels, strict=True):
         letters = int(ax.bbox.width / figure.dpi / LETTER) + 4

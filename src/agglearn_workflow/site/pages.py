@@ -1,10 +1,12 @@
 """The site: an index, and a page per source with tables, figures and verdicts. It opens from disk, too."""
 
 import datetime
+import itertools
 import os
 import re
 import shutil
 from html import unescape
+from operator import attrgetter
 from pathlib import Path
 
 import markdown2
@@ -23,7 +25,7 @@ from agglearn_workflow.claims.samples import Rows
 from agglearn_workflow.config.scales import FROM_ARCHIVE, NOTE, ORDER
 from agglearn_workflow.digests import commit
 from agglearn_workflow.figures import drawing
-from agglearn_workflow.plan import Plan, cell_key
+from agglearn_workflow.plan import IDENTITY, Plan, cell_key
 from agglearn_workflow.run_summary import problem_lines, problems
 from agglearn_workflow.runs import products
 from agglearn_workflow.site.inventory import citations, inventory
@@ -45,19 +47,26 @@ def read_findings(base: Path, results: Path, name: str) -> dict:
     if not path.exists():
         return {"finding": "", "findings": ""}
     written = path.read_text().strip()
-    text = MARK.sub(lambda mark: _measured(mark, results) or f"({mark['number']})", written)
-    is_whole = all(_measured(mark, results) for mark in MARK.finditer(written))
+    marks = list(MARK.finditer(written))
+    tables = {experiment: _table(results, experiment) for experiment in {mark["experiment"] for mark in marks}}
+    measured = {mark[0]: _measured(mark, tables[mark["experiment"]]) for mark in marks}
+    text = MARK.sub(lambda mark: measured[mark[0]] or f"({mark['number']})", written)
+    is_whole = all(measured.values())
     first = " ".join(text.partition("\n\n")[0].split())
     return {"finding": first, "findings": render_markdown(text if is_whole else f"{text}\n\n{ELSEWHERE}")}
 
 
-def _measured(mark: re.Match, results: Path) -> str:
+def _table(results: Path, experiment: str) -> Rows | None:
+    """The table of an experiment. None where this run has none."""
+    path = results / f"tables/{experiment}.csv"
+    return Rows(pd.read_csv(path, low_memory=False)) if path.exists() else None
+
+
+def _measured(mark: re.Match, table: Rows | None) -> str:
     """What this run has measured in the place of a written number, with as many digits. Empty where it has no such result."""
-    path = results / f"tables/{mark['experiment']}.csv"
-    if not path.exists():
+    if table is None:
         return ""
-    table = pd.read_csv(path, low_memory=False)
-    means = table["mean"][Rows(table).selected(yaml.safe_load(mark["selector"]))].dropna()
+    means = table.frame["mean"][table.selected(yaml.safe_load(mark["selector"]))].dropna()
     if len(means) != 1:
         return ""
     digits = len(mark["number"].partition(".")[2])
@@ -212,7 +221,7 @@ def _experiment(plan: Plan, name: str, results: Path, out: Path, address: Path) 
     for path in (*(f"tables/{name}.{kind}" for kind in ("csv", "md", "tex")), f"figures/{name}.svg"):
         (out / path).parent.mkdir(exist_ok=True)
         shutil.copy(results / path, out / path)
-    table = pd.read_csv(results / f"tables/{name}.csv")
+    table = pd.read_csv(results / f"tables/{name}.csv", low_memory=False)
     text = figures_in((results / f"tables/{name}.html").read_text())
     text = text.replace(f"<figcaption>{escape(e['title'])}</figcaption>", "")  # the page has it as a heading
     rows = storage.read_json(results / f"tables/{name}.json")["rows"]
@@ -270,15 +279,18 @@ def _runs(plan: Plan, name: str, results: Path, page: Path) -> list[dict]:
     """Cells of an experiment: `key`, what it is, its `runs` (seed, address of the record), and the address of its mean in MLflow."""
     receipts = [storage.read_json(path)["experiments"].get(name, {}) for path in (results / "tracking").glob("*.json")]
     sent: dict = next((receipt for receipt in receipts if "means" in receipt), {"means": {}})
-    cells: dict[str, dict] = {}
-    for run in plan.runs(name):
-        key, params = cell_key(run.identity), run.params.strip("{}").replace('"', "")
+    cells = []
+    for _, runs in itertools.groupby(plan.runs(name), attrgetter(*(field for field in IDENTITY if field != "seed"))):
+        first, *_ = of_cell = list(runs)
+        key, params = cell_key(first.identity), first.params.strip("{}").replace('"', "")
         number = sent["means"].get(key)
         mlflow = f"{project.SERVER}/#/experiments/{sent['experiment_id']}/runs/{number}" if number else ""
-        cell = {"dataset": run.dataset, "method": method_name(plan.experiments[name], run.method), "params": params}
-        record = _address(Path(plan.config["results"]) / f"runs/{run.key}/run.json", page)
-        cells.setdefault(key, cell | {"key": key, "mlflow": mlflow, "runs": []})["runs"].append((run.seed, record))
-    return [cell for cell in cells.values() if cell["mlflow"] or any(record for _, record in cell["runs"])]
+        files = [Path(plan.config["results"]) / f"runs/{run.key}/run.json" for run in of_cell]
+        records = [(run.seed, _address(file, page)) for run, file in zip(of_cell, files, strict=True)]
+        cell = {"dataset": first.dataset, "method": method_name(plan.experiments[name], first.method), "params": params}
+        if mlflow or any(record for _, record in records):
+            cells.append(cell | {"key": key, "mlflow": mlflow, "runs": records})
+    return cells
 
 
 def _full(table: pd.DataFrame, e: dict, cells: dict[str, int]) -> list[dict]:

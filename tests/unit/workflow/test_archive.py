@@ -86,6 +86,18 @@ def test_no_file_is_larger_than_the_limit(plan, tmp_path, monkeypatch, limit, le
     assert all(again[key].rows.equals(run.rows) for key, run in runs.items())
 
 
+def test_facts_are_read_without_measurements(plan, tmp_path):
+    runs = as_archive(plan.runs("trial"))
+    store.write(tmp_path, "trial", runs)
+    names = ["recipe", "cpu_seconds", "ended"]
+    facts = store.read_facts(tmp_path, "trial", names).set_index("run")
+    assert facts[names].T.to_dict() == {k: {n: run.facts[n] for n in names} for k, run in runs.items()}
+    assert facts.loc[list(runs), "method"].tolist() == [run.facts["method"] for run in runs.values()]
+    none = store.read_facts(tmp_path, "nothing", names)
+    assert none.empty
+    assert list(none) == list(facts.reset_index())
+
+
 def test_a_damaged_file_and_other_columns_are_refused_in_a_line(plan, tmp_path):
     store.write(tmp_path, "trial", as_archive(plan.runs("trial")[:1]))
     path = tmp_path / "trial/0.parquet"

@@ -14,7 +14,7 @@ from types import SimpleNamespace
 
 import pytest
 import yaml
-from samples import ROOT, Project
+from samples import ROOT, Project, rule_texts
 
 from agglearn_workflow import digests
 from agglearn_workflow.config import loading as configuration
@@ -100,11 +100,11 @@ class Wildcards(dict):
 def rules() -> dict[str, dict[str, str]]:
     """Expressions of the parameters of every rule, as its file has them."""
     found = {}
-    for path in sorted((ROOT / "rules").glob("*.smk")):
-        for name, body in re.findall(r"^rule (\w+):\n(.*?)(?=^\S|\Z)", path.read_text(), re.MULTILINE | re.DOTALL):
+    for text in rule_texts():
+        for name, body in re.findall(r"^rule (\w+):\n(.*?)(?=^\S|\Z)", text, re.MULTILINE | re.DOTALL):
             params = re.search(r"^    params:\n((?:        .*\n)+)", body, re.MULTILINE)
             found[name] = dict(re.findall(r"^        (\w+)=(.*),$", params[1], re.MULTILINE)) if params else {}
-        for old, new in re.findall(r"^use rule (\w+) as (\w+) with:$", path.read_text(), re.MULTILINE):
+        for old, new in re.findall(r"^use rule (\w+) as (\w+) with:$", text, re.MULTILINE):
             found[new] = found[old]
     return found
 
@@ -114,10 +114,12 @@ def jobs(base: Path, over: dict | None = None) -> dict[str, dict]:
     with contextlib.chdir(base):
         names, found = common(base, over), {}
         plan, entries = names["plan"], names["config"]["datasets"]
+        computes = not names["FROM_THE_ARCHIVE"]
         cells = {
             "prepare": [{"dataset": d} for d in sorted({d for e in plan.experiments for d in plan.datasets(e)}) if has_records(entries[d])],
-            "fit": [{"experiment": e, "batch": b} for e in plan.experiments for b in plan.batches(e)],
-            "render": [{"experiment": e} for e in plan.experiments],
+            "fit": [{"experiment": e, "batch": b} for e in plan.experiments for b in plan.batches(e)] * computes,
+            "render": [{"experiment": e} for e in plan.experiments] * computes,
+            "recall": [{"source": s} for s in plan.sources()] * (not computes),
             "track": [{"group": s} for s in plan.sources()],
             "site": [{}],
             "page": [{"target": s} for s in plan.sources()],
@@ -125,7 +127,8 @@ def jobs(base: Path, over: dict | None = None) -> dict[str, dict]:
         }  # fmt: skip
         for rule, params in rules().items():
             for wildcards in cells[rule]:
-                values = {k: eval(expression, names) for k, expression in params.items()}
+                of_loop = {**wildcards, "names": plan.named(wildcards["source"])} if rule == "recall" else {}
+                values = {k: eval(expression, names | of_loop) for k, expression in params.items()}
                 key = " ".join([rule, *wildcards.values()])
                 # Snakemake compares what it would print of a value
                 found[key] = {k: repr(v(Wildcards(wildcards)) if callable(v) else v) for k, v in values.items()}
@@ -274,11 +277,14 @@ def test_every_key_has_a_row():
 
 
 def test_rules_are_read(base, before):
-    assert {k.split()[0] for k in before} == {*rules()}
+    archived = base / "archive/other/0.parquet"
+    archived.parent.mkdir(parents=True)
+    archived.write_bytes(b"one")
+    assert {k.split()[0] for k in [*before, *jobs(base, {"from": "archive"})]} == {*rules()}
     pages = {"settings", "claims", "archive", "code"}
     assert {rule: set(params) for rule, params in rules().items() if params} == {
-        "prepare": {"entry", "code", "files"}, "fit": {"settings", "data", "code", "archive", "library_threads"},
-        "render": {"settings", "code"}, "track": {"uri", "attempt"},
+        "prepare": {"entry", "code", "files"}, "fit": {"settings", "data", "code", "library_threads"},
+        "recall": {"experiments", "settings", "archive", "code"}, "render": {"settings", "code"}, "track": {"uri", "attempt"},
         "site": pages, "page": pages,
     }  # fmt: skip
     assert jobs(base) == before
@@ -316,7 +322,7 @@ def test_parameters_of_a_simulated_data_set(base, before):
 
 
 def test_a_file_of_the_archive(base, before):
-    """Its verdicts stand beside those of a smaller scale, and nowhere else."""
+    """Its verdicts stand beside those of a smaller scale. From the archive its source is drawn again, and nothing else runs."""
     assert before["site"]["archive"] == "{}"
     other, path = (base / f"archive/{name}/0.parquet" for name in ("other", "trial"))
     for file in (other, path):
@@ -327,7 +333,7 @@ def test_a_file_of_the_archive(base, before):
     path.write_bytes(b"one")
     first = jobs(base)
     assert changed(before, first) == {"site", "page maxent"}
-    assert changed(recalled, jobs(base, {"from": "archive"})) == {"fit trial all"}  # nothing is computed in batches
+    assert changed(recalled, jobs(base, {"from": "archive"})) == {"recall maxent"}
     path.write_bytes(b"other")
     assert changed(first, jobs(base)) == {"site", "page maxent"}
     assert jobs(base, {"scale": "paper"})["site"]["archive"] == "{}"

@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 
 import pytest
+from samples import rule_texts
 
 from agglearn.errors import ConfigError
 from agglearn_workflow.config.scales import SCALES, note_scale, scale_folder
@@ -22,9 +23,7 @@ def test_smaller_scales_work_below_a_larger_one(tmp_path):
 
 
 def test_logs_lie_beside_the_products_of_their_scale():
-    rules = Path(__file__).resolve().parents[3] / "rules"
-    text = "".join(p.read_text() for p in rules.glob("*.smk"))
-    text = re.sub(r"(pages|verdicts|outcome)\(", "{S}/", text)  # functions of `rules/common.smk`
+    text = re.sub(r"(pages|verdicts|outcome)\(", "{S}/", "".join(rule_texts()))  # functions of `rules/common.smk`
     folders = re.compile(r"\{([RS])\}/")
     for rule in text.split("\nrule ")[1:]:
         products, log = re.search(r"output:(.*?)log:(.*?\n)    \w", rule, re.S).groups()
