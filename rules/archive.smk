@@ -11,8 +11,8 @@ for source in plan.sources():
         output:
             measurements(source),
             [f"{S}/tables/{n}.{kind}" for n in names for kind in ("csv", "md", "tex", "json")],
-            [in_report(f"{S}/tables/{n}.html", "table", n, title_of_source(source)) for n in names],
-            [in_report(f"{S}/figures/{n}.svg", "figure", n, title_of_source(source)) for n in names],
+            [in_report(f"{S}/tables/{n}.html", "table", n, title_of_source(source), "archived") for n in names],
+            [in_report(f"{S}/figures/{n}.svg", "figure", n, title_of_source(source), "archived") for n in names],
         log:
             f"{S}/logs/recall/{source}.log",
         conda:

@@ -173,10 +173,10 @@ def title_of_source(source):
     return config["references"].get("papers", {}).get(source, {"title": source})["title"]
 
 
-def in_report(path, kind, experiment="{experiment}", category=source_title):
+def in_report(path, kind, experiment="{experiment}", category=source_title, caption="result"):
     """The output of a rule that Snakemake's report shows."""
     labels = {"experiment": experiment, "shown as": kind}
-    return report(path, caption="../workflow/report/result.rst", category=category, labels=labels)
+    return report(path, caption=f"../workflow/report/{caption}.rst", category=category, labels=labels)
 
 
 def sending_attempt(wildcards):
