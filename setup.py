@@ -6,7 +6,7 @@ from pathlib import Path
 from setuptools import setup
 from setuptools.command.build_py import build_py
 
-SCRIPTS = ("prepare", "fit", "render", "track", "site", "conclude")  # of the rules
+SCRIPTS = ("prepare", "fit", "render", "recall", "track", "site", "conclude")  # of the rules
 PROJECT = (
     "Snakefile",
     "config",

@@ -21,7 +21,7 @@ SETTINGS = {"scale": "smoke", "tracking": {"uri": "none"}}
 DROPPED = dict.fromkeys(sorted(METHODS - {"maxent", "logistic"}))
 # The last data set comes with statsmodels.
 SMALL = {"datasets": {"bank": None, "adult": None, "fair": {}}, "methods": DROPPED, "reported": []}
-SCRIPTS = [f"scripts/{rule}.py" for rule in ("prepare", "fit", "render", "track", "site", "conclude")]
+SCRIPTS = [f"scripts/{rule}.py" for rule in ("prepare", "fit", "render", "recall", "track", "site", "conclude")]
 CARRIED = ["Snakefile", "config", "docs/verdicts.md", "environment.yml", "profiles", "rules"]
 CARRIED += [f"workflow/{name}" for name in ("peers", "report", "schemas", *SCRIPTS)]
 

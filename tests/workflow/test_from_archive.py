@@ -41,6 +41,8 @@ def test_an_archive_shows_what_was_computed(places, tmp_path):
     shutil.copytree(tmp_path / "archive", second.folder / "archive")
     second.succeed()
     assert shown(second) == computed
+    second.succeed("--report", "report.html")
+    assert "spike_chain" in (second.folder / "report.html").read_text()
     assert not [name for name in ("runs", "observations", "records", "mlflow.db") if (second.results / name).exists()]
     page = (second.results / "site/index.html").read_text()
     assert "nothing was computed for these pages, and data were not checked. 6 of 6 runs are archived" in page
