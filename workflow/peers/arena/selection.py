@@ -30,6 +30,7 @@ from arena.records import PrivateRecords
 
 EXPECTED = math.sqrt(2 / math.pi)  # of |noise|, in standard deviations
 OF_SELECTION = 0.1  # share of AIM's budget of a round
+KEPT = 25  # measured tables after which compiled programs are dropped: each is of one model, and the system limits their maps
 
 
 class Measuring(RecordClassifier):
@@ -103,51 +104,51 @@ def choose(scores: dict[Clique, float], epsilon: float, sensitivity: float, rng:
 
 def tables_of(model: Any, cliques: Iterable[Clique]) -> dict[Clique, np.ndarray]:
     """Flat tables of one or two attributes of a Markov random field. mbi would compile anew for each of them."""
-    cliques, (tree, laws), tables = set(cliques), calibrated(model), {}
+    cliques, (tree, beliefs), tables = set(cliques), calibrate(model), {}
     for first in {clique[0] for clique in cliques}:
-        joint = joint_laws(first, tree, laws)
+        joint = joint_tables(first, tree, beliefs)
         tables |= {(first, name): table for name, table in joint.items()} | {(first,): joint[first].sum(axis=1)}
     return {c: tables[c].ravel() * (float(model.total) / tables[c].sum()) for c in cliques}
 
 
-def joint_laws(first: str, tree: Any, laws: dict[Clique, np.ndarray]) -> dict[str, np.ndarray]:
+def joint_tables(first: str, tree: Any, beliefs: dict[Clique, np.ndarray]) -> dict[str, np.ndarray]:
     """Attribute → its table with `first`, up to a factor.
 
-    A node that has `first` begins. Each node passes the joint law of `first` and a separator on to the node behind it.
+    A node that has `first` begins. Each node passes the table of `first` and a separator on to the node behind it.
     """
     root, tables = next(node for node in tree if first in node), {}
     # The axis "" is a copy of `first`, which may be in a separator itself.
-    ahead = [(root, None, (first,), np.diag(contract((first,), (laws[root], root))))]
+    ahead = [(root, None, (first,), np.diag(contract((first,), (beliefs[root], root))))]
     while ahead:
-        node, before, separator, law = ahead.pop()
-        given = contract(separator, (laws[node], node))
-        law = law / np.where(given > 0, given, 1)
+        node, before, separator, joint = ahead.pop()
+        given = contract(separator, (beliefs[node], node))
+        joint = joint / np.where(given > 0, given, 1)
         after = {other: tuple(x for x in node if x in other) for other in tree.neighbors(node) if other != before}
         for names in {*after.values(), *((name,) for name in node)}:
             axes = tuple(dict.fromkeys((*separator, *names)))
-            near = contract(axes, (laws[node], node)), axes
-            tables[names] = contract(("", *names), (law, ("", *separator)), near)
+            near = contract(axes, (beliefs[node], node)), axes
+            tables[names] = contract(("", *names), (joint, ("", *separator)), near)
         ahead += [(other, node, names, tables[names]) for other, names in after.items()]
     return {names[0]: table for names, table in tables.items() if len(names) == 1}
 
 
-def calibrated(model: Any) -> tuple[Any, dict[Clique, np.ndarray]]:
+def calibrate(model: Any) -> tuple[Any, dict[Clique, np.ndarray]]:
     """A junction tree of a Markov random field, and the table of each node up to a factor, by Hugin's messages."""
     networkx, trees = require("networkx", "peers"), require("mbi", "peers").junction_tree
     tree, _ = trees.make_junction_tree(model.domain, model.cliques)
     apart = [next(iter(nodes)) for nodes in networkx.connected_components(tree)]
     tree.add_edges_from(itertools.pairwise(apart))  # with empty separators
-    laws, separators = {node: np.ones(model.domain.project(node).shape) for node in tree}, {}
+    beliefs, separators = {node: np.ones(model.domain.project(node).shape) for node in tree}, {}
     for factor in model.potentials.tables.values():
         names, values = factor.domain.attributes, np.asarray(factor.values, float)
         node = next(node for node in tree if set(names) <= set(node))
-        laws[node] = contract(node, (laws[node], node), (np.exp(values - values.max()), names))
+        beliefs[node] = contract(node, (beliefs[node], node), (np.exp(values - values.max()), names))
     for a, b in trees.message_passing_order(tree):
         names, edge = tuple(name for name in a if name in b), frozenset((a, b))
-        message, old = contract(names, (laws[a], a)), separators.get(edge, 1.0)
-        laws[b] = contract(b, (laws[b], b), (message / np.where(old > 0, old, 1), names))
-        laws[b], separators[edge] = laws[b] / laws[b].max(), message
-    return tree, laws
+        message, old = contract(names, (beliefs[a], a)), separators.get(edge, 1.0)
+        beliefs[b] = contract(b, (beliefs[b], b), (message / np.where(old > 0, old, 1), names))
+        beliefs[b], separators[edge] = beliefs[b] / beliefs[b].max(), message
+    return tree, beliefs
 
 
 def contract(out: Clique, *factors: tuple[np.ndarray, Clique]) -> np.ndarray:
@@ -173,7 +174,7 @@ class AIM(Measuring):
     random_state: RandomState = None
 
     def _release(self, mbi: ModuleType, marginals: Marginals, rho: float, rng: np.random.Generator) -> tuple[Any, dict]:
-        domain, pairs = domain_of(mbi, marginals), marginals.pairs()
+        domain, pairs, jax = domain_of(mbi, marginals), marginals.pairs(), require("jax", "networks")
         singles = [(name,) for name in marginals.names]
         weights = {c: float(sum(len(set(c) & set(pair)) for pair in pairs)) for c in [*singles, *pairs]}
         rounds = self.rounds or 16 * len(singles)
@@ -200,6 +201,8 @@ class AIM(Measuring):
             clique = choose(scores, epsilon, max(weights[c] for c in fitting), rng)
             measured += marginals.measure(mbi, [clique], sigma, rng)
             model = fit(model)
+            if len(measured) % KEPT == 0:
+                jax.clear_caches()
             if (
                 np.abs(tables_of(model, [clique])[clique] - before[clique]).sum()
                 <= EXPECTED * sigma * before[clique].size
