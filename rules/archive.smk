@@ -15,6 +15,7 @@ for source in plan.sources():
             [in_report(f"{S}/figures/{n}.svg", "figure", n, title_of_source(source), "archived") for n in names],
         log:
             f"{S}/logs/recall/{source}.log",
+        priority: sum(Path(file).stat().st_size for file in archived_files(names))  # the longest job first
         conda:
             "../environment.yml"
         params:
