@@ -4,6 +4,7 @@ import math
 import time
 from types import SimpleNamespace
 
+import pandas as pd
 import pytest
 
 from agglearn.errors import DataError
@@ -11,6 +12,7 @@ from agglearn_workflow.archive import prices, store
 from agglearn_workflow.archive.store import ArchivedRun, table_of
 from agglearn_workflow.commands import archive as command
 from agglearn_workflow.commands import recomputing
+from agglearn_workflow.plan import IDENTITY
 from agglearn_workflow.runs.execution import Outcome
 
 # (measure, step, keys, value, unit): two sizes, a negative value, a curve, doubles, missing numbers, times and memory
@@ -107,6 +109,13 @@ def world(monkeypatch, tmp_path):
     runs = {key: ArchivedRun(common | one, table_of([])) for key, one in facts.items()}
     kept = {name: {run.key: runs[run.key] for run in plans[name] if run.key in runs} for name in plans}
     monkeypatch.setattr(store, "read", lambda folder, name: kept[name])
+
+    def read_facts(folder, name, names) -> pd.DataFrame:
+        return pd.DataFrame(
+            [{"run": key, **run.facts} for key, run in kept[name].items()], columns=["run", *IDENTITY, *names]
+        )
+
+    monkeypatch.setattr(store, "read_facts", read_facts)
     datasets = {"drawn": {"class": HERE}, "file": {"class": GONE}}
     config = {"datasets": datasets, "results": str(tmp_path), "code": [], "archive": str(tmp_path)}
     return SimpleNamespace(experiments=dict.fromkeys(plans), runs=plans.__getitem__, config=config), tmp_path
