@@ -1,5 +1,5 @@
-# From the archive: its measurements, and their tables and figures. A source is one job, since a process would import its
-# libraries longer than it draws.
+# From the archive: its measurements, and their tables and figures. A source is one job, since the import of libraries takes
+# a process longer than a table and a figure.
 #   in: archive/      out: measurements/, tables/, figures/
 
 for source in plan.sources():
