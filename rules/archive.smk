@@ -11,8 +11,8 @@ for source in plan.sources():
         output:
             measurements(source),
             [f"{S}/tables/{n}.{kind}" for n in names for kind in ("csv", "md", "tex", "json")],
-            [in_report(f"{S}/tables/{n}.html", "table", n, title_of_source(source), "archived") for n in names],
-            [in_report(f"{S}/figures/{n}.svg", "figure", n, title_of_source(source), "archived") for n in names],
+            [in_report(f"{S}/tables/{n}.html", "table", n, source_title(source), "archived") for n in names],
+            [in_report(f"{S}/figures/{n}.svg", "figure", n, source_title(source), "archived") for n in names],
         log:
             f"{S}/logs/recall/{source}.log",
         priority: sum(Path(file).stat().st_size for file in archived_files(names))  # the longest job first
@@ -20,7 +20,7 @@ for source in plan.sources():
             "../environment.yml"
         params:
             experiments=names,
-            settings={n: settings_of_table(n) for n in names},
+            settings={n: table_settings(n) for n in names},
             archive=archived_files(names),
             code=code_digest("agglearn_workflow.render", "agglearn_workflow.archive.store"),
         script:

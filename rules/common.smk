@@ -152,11 +152,7 @@ def digests_of(files):
     return {path.name: file_digest(path) for path in sorted(files)}
 
 
-def table_settings(wildcards):
-    return settings_of_table(wildcards.experiment)
-
-
-def settings_of_table(experiment):
+def table_settings(experiment):
     e = plan.experiments[experiment]
     titles = {name: config["datasets"][name]["title"] for name in e["datasets"]}
     names = {n: [m.get("name"), m.get("ours", False)] for n, m in e["methods"].items()}
@@ -165,15 +161,15 @@ def settings_of_table(experiment):
     return shown | titles | digests_of(TEMPLATES.glob("table.*"))
 
 
-def source_title(wildcards):
-    return title_of_source(experiment_of(wildcards)["source"])
-
-
-def title_of_source(source):
+def source_title(source):
     return config["references"].get("papers", {}).get(source, {"title": source})["title"]
 
 
-def in_report(path, kind, experiment="{experiment}", category=source_title, caption="result"):
+def category_of(wildcards):
+    return source_title(experiment_of(wildcards)["source"])
+
+
+def in_report(path, kind, experiment="{experiment}", category=category_of, caption="result"):
     """The output of a rule that Snakemake's report shows."""
     labels = {"experiment": experiment, "shown as": kind}
     return report(path, caption=f"../workflow/report/{caption}.rst", category=category, labels=labels)

@@ -43,7 +43,7 @@ rule render:
     conda:
         "../environment.yml"
     params:
-        settings=table_settings,
+        settings=lambda wildcards: table_settings(wildcards.experiment),
         code=code_digest("agglearn_workflow.render"),
     script:
         "../workflow/scripts/render.py"
