@@ -8,8 +8,8 @@ import pytest
 
 from agglearn.encoding import FrameEncoder
 from agglearn.encoding.frame import with_declared_domains
+from arena import fields, selection
 from arena import marginals as marginals_of
-from arena import selection
 from arena.accounting import concentrated_budget
 from arena.records import PrivateRecords
 
@@ -62,9 +62,81 @@ def test_the_law_of_a_mixture_is_that_of_its_joint():
 @pytest.mark.parametrize("last", [[("c",)], [(marginals_of.LABEL, "c"), ("c", "a")]], ids=["apart", "cycle"])
 def test_tables_of_a_model_are_those_of_the_library(last):
     exact, model = fitted(("a", "b"), ("b", marginals_of.LABEL), *last)
-    tables = selection.tables_of(model, [*exact.pairs(), ("c",)])
+    tables = fields.tables_of(model, [*exact.pairs(), ("c",)])
     for clique, table in tables.items():
         assert table == pytest.approx(np.asarray(model.project(clique).datavector()), rel=1e-3)
+
+
+LABEL = marginals_of.LABEL
+SHAPES = {
+    "chain": [("a", "b"), ("b", "c"), ("c", LABEL)],
+    "apart": [("a", "b"), ("c", LABEL)],
+    "cycle": [("a", "b"), ("b", "c"), ("c", LABEL), ("a", LABEL)],
+    "one": [("a", "b", "c", LABEL)],
+}
+
+
+def law(exact, potentials: dict) -> np.ndarray:
+    """The joint table of potentials, by enumeration."""
+    names = exact.names
+    logs = sum(np.expand_dims(v, [k for k, x in enumerate(names) if x not in c]) for c, v in potentials.items())
+    return np.exp(logs) / np.exp(logs).sum()
+
+
+@pytest.mark.parametrize("cliques", SHAPES.values(), ids=SHAPES)
+def test_marginals_of_a_tree_are_those_of_the_joint(cliques):
+    exact = marginals_of.Marginals(observation())
+    tree, rng = fields.JunctionTree(marginals_of.domain_of(mbi, exact), cliques), np.random.default_rng(0)
+    potentials = {c: rng.normal(0, 3, [exact.sizes[x] for x in c]) for c in cliques}
+    joint = law(exact, potentials)
+    for clique, table in tree.unflatten(tree.marginals(tree.flatten(potentials), 7.0)).items():
+        apart = tuple(k for k, name in enumerate(exact.names) if name not in clique)
+        assert table == pytest.approx(7 * joint.sum(axis=apart), rel=1e-9)
+
+
+def noisy(exact, *cliques) -> list:
+    return exact.measure(mbi, cliques, 5.0, np.random.default_rng(1))
+
+
+@pytest.mark.parametrize("cliques", SHAPES.values(), ids=SHAPES)
+def test_a_fit_is_that_of_the_library(cliques):
+    exact = marginals_of.Marginals(observation())
+    domain, measured = marginals_of.domain_of(mbi, exact), noisy(exact, *cliques, ("a",), ("b",), *cliques[:1])
+    model = fields.estimate(mbi, domain, measured, 3000)
+    theirs = mbi.estimation.MirrorDescent().estimate(domain, measured, iters=5000)
+    loss = mbi.marginal_loss.from_linear_measurements(measured, domain)
+    assert float(loss(model.marginals)) <= float(loss(theirs.marginals)) + 0.01
+    for clique in cliques:
+        mine, other = model.project(clique).datavector(), theirs.project(clique).datavector()
+        assert np.asarray(mine) == pytest.approx(np.asarray(other), abs=3.0)  # of 3,000 records
+
+
+def test_a_fit_that_begins_from_a_smaller_model_ends_where_one_from_nothing_does():
+    exact = marginals_of.Marginals(observation())
+    domain, measured = marginals_of.domain_of(mbi, exact), noisy(exact, ("a",), ("a", "b"), ("b", LABEL), ("a", LABEL))
+    small = fields.estimate(mbi, domain, measured[:2], 1000)
+    from_small, anew = (fields.estimate(mbi, domain, measured, 3000, start) for start in (small, None))
+    for clique in [("a", "b"), ("b", LABEL)]:
+        tables = [np.asarray(model.marginals[clique].datavector()) for model in (from_small, anew)]
+        assert tables[0] == pytest.approx(tables[1], abs=1.0)
+
+
+def test_the_misfit_is_that_of_the_library_where_values_became_one():
+    exact = marginals_of.Marginals(observation())
+    domain, codes = marginals_of.domain_of(mbi, exact), {"b": np.array([0, 1, 1, 1])}
+    measured = [m.compress(codes, domain) for m in noisy(exact, ("a", "b"), ("b",), ("c",))]
+    merged = exact.recode(codes)
+    domain = marginals_of.domain_of(mbi, merged)
+    tree = fields.JunctionTree(domain, [("a", "b"), ("c",)])
+    misfit, mu = fields.Misfit(mbi, domain, measured, tree), tree.flatten({("a", "b"): merged.count(("a", "b"))})
+    theirs = mbi.CliqueVector(
+        domain, tuple(tree.tables), {c: mbi.Factor(domain.project(c), t) for c, t in tree.unflatten(mu).items()}
+    )
+    value, gradient = misfit(mu)
+    assert value == pytest.approx(float(mbi.marginal_loss.from_linear_measurements(measured, domain)(theirs)), rel=1e-5)
+    ahead = np.random.default_rng(2).normal(size=len(mu))
+    slope = misfit(mu + 0.5 * ahead)[0] - misfit(mu - 0.5 * ahead)[0]  # exact, as the misfit is quadratic
+    assert gradient @ ahead == pytest.approx(slope, rel=1e-6)
 
 
 def release(kind, epsilon: float, seed: int = 0):
@@ -75,7 +147,7 @@ def release(kind, epsilon: float, seed: int = 0):
 
 
 def workload_error(exact, model) -> float:
-    tables = [(exact.count(c), table) for c, table in selection.tables_of(model, exact.pairs()).items()]
+    tables = [(exact.count(c), table) for c, table in fields.tables_of(model, exact.pairs()).items()]
     return float(np.mean([np.abs(x / x.sum() - z / z.sum()).sum() / 2 for x, z in tables]))
 
 
@@ -92,21 +164,10 @@ def test_the_workload_error_of_aim_falls_with_the_budget_and_below_that_of_indep
     assert errors[1] < errors[0]
 
 
-def test_aim_drops_what_was_compiled_for_models_of_earlier_rounds(monkeypatch):
-    """Compiled programs of a hundred rounds had more maps than the system allows: the process was ended by SIGSEGV."""
-    calls, jax = [], pytest.importorskip("jax")
-    monkeypatch.setattr(jax, "clear_caches", lambda: calls.append(1))
-    monkeypatch.setattr(selection, "KEPT", 2)
-    aim = selection.AIM(iterations=50, rounds=6)
-    release(aim, 1.0)
-    assert len(calls) == len(aim.measured_) // 2 - 2  # of the four single attributes none is a round
-
-
 def test_a_model_of_aim_keeps_to_its_size():
     exact, model = fitted(("a", "b"))
-    domain, weights = marginals_of.domain_of(mbi, exact), dict.fromkeys(exact.pairs(), 1.0)
-    assert selection.within_size(mbi, domain, model, weights, 1.0) == exact.pairs()
-    assert selection.within_size(mbi, domain, model, weights, 1e-6) == [("a", "b")]
+    assert [c for c in exact.pairs() if selection.within_size(mbi, model, 1.0)(c)] == exact.pairs()
+    assert [c for c in exact.pairs() if selection.within_size(mbi, model, 1e-6)(c)] == [("a", "b")]
 
 
 def test_mst_spans_all_attributes_and_spends_its_thirds():
@@ -131,6 +192,13 @@ def test_the_exponential_mechanism_prefers_by_epsilon():
     chosen = [selection.choose(scores, 1.0, 1.0, rng) for _ in range(4000)]
     odds = chosen.count(("b",)) / chosen.count(("a",))
     assert odds == pytest.approx(math.e, rel=0.1)
+
+
+def test_what_is_not_allowed_is_never_chosen_and_changes_no_odds_of_the_others():
+    rng, scores = np.random.default_rng(0), {("a",): 0.0, ("b",): 2.0, ("c",): 3.0}
+    chosen = [selection.choose(scores, 1.0, 1.0, rng, lambda clique: clique != ("c",)) for _ in range(4000)]
+    assert ("c",) not in chosen
+    assert chosen.count(("b",)) / chosen.count(("a",)) == pytest.approx(math.e, rel=0.1)
 
 
 def test_with_a_large_budget_every_head_knows_the_law():

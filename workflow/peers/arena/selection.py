@@ -1,8 +1,8 @@
-"""Mechanisms that choose which marginals to measure: AIM and MST, on the estimators of mbi."""
+"""Mechanisms that choose which marginals to measure: AIM and MST, on models of mbi."""
 
 import itertools
 import math
-from collections.abc import Iterable
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
@@ -15,6 +15,7 @@ from agglearn.optional import require
 from agglearn.seeds import RandomState, draw_generator
 from agglearn.settings import Count, Positive
 from arena.accounting import concentrated_budget
+from arena.fields import estimate, tables_of
 from arena.linear import SufficientStatistics, assemble
 from arena.marginals import (
     LABEL,
@@ -30,7 +31,6 @@ from arena.records import PrivateRecords
 
 EXPECTED = math.sqrt(2 / math.pi)  # of |noise|, in standard deviations
 OF_SELECTION = 0.1  # share of AIM's budget of a round
-KEPT = 25  # measured tables after which compiled programs are dropped: each is of one model, and the system limits their maps
 
 
 class Measuring(RecordClassifier):
@@ -89,73 +89,23 @@ def expand_rows(rows: dict, codes: dict[str, np.ndarray], rng: np.random.Generat
     return expanded
 
 
-def estimate(mbi: ModuleType, domain: Any, measured: list, iterations: int, start: Any = None) -> Any:
-    """Fit a Markov random field by mirror descent. Where 50 iterations lower the loss by less than 10⁻⁵ of it, twice, it ends."""
-    descent = mbi.estimation.MirrorDescent()
-    return descent.estimate(domain, measured, iters=iterations, warm_start=start, tol=1e-5)
+def choose(
+    scores: dict[Clique, float],
+    epsilon: float,
+    sensitivity: float,
+    rng: np.random.Generator,
+    allowed: Callable[[Clique], bool] = lambda clique: True,
+) -> Clique:
+    """A clique by the exponential mechanism, which is ε²/8-zCDP, among those that a public rule allows.
 
-
-def choose(scores: dict[Clique, float], epsilon: float, sensitivity: float, rng: np.random.Generator) -> Clique:
-    """A clique by the exponential mechanism, which is ε²/8-zCDP."""
+    One that is not allowed is drawn anew, without it. So the rule is asked about few.
+    """
     cliques = list(scores)
     p = softmax(epsilon * np.array([scores[c] for c in cliques]) / (2 * sensitivity))
-    return cliques[rng.choice(len(cliques), p=p)]
-
-
-def tables_of(model: Any, cliques: Iterable[Clique]) -> dict[Clique, np.ndarray]:
-    """Flat tables of one or two attributes of a Markov random field. mbi would compile anew for each of them."""
-    cliques, (tree, beliefs), tables = set(cliques), calibrate(model), {}
-    for first in {clique[0] for clique in cliques}:
-        joint = joint_tables(first, tree, beliefs)
-        tables |= {(first, name): table for name, table in joint.items()} | {(first,): joint[first].sum(axis=1)}
-    return {c: tables[c].ravel() * (float(model.total) / tables[c].sum()) for c in cliques}
-
-
-def joint_tables(first: str, tree: Any, beliefs: dict[Clique, np.ndarray]) -> dict[str, np.ndarray]:
-    """Attribute → its table with `first`, up to a factor.
-
-    A node that has `first` begins. Each node passes the table of `first` and a separator on to the node behind it.
-    """
-    root, tables = next(node for node in tree if first in node), {}
-    # The axis "" is a copy of `first`, which may be in a separator itself.
-    ahead = [(root, None, (first,), np.diag(contract((first,), (beliefs[root], root))))]
-    while ahead:
-        node, before, separator, joint = ahead.pop()
-        given = contract(separator, (beliefs[node], node))
-        joint = joint / np.where(given > 0, given, 1)
-        after = {other: tuple(x for x in node if x in other) for other in tree.neighbors(node) if other != before}
-        for names in {*after.values(), *((name,) for name in node)}:
-            axes = tuple(dict.fromkeys((*separator, *names)))
-            near = contract(axes, (beliefs[node], node)), axes
-            tables[names] = contract(("", *names), (joint, ("", *separator)), near)
-        ahead += [(other, node, names, tables[names]) for other, names in after.items()]
-    return {names[0]: table for names, table in tables.items() if len(names) == 1}
-
-
-def calibrate(model: Any) -> tuple[Any, dict[Clique, np.ndarray]]:
-    """A junction tree of a Markov random field, and the table of each node up to a factor, by Hugin's messages."""
-    networkx, trees = require("networkx", "peers"), require("mbi", "peers").junction_tree
-    tree, _ = trees.make_junction_tree(model.domain, model.cliques)
-    apart = [next(iter(nodes)) for nodes in networkx.connected_components(tree)]
-    tree.add_edges_from(itertools.pairwise(apart))  # with empty separators
-    beliefs, separators = {node: np.ones(model.domain.project(node).shape) for node in tree}, {}
-    for factor in model.potentials.tables.values():
-        names, values = factor.domain.attributes, np.asarray(factor.values, float)
-        node = next(node for node in tree if set(names) <= set(node))
-        beliefs[node] = contract(node, (beliefs[node], node), (np.exp(values - values.max()), names))
-    for a, b in trees.message_passing_order(tree):
-        names, edge = tuple(name for name in a if name in b), frozenset((a, b))
-        message, old = contract(names, (beliefs[a], a)), separators.get(edge, 1.0)
-        beliefs[b] = contract(b, (beliefs[b], b), (message / np.where(old > 0, old, 1), names))
-        beliefs[b], separators[edge] = beliefs[b] / beliefs[b].max(), message
-    return tree, beliefs
-
-
-def contract(out: Clique, *factors: tuple[np.ndarray, Clique]) -> np.ndarray:
-    """The product of tables, summed over the axes that `out` does not name."""
-    number = {name: k for k, name in enumerate(dict.fromkeys(name for _, names in factors for name in names))}
-    operands = [x for table, names in factors for x in (table, [number[name] for name in names])]
-    return np.einsum(*operands, [number[name] for name in out])
+    clique = cliques[rng.choice(len(cliques), p=p)]
+    if allowed(clique):
+        return clique
+    return choose({c: x for c, x in scores.items() if c != clique}, epsilon, sensitivity, rng, allowed)
 
 
 class AIM(Measuring):
@@ -170,11 +120,11 @@ class AIM(Measuring):
 
     model_size: Positive = 16.0
     rounds: Count | None = None
-    iterations: Count = 1000
+    iterations: Count = 250
     random_state: RandomState = None
 
     def _release(self, mbi: ModuleType, marginals: Marginals, rho: float, rng: np.random.Generator) -> tuple[Any, dict]:
-        domain, pairs, jax = domain_of(mbi, marginals), marginals.pairs(), require("jax", "networks")
+        domain, pairs = domain_of(mbi, marginals), marginals.pairs()
         singles = [(name,) for name in marginals.names]
         weights = {c: float(sum(len(set(c) & set(pair)) for pair in pairs)) for c in [*singles, *pairs]}
         rounds = self.rounds or 16 * len(singles)
@@ -194,15 +144,13 @@ class AIM(Measuring):
                 spent = rho
             else:
                 spent += 1 / (2 * sigma**2) + epsilon**2 / 8
-            fitting = within_size(mbi, domain, model, weights, self.model_size * spent / rho)
-            before = tables_of(model, fitting)
-            excess = {c: np.abs(exact[c] - before[c]).sum() - EXPECTED * sigma * exact[c].size for c in fitting}
-            scores = {c: weights[c] * excess[c] for c in fitting}
-            clique = choose(scores, epsilon, max(weights[c] for c in fitting), rng)
+            before = tables_of(model, weights)
+            excess = {c: np.abs(exact[c] - before[c]).sum() - EXPECTED * sigma * exact[c].size for c in weights}
+            scores = {c: weights[c] * excess[c] for c in weights}
+            fits = within_size(mbi, model, self.model_size * spent / rho)
+            clique = choose(scores, epsilon, max(weights.values()), rng, fits)
             measured += marginals.measure(mbi, [clique], sigma, rng)
             model = fit(model)
-            if len(measured) % KEPT == 0:
-                jax.clear_caches()
             if (
                 np.abs(tables_of(model, [clique])[clique] - before[clique]).sum()
                 <= EXPECTED * sigma * before[clique].size
@@ -212,11 +160,11 @@ class AIM(Measuring):
         return model, {}
 
 
-def within_size(mbi: ModuleType, domain: Any, model: Any, weights: dict[Clique, float], limit: float) -> list[Clique]:
-    """Candidates that are in the model, or keep it within so many megabytes."""
+def within_size(mbi: ModuleType, model: Any, limit: float) -> Callable[[Clique], bool]:
+    """Whether a clique is in the model, or keeps it within so many megabytes."""
     inside = [set(c) for c in model.cliques]
     size = mbi.junction_tree.hypothetical_model_size
-    return [c for c in weights if any(set(c) <= s for s in inside) or size(domain, [*model.cliques, c]) <= limit]
+    return lambda c: any(set(c) <= s for s in inside) or size(model.domain, [*model.cliques, c]) <= limit
 
 
 class MST(Measuring):
