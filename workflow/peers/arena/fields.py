@@ -164,6 +164,7 @@ def _calibrate(potentials, maps, links, nodes, messages, beliefs, separators, ra
         table, cells = beliefs[to_start:to_end], maps[to_offset : to_offset + to_end - to_start]
         for i in range(len(table)):
             table[i] *= ratios[cells[i]]
+        table /= table.max()  # products of many messages would underflow
 
 
 @njit(cache=True)
