@@ -27,31 +27,44 @@ from arena.marginals import (
     heads_on_rows,
     prior_log_odds,
 )
-from arena.records import PrivateRecords
+from arena.records import PrivateRecords, choose_by_public
 
 EXPECTED = math.sqrt(2 / math.pi)  # of |noise|, in standard deviations
 OF_SELECTION = 0.1  # share of AIM's budget of a round
+STAGES = (25, 50, 100, 200, 400)
 
 
 class Measuring(RecordClassifier):
-    """A model of measured marginals, judged by its own law of the label, its statistics, and learners on its rows."""
+    """A model of measured marginals, judged by its own law of the label, its statistics, and learners on its rows.
+
+    A model that fits noisy tables too well predicts worse. Public records choose at which of the steps in `STAGES` it ends.
+    """
 
     observes = PrivateRecords
 
     def _fit(self, observation: PrivateRecords) -> None:
         mbi, rng = require("mbi", "peers"), draw_generator(self.random_state)
         marginals, encoder = Marginals(observation), observation.encoder
-        model, codes = self._release(mbi, marginals, concentrated_budget(observation.epsilon, observation.delta), rng)
+        rho = concentrated_budget(observation.epsilon, observation.delta)
+        measured, domain, codes = self._release(mbi, marginals, rho, rng)
         self._set_encoder(encoder)
-        law = LabelLaw(encoder, field_log_odds(model, encoder.names, codes), prior_log_odds(model))
+        models, laws, done = [None], [], 0
+        for end in STAGES:
+            model = estimate(mbi, domain, measured, end - done, models[-1])
+            law = LabelLaw(encoder, field_log_odds(model, encoder.names, codes), prior_log_odds(model))
+            models, laws, done = [*models, model], [*laws, law.shrink(observation)], end
+        law = choose_by_public(observation, laws, lambda law, frame: law._predict_positive(frame))
+        self.model_ = model = models[1 + laws.index(law)]
         rows = expand_rows(model.synthetic_data(rows=max(1, round(float(model.total)))).to_dict(), codes, rng)
-        self.heads_ = {"": law.shrink(observation)}  # its own law
+        self.heads_ = {"": law}  # its own law
         self.heads_ |= heads_on_rows(encoder, rows, int(rng.integers(2**31)))
         if not codes:
             self.heads_["sufficient statistics"] = statistics_of(model, observation)
-        self.model_ = model
 
-    def _release(self, mbi: ModuleType, marginals: Marginals, rho: float, rng: np.random.Generator) -> tuple[Any, dict]:
+    def _release(
+        self, mbi: ModuleType, marginals: Marginals, rho: float, rng: np.random.Generator
+    ) -> tuple[list, Any, dict]:
+        """Noisy tables, their domain, and {feature: new code of each code}."""
         raise NotImplementedError
 
     def _predict_positive(self, X: pd.DataFrame | np.ndarray) -> np.ndarray:
@@ -115,15 +128,17 @@ class AIM(Measuring):
     ----------
     model_size, rounds, iterations, random_state : float, int or None, int, int or None
         Megabytes of the model at the end, rounds that the budget is planned for (16 for each attribute by default), and
-        iterations of mirror descent in a round.
+        steps of mirror descent in a round.
     """
 
     model_size: Positive = 16.0
     rounds: Count | None = None
-    iterations: Count = 250
+    iterations: Count = 60
     random_state: RandomState = None
 
-    def _release(self, mbi: ModuleType, marginals: Marginals, rho: float, rng: np.random.Generator) -> tuple[Any, dict]:
+    def _release(
+        self, mbi: ModuleType, marginals: Marginals, rho: float, rng: np.random.Generator
+    ) -> tuple[list, Any, dict]:
         domain, pairs = domain_of(mbi, marginals), marginals.pairs()
         singles = [(name,) for name in marginals.names]
         weights = {c: float(sum(len(set(c) & set(pair)) for pair in pairs)) for c in [*singles, *pairs]}
@@ -156,8 +171,7 @@ class AIM(Measuring):
                 <= EXPECTED * sigma * before[clique].size
             ):
                 sigma, epsilon = sigma / 2, 2 * epsilon
-        self.measured_ = [(m.clique, float(m.stddev)) for m in measured]
-        return model, {}
+        return measured, domain, {}
 
 
 def within_size(mbi: ModuleType, model: Any, limit: float) -> Callable[[Clique], bool]:
@@ -172,17 +186,13 @@ class MST(Measuring):
 
     A third of the budget each goes to all single attributes, to the choice of pairs, and to these pairs. Values whose
     noisy count is below three standard deviations become one.
-
-    Parameters
-    ----------
-    iterations, random_state : int, int or None
-        Of mirror descent.
     """
 
-    iterations: Count = 1000
     random_state: RandomState = None
 
-    def _release(self, mbi: ModuleType, marginals: Marginals, rho: float, rng: np.random.Generator) -> tuple[Any, dict]:
+    def _release(
+        self, mbi: ModuleType, marginals: Marginals, rho: float, rng: np.random.Generator
+    ) -> tuple[list, Any, dict]:
         singles = [(name,) for name in marginals.names]
         measured = marginals.measure(mbi, singles, math.sqrt(3 * len(singles) / (2 * rho)), rng)
         codes = {
@@ -192,11 +202,10 @@ class MST(Measuring):
         domain = domain_of(mbi, marginals)
         measured, marginals = [m.compress(codes, domain) for m in measured], marginals.recode(codes)
         domain = domain_of(mbi, marginals)
-        independent = estimate(mbi, domain, measured, self.iterations)
+        independent = estimate(mbi, domain, measured, STAGES[-1])
         pairs = spanning_tree(marginals, independent, rho / 3, rng)
         measured += marginals.measure(mbi, pairs, math.sqrt(3 * len(pairs) / (2 * rho)), rng)
-        self.measured_ = [(m.clique, float(m.stddev)) for m in measured]
-        return estimate(mbi, domain, measured, self.iterations), codes
+        return measured, domain, codes
 
 
 def merge_rare(noisy: np.ndarray, sigma: float) -> np.ndarray | None:
