@@ -221,13 +221,12 @@ def library_threads(wildcards):
     return experiment_of(wildcards).get("threads", fit_threads(wildcards))
 
 
-def budget(wildcards):
-    """Seconds that an experiment is expected to take. The longest comes first, so that no long job is left at the end.
-
-    Timed experiments come before all others, which would have to end before they get the machine for themselves.
+def precedence(wildcards):
+    """Of a fit. Timed experiments come first, which would wait for all others to have the machine for themselves. Then source
+    by source, so that the runs of one are sent while those of the next are fitted. The longest of a source comes first.
     """
     e = experiment_of(wildcards)
-    return e.get("budget", 0) + 1_000_000 * e["timed"]
+    return 100 * e["timed"] + len(plan.sources()) - plan.sources().index(e["source"]) + e.get("budget", 0) / 10_000
 
 
 @functools.cache

@@ -11,7 +11,7 @@ rule fit:
         observations=temp(directory(f"{S}/observations/{{experiment}}/{{batch}}")),
     log:
         f"{S}/logs/fit/{{experiment}}/{{batch}}.log",
-    priority: budget
+    priority: precedence
     conda:
         "../environment.yml"
     threads: fit_threads

@@ -11,6 +11,7 @@ rule track:
         update(f"{S}/tracking/{{group}}.json"),
     log:
         f"{S}/logs/track/{{group}}.log",
+    priority: 1000
     conda:
         "../environment.yml"
     params:

@@ -37,7 +37,9 @@ ADDRESS = re.compile(r'(?P<name>href|src)="(?P<address>[^"]*)"')
 SAFE = re.compile(r"https?://|[^:]*$")  # the web, or no scheme. markdown2's own filter passes `javascript:1/…`
 FINDINGS = "config/findings"
 MARK = re.compile(r"<!--\s*(?P<experiment>\w+):\s*(?P<selector>\{.*?\})\s*-->\s*(?P<number>[−-]?(?:\d[\d,]*)?\.?\d+|)")
-ELSEWHERE = "Numbers in parentheses are not of this run. They are of scale default."
+ELSEWHERE = (
+    "Numbers in parentheses are not of this run. They are of the archive, or of scale default where it has none."
+)
 
 
 def read_findings(base: Path, results: Path, name: str) -> dict:
