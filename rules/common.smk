@@ -222,11 +222,11 @@ def library_threads(wildcards):
 
 
 def precedence(wildcards):
-    """Of a fit. Timed experiments come first, which would wait for all others to have the machine for themselves. Then source
-    by source, so that the runs of one are sent while those of the next are fitted. The longest of a source comes first.
+    """Of a fit. Timed experiments come before all other jobs, which would have to end before they get the machine for themselves.
+    Then source by source, so that the runs of one are sent while those of the next are fitted, the longest first.
     """
     e = experiment_of(wildcards)
-    return 100 * e["timed"] + len(plan.sources()) - plan.sources().index(e["source"]) + e.get("budget", 0) / 10_000
+    return 10_000 * e["timed"] + len(plan.sources()) - plan.sources().index(e["source"]) + e.get("budget", 0) / 10_000
 
 
 @functools.cache
