@@ -15,7 +15,7 @@ PREFIX = "agglearn-"
 
 
 def choose(code: Iterable[Path | str] = ()) -> None:
-    """Let numba keep what it compiles in the folder for today's code, and for that in further folders."""
+    """Let numba keep what it compiles in the folder for today's code, and for that in further folders of code."""
     name = today(code)
     # A process that was started by one of ours keeps its folder, whose name may have the digest of further code.
     if not Path(os.environ.get(VARIABLE, "")).name.startswith(name):
@@ -36,12 +36,15 @@ def default_base() -> Path:
 
 
 def today(code: Iterable[Path | str] = ()) -> str:
-    further = b"".join(_texts(Path(folder).resolve()) for folder in code)
-    return PREFIX + "-".join(hashlib.sha256(text).hexdigest()[:16] for text in (_texts(PACKAGE), further) if text)
+    """Name of the folder. One module of further code leaves it as it is, since numba notices an edit of it, so that nothing of
+    the package is compiled twice."""
+    further = [path for folder in code for path in compiled_modules(Path(folder).resolve())]
+    texts = _texts(compiled_modules(PACKAGE)), _texts(further if len(further) > 1 else ())
+    return PREFIX + "-".join(hashlib.sha256(text).hexdigest()[:16] for text in texts if text)
 
 
-def _texts(folder: Path) -> bytes:
-    return b"".join(path.name.encode() + path.read_bytes() for path in compiled_modules(folder))
+def _texts(paths: Iterable[Path]) -> bytes:
+    return b"".join(path.name.encode() + path.read_bytes() for path in paths)
 
 
 def compiled_modules(folder: Path) -> Iterator[Path]:

@@ -84,20 +84,22 @@ def test_a_package_that_cannot_be_written_to_uses_the_users_cache(monkeypatch, t
     assert kernel_cache.default_base() == tmp_path / "agglearn"
 
 
-def test_code_of_users_counts(tmp_path, monkeypatch):
+def test_several_modules_of_users_that_are_compiled_count(tmp_path, monkeypatch):
+    """Numba notices an edit of one, and then nothing of the package is compiled again."""
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
-    (tmp_path / "code/inner").mkdir(parents=True)
-    (tmp_path / "code/inner/__init__.py").write_text("")
-    kernel = tmp_path / "code/inner/kernel.py"
+    inner = tmp_path / "code/inner"
+    inner.mkdir(parents=True)
+    (inner / "__init__.py").write_text("")
     names = [kernel_cache.today()]
-    for text in ("x = 1\n", "from numba import njit\n", "from numba import njit, prange\n"):
-        kernel.write_text(text)
+    states = ("one", "x = 1\n"), ("one", "import numba\n"), ("two", "import numba\n"), ("two", "import numba, math\n")
+    for module, text in states:
+        (inner / f"{module}.py").write_text(text)
         kernel_cache.choose([tmp_path / "code"])
         chosen = Path(os.environ["NUMBA_CACHE_DIR"])
         assert chosen.parent == tmp_path
         names.append(chosen.name)
-    assert names[0] == names[1]  # nothing of it is compiled
-    assert len(set(names)) == 3
+    assert names[0] == names[1] == names[2]
+    assert len({*names[2:]}) == 3
     kernel_cache.choose()
     assert Path(os.environ["NUMBA_CACHE_DIR"]).name == names[-1]  # what this process starts keeps it
 
