@@ -160,9 +160,8 @@ def from_disk(n: int = 65_536, size: int = 512, d: int = 32) -> None:
 def census(frequencies: int = 1024, components: int = 50) -> None:
     """From person files to the vectors of all regions."""
     from agglearn.datasets import Census
-    from agglearn.datasets.fetching import fetch
+    from agglearn.datasets.fetching import obtain
     from agglearn.errors import AgglearnError
-    from agglearn.storage import read_json
     from agglearn.tasks import census_design as regions
     from agglearn_workflow.config import loading
 
@@ -171,12 +170,11 @@ def census(frequencies: int = 1024, components: int = 50) -> None:
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder)
         try:
-            fetch("acs_2024", entry, found, ROOT, out)
+            files = {name: Path(facts["path"]) for name, facts in obtain("acs_2024", entry, found, ROOT).items()}
         except AgglearnError as error:
             print(f"\ncensus persons: not available ({error})")
             return
         begin = time.perf_counter()
-        files = {name: Path(f["path"]) for name, f in read_json(out / "files.json").items()}
         read = Census.from_entry(entry).parse(files, out)["rows"]
         parsed = time.perf_counter()
         design = regions.voter_design(out, "shared", 0.0, components)

@@ -1,6 +1,8 @@
 """Benchmarks treat all methods alike."""
 
+import ast
 import importlib
+import importlib.util
 import json
 import os
 import subprocess
@@ -8,7 +10,18 @@ import sys
 from collections import Counter
 from types import SimpleNamespace
 
+import pytest
 from samples import ROOT
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "benchmarks").glob("*.py")), ids=lambda path: path.stem)
+def test_what_a_benchmark_imports_of_ours_is_there(path):
+    """Also inside functions, which no other test calls."""
+    nodes = [n for n in ast.walk(ast.parse(path.read_text())) if isinstance(n, ast.ImportFrom)]
+    for module, names in ((n.module, n.names) for n in nodes if n.module.startswith("agglearn")):
+        package = importlib.import_module(module)
+        for name in (alias.name for alias in names):
+            assert hasattr(package, name) or importlib.util.find_spec(f"{module}.{name}"), f"{module}.{name}"
 
 
 def test_every_solver_is_timed_as_often_as_ours(monkeypatch):
