@@ -17,7 +17,7 @@ from agglearn_workflow.memory import size_of_files
 from agglearn_workflow.plan import Plan
 from agglearn_workflow.run_summary import CELL, NOT_HAD
 from agglearn_workflow.tables import printed_table, summary
-from agglearn_workflow.tables.numbers import measure_name
+from agglearn_workflow.tables.numbers import measure_name, seeds_text
 
 
 def render(plan: Plan, name: str, paths: Iterable[str | Path], results: str | Path) -> None:
@@ -99,8 +99,8 @@ def _agreement(experiment: dict, table: pd.DataFrame) -> list[str]:
 
 def caption_of(experiment: dict, table: pd.DataFrame) -> str:
     sentences = [experiment.get("caption", "").strip()]
-    if (table["n"] > 1).any():
-        sentences.append(f"Mean ± half the 95 % interval over {int(table['n'].max())} seeds.")
+    if seeds := seeds_text(table["n"]):
+        sentences.append(f"Mean ± half the 95 % interval over {seeds}.")
     if table["reported"].notna().any():
         sentences += ["In parentheses, or below: printed in the source.", *_agreement(experiment, table)]
     return " ".join(filter(None, sentences))

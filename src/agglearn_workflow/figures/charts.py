@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter
 
 from agglearn.text import count_text
-from agglearn_workflow.tables.numbers import direction, measure_name, method_name, number, setting
+from agglearn_workflow.tables.numbers import direction, measure_name, method_name, number, seeds_text, setting
 from agglearn_workflow.tables.summary import column_or_param
 
 SMALL = 8  # points, the smallest text
@@ -128,7 +128,7 @@ class Chart:
     def heading(self) -> str:
         """The finding on the measure, and below it how the measure is read, and of what."""
         chosen = self.table[(self.table["measure"] == self.spec["y"]) & self.table["mean"].notna()]
-        better, n = direction(self.spec["y"]), int(chosen["n"].max()) if len(chosen) else 1
+        better, seeds = direction(self.spec["y"]), seeds_text(chosen["n"])
         name = measure_name(self.spec["y"])
         sentences = [f"{name[:1].upper()}{name[1:]}: {better} is better." if better else ""]
         sizes = column_or_param(chosen, "dataset_params.rows").dropna().unique()
@@ -136,8 +136,8 @@ class Chart:
             sentences += [f"{self.titles.get(d, d)}." for d in chosen["dataset"][:1]]
         if len(sizes) == 1 and "Classification" in self.experiment.get("task", ""):  # other tasks have rows of a grid
             sentences.append(f"At most {count_text(sizes[0], 'record')}.")
-        if n > 1:
-            sentences.append(f"Means {'' if self.spec['kind'] == 'scatter' else 'with 95 % intervals '}over {n} seeds.")
+        if seeds:
+            sentences.append(f"Means {'' if self.spec['kind'] == 'scatter' else 'with 95 % intervals '}over {seeds}.")
         finding = self.experiment.get("findings", {}).get(self.spec["y"])
         return "\n".join(filter(None, [finding, " ".join(filter(None, sentences))]))
 

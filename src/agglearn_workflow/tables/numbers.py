@@ -132,6 +132,12 @@ def _signed(x: float, decimals: int) -> str:
     return text.replace("-", "−") if float(text.replace(",", "")) else text.replace("-", "")
 
 
+def seeds_text(counts: Iterable[float]) -> str:
+    """Numbers of seeds of the cells that have several: `5 seeds`, or `3 to 5 seeds`. Empty where none has."""
+    several = sorted({int(n) for n in counts if n > 1})
+    return " to ".join(str(n) for n in dict.fromkeys((several[0], several[-1]))) + " seeds" if several else ""
+
+
 def duration_text(seconds: float) -> str:
     if seconds < 90:
         return f"{seconds:.0f} s"

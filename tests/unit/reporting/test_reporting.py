@@ -94,10 +94,14 @@ def test_the_caption_counts_agreement():
     said = caption_of(e, summarise(rows(values), e))
     counted = "Of 3 printed numbers 1 agree, 1 are above or below, 1 are undecided. Margins: 0.01 (NLLH); ours."
     assert counted in said
+    assert "over 3 seeds." in said
     assert "0.0 cells with an interval would not agree by chance" in said
     said = caption_of(e, summarise(rows({pair: drawn[:1] for pair, drawn in values.items()}), e))
     assert "Of 3 printed numbers 3 are undecided." in said
     assert "by chance" not in said
+    assert "seeds" not in said
+    values["b", "ours"] *= 2
+    assert "over 3 to 6 seeds." in caption_of(e, summarise(rows(values), e))
 
 
 def test_each_text_of_parameters_is_read_once(monkeypatch):

@@ -172,7 +172,7 @@ def test_a_run_of_other_code_is_stale_and_has_no_value(results):
 
 NOTES = ["1 of 2 seeds recorded elsewhere", "1 seed failed: boom", "no memory", "gone"]
 CAPTION = (
-    "As measured. Mean ± half the 95 % interval over 5 seeds. In parentheses, or below: printed in the source. "
+    "As measured. Mean ± half the 95 % interval over 2 to 5 seeds. In parentheses, or below: printed in the source. "
     "Of 2 printed numbers 1 are above or below, 1 are undecided. Margins: 0.03 (NLLH); a tenth of the gap. "
     "If every true mean were the printed number, 2.0 cells with an interval would not agree by chance."
 )
