@@ -75,8 +75,7 @@ def _judge_every_value(claim: dict, sample: Sample) -> dict:
     predicate = PREDICATES[claim["predicate"]]
     comparison = Comparison.by_every_value(sample.single, predicate.region(claim))
     name = "value" if predicate.name == "mean" else predicate.name
-    numbers = predicate.text(comparison.low)
-    numbers += f" to {predicate.text(comparison.high)}" if comparison.high > comparison.low else ""
+    numbers = " to ".join(dict.fromkeys(map(predicate.text, (comparison.low, comparison.high))))
     detail = f"{name} {numbers}{_bound(claim)}, {count_text(len(sample.single), 'value')}, each judged by itself"
     true = float(comparison.outcome == HOLDS)
     return _case(predicate, comparison, comparison.outcome, (1 - true, true), [detail, *sample.notes])

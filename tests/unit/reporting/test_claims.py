@@ -87,6 +87,11 @@ def test_seeds_of_a_deterministic_claim_may_have_different_cells(second, verdict
     assert judge(said, frame)["detail"] == "no replicate has all 3 cells"
 
 
+def test_values_that_read_alike_are_said_once():
+    said = judge(claim("at_least", bound=0.3, **WHY), {("a", "ours"): [1.0, 1.0 + 1e-9]})
+    assert said["detail"].startswith("value 1 against")
+
+
 def test_too_few_pairs_are_said():
     outcome = judge(beside("greater"), {k: v[:2] for k, v in GOOD.items()})
     assert outcome["verdict"] == TOO_FEW
