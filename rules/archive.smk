@@ -1,6 +1,6 @@
 # From the archive: its measurements, and their tables and figures. A source is one job, since the import of libraries takes
 # a process longer than a table and a figure.
-#   in: archive/      out: measurements/, tables/, figures/
+#   in: archive/      out: archived/, tables/, figures/
 
 for source in plan.sources():
     names = plan.named(source)

@@ -15,7 +15,7 @@ from agglearn.storage import file_digest
 from agglearn_workflow import memory
 from agglearn_workflow.config.entries import essence, has_records
 from agglearn_workflow.config.loading import load, parse_scalars, stack
-from agglearn_workflow.config.scales import FROM_ARCHIVE, scale_folder
+from agglearn_workflow.config.scales import FROM_ARCHIVE, measured_folder, scale_folder
 from agglearn_workflow.digests import code_digest
 from agglearn_workflow.plan import Plan
 from agglearn_workflow.project import TEMPLATES, project_files
@@ -67,7 +67,8 @@ def records(wildcards):
 
 
 def measurements(target):
-    return [f"{S}/measurements/{name}/{batch}.parquet" for name in plan.named(target) for batch in plan.batches(name)]
+    folder = f"{S}/{measured_folder(config)}"
+    return [f"{folder}/{name}/{batch}.parquet" for name in plan.named(target) for batch in plan.batches(name)]
 
 
 def measured(wildcards):

@@ -12,7 +12,7 @@ from agglearn_workflow.project import project_files
 from agglearn_workflow.runs import results_lock
 
 GENERATED = (
-    "runs", "observations", "measurements", "records", "tables", "figures", "tracking", "claims", "claims.json", "site",
+    "runs", "observations", "measurements", "archived", "records", "tables", "figures", "tracking", "claims", "claims.json", "site",
     "pages", "docs", "bench", "logs", "mlflow.db", "mlartifacts", "scale.json", "outcome", *ORDER,
 )  # fmt: skip
 PAGES = ("docs/api", "docs/gallery", "docs/drawn")  # sources of pages that `make docs` writes, below the project's root

@@ -19,7 +19,10 @@ SHOWN = [*TABLES, "figures/spike_chain.svg", "claims.json"]
 
 def with_claim(places) -> Project:
     project = spiked(places, "spike_chain")
-    project.overlay["experiments"]["spike_chain"]["seeds"] = [0, 1, 2]
+    project.overlay["experiments"]["spike_chain"] |= {
+        "seeds": [0, 1, 2],
+        "batch_by": [],
+    }  # one batch, as from the archive
     project.overlay["claims"] = {"learns": CLAIM}
     return project
 
@@ -48,7 +51,7 @@ def test_an_archive_shows_what_was_computed(places, tmp_path):
     assert "nothing was computed for these pages, and data were not checked. 6 of 6 runs are archived" in page
     assert "Archived: 6 of 6 runs" in (second.results / "site/spike.html").read_text()
 
-    # `both` takes what the archive has
+    # `both` takes what the archive has, by fits: what was shown is not taken for what a fit made
     second.overlay["from"] = "both"
     second.succeed()
     logs = "".join(path.read_text() for path in second.results.glob("logs/fit/spike_chain/*.log"))

@@ -18,6 +18,12 @@ def scale_folder(results: str, scale: str) -> str:
     return results if ORDER.index(scale) >= _noted(results) else f"{results}/{scale}"
 
 
+def measured_folder(config: dict) -> str:
+    """Measurements of the archive lie beside those of fits. In their place Snakemake would take them for what a fit made, since
+    it asks what a file was made from only where it knows that of all files of a job."""
+    return "archived" if config["from"] == FROM_ARCHIVE else "measurements"
+
+
 def note_scale(results: str, scale: str) -> None:
     """Note that tables of a scale are about to lie in the results folder."""
     if ORDER.index(scale) > _noted(results):

@@ -22,7 +22,7 @@ from agglearn_workflow.archive import prices
 from agglearn_workflow.claims import statements
 from agglearn_workflow.claims.judging import NOT_JUDGED
 from agglearn_workflow.claims.samples import Rows
-from agglearn_workflow.config.scales import FROM_ARCHIVE, NOTE, ORDER
+from agglearn_workflow.config.scales import FROM_ARCHIVE, NOTE, ORDER, measured_folder
 from agglearn_workflow.digests import commit
 from agglearn_workflow.figures import drawing
 from agglearn_workflow.plan import IDENTITY, Plan, cell_key
@@ -322,7 +322,7 @@ def _outcome(row: dict) -> str:
 def _spent(plan: Plan, name: str, results: Path) -> float:
     """Seconds of all runs of an experiment, of this and earlier calls."""
     elapsed = [("measure", "==", "elapsed"), ("status", "==", "ok")]
-    paths = [results / f"measurements/{name}/{batch}.parquet" for batch in plan.batches(name)]
+    paths = [results / measured_folder(plan.config) / f"{name}/{batch}.parquet" for batch in plan.batches(name)]
     return sum(pd.read_parquet(path, columns=["value"], filters=elapsed)["value"].sum() for path in paths)
 
 

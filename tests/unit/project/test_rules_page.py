@@ -27,8 +27,8 @@ def written() -> dict[str, tuple[str, set[str]]]:
             name = re.match(r"(?:use rule \w+ as |rule )(\w+)", block)[1]
             script = (re.findall(r"scripts/(\w+\.py)", block) or [script])[0]  # a rule that uses another has its script
             output = re.search(r"^    output:\n(.*?)^    \w+:", block, re.M | re.S)[1]
-            folders = set(re.findall(r"\{[RS]\}/(\w+)", output)) | {"measurements"} & set(
-                re.findall(r"(\w+)\(", output)
+            folders = set(re.findall(r"\{[RS]\}/(\w+)", output)) | (
+                {"archived"} if "measurements(" in output else set()
             )
             calls = [(call, kind) for call, kind in HELPERS.items() if call in output]
             folders |= {OF_ALL[kind] if f'{call}"all"' in output else kind for call, kind in calls}

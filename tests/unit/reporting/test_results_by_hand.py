@@ -88,7 +88,7 @@ def results(tmp_path):
         pq.write_table(table.replace_schema_metadata(metadata), paths[-1])
     plan = SimpleNamespace(
         experiments={"e": EXPERIMENT | {"source": "s"}}, runs=lambda name: today, batches=lambda name: ["first", "second"],
-        config={"datasets": {"a": {"title": "A"}, "bb": {"title": "B & b"}}, "results": str(tmp_path), "scale": "smoke"},
+        config={"datasets": {"a": {"title": "A"}, "bb": {"title": "B & b"}}, "results": str(tmp_path), "scale": "smoke", "from": "data"},
     )  # fmt: skip
     return plan, paths, tmp_path
 
