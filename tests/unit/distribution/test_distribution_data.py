@@ -14,12 +14,7 @@ from scipy.stats import multivariate_normal
 
 from agglearn.datasets import DigitClouds, GaussianBags, PointClouds, RecordStore, point_clouds
 from agglearn.datasets.census import county_means
-from agglearn.datasets.gaussian_bags import (
-    COVARIANCE_FAMILIES,
-    block_information,
-    marginal_entropy,
-    total_correlation,
-)
+from agglearn.datasets.gaussian_bags import COVARIANCE_FAMILIES, block_information, marginal_entropy, total_correlation
 from agglearn.datasets.point_clouds import points_on, read_off, surface, unit_sphere
 from agglearn.distribution import (
     BagOfWordsEmbedding,

@@ -3,12 +3,7 @@
 import numpy as np
 import pytest
 
-from agglearn.maxent import (
-    ExactMaxEntClassifier,
-    MaxEntClassifier,
-    NoiseAwareMaxEntClassifier,
-    pcd_step,
-)
+from agglearn.maxent import ExactMaxEntClassifier, MaxEntClassifier, NoiseAwareMaxEntClassifier, pcd_step
 from agglearn.maxent.best_pair import fit_pair
 from agglearn.maxent.exact import Enumeration
 from agglearn.maxent.noise_aware import SHARE, SMOOTH, Gains, find_hidden, gains, posterior_means, variances

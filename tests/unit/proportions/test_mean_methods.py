@@ -10,11 +10,7 @@ from sklearn.svm import LinearSVR
 from small_bags import OFFSETS, SIZES, TWO, X
 
 from agglearn.observations import Bags
-from agglearn.proportions import (
-    AlternatingMeanMapClassifier,
-    InverseCalibrationClassifier,
-    MeanEmbeddingClassifier,
-)
+from agglearn.proportions import AlternatingMeanMapClassifier, InverseCalibrationClassifier, MeanEmbeddingClassifier
 from agglearn.proportions.alternating import label_highest
 from agglearn.proportions.base import one_vs_rest_counts
 from agglearn.proportions.means import bag_means, proportions_of
