@@ -334,8 +334,8 @@ def _entry_files(roots: list[Path], folder: str) -> dict[str, Path]:
 
 
 def _mappings(roots: list[Path], file: str) -> list[dict]:
-    first, *others = (root / file for root in roots)
-    return [read_mapping(first), *(read_mapping(path) for path in others if path.is_file())]
+    first, *further = (root / file for root in roots)
+    return [read_mapping(first), *(read_mapping(path) for path in further if path.is_file())]
 
 
 def _settings(roots: list[Path], file: str) -> dict:

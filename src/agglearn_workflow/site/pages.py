@@ -20,7 +20,7 @@ from agglearn.text import bytes_text
 from agglearn_workflow import project
 from agglearn_workflow.archive import prices
 from agglearn_workflow.claims import statements
-from agglearn_workflow.claims.judging import NOT_JUDGED
+from agglearn_workflow.claims.judging import NOT_JUDGED, TOO_FEW
 from agglearn_workflow.claims.samples import Rows
 from agglearn_workflow.config.scales import FROM_ARCHIVE, NOTE, ORDER, measured_folder
 from agglearn_workflow.digests import commit
@@ -157,7 +157,7 @@ def _claim(plan: Plan, claim: dict, experiments: dict) -> dict:
 
 def _headline(plan: Plan, name: str | None, results: Path, claims: list[dict]) -> dict | None:
     """A claim that is judged, or the first number of an experiment that is compared with a printed one and is not the baseline's."""
-    if claim := next((c for c in claims if c["name"] == name and c["verdict"] != NOT_JUDGED), None):
+    if claim := next((c for c in claims if c["name"] == name and c["verdict"] not in (NOT_JUDGED, TOO_FEW)), None):
         text = claim["decisive"].partition(";")[0]
         return {"what": claim["place"], "printed": claim["claim"].strip(), "measured": text[:1].lower() + text[1:]}
     if name not in plan.experiments:

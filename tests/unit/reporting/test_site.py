@@ -103,6 +103,7 @@ def test_the_headline_of_a_source_may_be_a_claim_that_is_judged(plan):
     said["decisive"] = "Holds in 2 of 2 cases; at most 1."
     expected = {"what": "Table 1", "printed": "at most 1", "measured": "holds in 2 of 2 cases"}
     assert pages._headline(plan, "c", None, [said]) == expected
+    assert pages._headline(plan, "c", None, [said | {"verdict": "undecided at this scale"}]) is None
     assert pages._headline(plan, "c", None, [said | {"verdict": "not judged"}]) is None
 
 
