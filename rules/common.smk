@@ -223,8 +223,8 @@ def library_threads(wildcards):
 
 
 def precedence(wildcards):
-    """Of a fit. Timed experiments come before all other jobs, which would have to end before they get the machine for themselves.
-    Then source by source, so that the runs of one are sent while those of the next are fitted, the longest first.
+    """Priority of a fit. Timed experiments come before all other jobs: later they would wait until all of these have ended. Then
+    fits go source by source, so that the runs of one source are sent while the next is fitted. The longest fit comes first.
     """
     e = experiment_of(wildcards)
     return 10_000 * e["timed"] + len(plan.sources()) - plan.sources().index(e["source"]) + e.get("budget", 0) / 10_000

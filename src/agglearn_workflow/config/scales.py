@@ -19,8 +19,8 @@ def scale_folder(results: str, scale: str) -> str:
 
 
 def measured_folder(config: dict) -> str:
-    """Measurements of the archive lie beside those of fits. In their place Snakemake would take them for what a fit made, since
-    it asks what a file was made from only where it knows that of all files of a job."""
+    """Folder of measurements. Those of the archive have one of their own: among those of fits Snakemake would take them for
+    what a fit has made. It asks what a file was made from only where it has a record of all files of the job."""
     return "archived" if config["from"] == FROM_ARCHIVE else "measurements"
 
 
