@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 
 from agglearn.machine import describe
+from agglearn.maxent.engines.numba_chains import aligned_zeros
 
 LINES: list[dict] = []
 HEADS = {
@@ -76,9 +77,11 @@ def write_lines() -> None:
 @functools.cache
 def additions() -> float:
     """Single-precision numbers a second that are added to others in the nearest cache."""
-    table, total = np.ones((numba.get_num_threads(), 1024), np.float32), np.zeros((64, 1024), np.float32)
+    # Numbers and sums half a page apart: at a distance of whole pages a read waits for the last write.
+    numbers = aligned_zeros(numba.get_num_threads(), 2, 1024 + 512)
+    table, total = numbers[:, 0, :1024], numbers[:, 1, :1024]
     _add(table, total, 1)
-    return len(table) * 1024 * 20_000 / fastest(lambda: _add(table, total, 20_000))
+    return len(table) * 1024 * 20_000 / fastest(lambda: _add(table, total, 20_000), 10)
 
 
 @functools.cache

@@ -16,7 +16,7 @@ from pathlib import Path
 import numba
 import numpy as np
 import pandas as pd
-from _common import additions, compare, exponentials, fastest, show
+from _common import additions, compare, counts, exponentials, fastest, show
 
 from agglearn.encoding import CategoricalEncoder, FrameEncoder
 from agglearn.evaluation import normalized_log_likelihood
@@ -114,11 +114,9 @@ def beside_peers() -> None:
         layout = WeightIndex.from_tables(tables)
         ours = iteration(tables, 10_000, 20)
         theirs = fastest(NumPyPeer(Chains(layout, 10_000, -1.0, seed=0), *model_of(layout)).iterate, 2)
-        sizes, drawn = (
-            np.array(shape[1]),
-            10_000,
-        )  # of a feature: a row of weights of each other one, its own, the label's
-        floor = drawn * sizes.sum() * ((len(sizes) + 1) / additions() + 1 / exponentials())
+        sizes, n, cells = np.array(shape[1]), 10_000, layout.n_tables
+        read = sizes.sum() * (len(sizes) + 1) + 2 * cells  # rows of other features, the own and the label's; labels
+        floor = n * (read / additions() + sizes.sum() / exponentials() + cells / counts())
         compare(f"iteration of 10,000 chains, {name} tables", ours, "NumPy, all chains at once", theirs, floor)
         shipped, tuned = AUTHORS[name]
         rows.append(

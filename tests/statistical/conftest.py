@@ -1,4 +1,4 @@
-"""A world of 24 states, whose law can be written down."""
+"""A world of 120 states, whose law can be written down."""
 
 import numpy as np
 import pandas as pd
@@ -13,7 +13,7 @@ from agglearn.observations import ContingencyTables
 @pytest.fixture(scope="session")
 def tables():
     rng = np.random.default_rng(0)
-    frame = pd.DataFrame({f"f{i}": rng.integers(0, s, 500).astype(str) for i, s in enumerate(SIZES)})
+    frame = pd.DataFrame({f"f{i}": np.char.add("v", rng.integers(0, s, 500).astype(str)) for i, s in enumerate(SIZES)})
     return ContingencyTables.from_records(frame.assign(y=rng.integers(0, 2, 500)), "y")
 
 

@@ -8,6 +8,7 @@ import pytest
 from chi_square import N, exact_positions, p_value_of
 
 from agglearn.maxent.engines.numba_chains import Chains
+from agglearn.maxent.kernels import LINE
 
 pytestmark = pytest.mark.slow
 
@@ -26,8 +27,11 @@ def p_value(world, n_sweeps, sabotage=lambda chains, layout: None, sampler="gibb
 
 def forget_one_pair(chains, layout):
     """The sampler no longer sees feature 0 when it draws feature 2."""
-    chains.weights[:, : layout.sizes[0], layout.starts[2] :] = 0
-    chains.weights[:, layout.offsets[2] : -1, : layout.starts[1]] = 0
+    line, at = np.divmod(layout.padded, LINE)
+    for rows, columns in ((layout.span(0), layout.span(2)), (layout.span(2), layout.span(0))):
+        for row in range(rows.start, rows.stop):
+            chains.weights[line[columns], row, at[columns]] = 0
+            chains.weights[line[columns], row + layout.n_modalities + 1, at[columns]] = 0
 
 
 def forget_the_label(chains, layout):

@@ -17,9 +17,10 @@ PACKAGE = kernel_cache.PACKAGE
 DRAW = """
 import numpy as np
 from agglearn.maxent.kernels import draw
-drawn = np.zeros(8, np.float32)
-draw(np.zeros(32, np.float32), 4, np.linspace(.05, .95, 8).astype(np.float32), drawn)
-print(drawn @ np.arange(8))
+arrays = np.zeros(32, np.float32), np.linspace(.05, .95, 8).astype(np.float32), np.zeros((3, 8), np.float32)
+logits, u, drawn = (array.ctypes.data for array in arrays)
+draw(logits, 0, 4, 0, u, u, drawn)
+print(arrays[2][2] @ np.arange(8))
 """
 
 

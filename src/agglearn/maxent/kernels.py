@@ -1,10 +1,12 @@
 """Numba kernels of the Gibbs sampler and of prediction. They compile when first called, since importers may fork.
 
 A chain is the D positions of its modalities among all K. Weights of pair tables are blocks of a symmetric (K, K)
-matrix, those of single tables its diagonal. Draws of features read a float32 copy per label, with a row more for single
-weights. Each feature is padded to a multiple of `LANES`. Label and statistics go by the m cells with a trained
-weight: θ (m + 1,) in float32, and 64-bit accumulators (m + 1,), each a count and a sum of P(Y=1|X) in units of 2^-23.
-The last place is that of cells with fixed weights: θ = 0, and its sums are not read.
+matrix, those of single tables its diagonal. Draws of features read a float32 copy (lines, 2 (K + 1), LINE): rows for each
+label, with a row more for single weights, and columns in lines of the cache. Small features share a line, so that what
+all others add to them is read at once. Many chains pass a line of columns before any goes to the next, since its rows
+fit into the nearest cache. Label and statistics go by the m cells with a trained weight: θ (m + 1,) in float32, and
+64-bit accumulators (m + 1,), each a count and a sum of P(Y=1|X) in units of 2^-23. The last place is that of cells with
+fixed weights: θ = 0, and its sums are not read.
 """
 
 from typing import NamedTuple
@@ -17,17 +19,21 @@ from agglearn.maxent.simd import (
     LANES,
     at_most,
     floor,
+    integer,
     larger,
     load,
     power_of_two,
     splat,
     store,
-    store_cells,
+    store_integers,
+    store_linear,
     store_transposed,
 )
 from agglearn.observations.kernels import mix
 
-WIDE_ROWS = 64  # columns from which a chain reads its rows one by one, not beside those of other chains
+LINE = 16  # float32 weights in a line of the cache
+EIGHT, FORM = 4 * LANES, 16  # bytes of LANES numbers, and of a row of `Space.tables` or `Space.rows`
+READS = 16  # times that chains which pass a line together read one of its rows, on average
 SHIFT = 43  # low bits: sums of up to 2^20 probabilities in units of 2^-23
 SEGMENT = 1 << 20  # chains that one accumulator can hold
 UNIT = float(1 << 23)
@@ -36,15 +42,18 @@ LOG2_E, LOWEST, HALF = np.float32(1.44269504), np.float32(-87.0), np.float32(0.5
 # 2^f on [−1/2, 1/2]: polynomial of degree 5, relative error 9.2e-8
 C5, C4, C3 = np.float32(1.32647e-3), np.float32(9.67151e-3), np.float32(5.550734e-2)
 C2, C1, C0 = np.float32(2.4022242e-1), np.float32(6.9314698e-1), np.float32(1.0)
-_GOLDEN, _S40 = np.uint64(0x9E3779B97F4A7C15), np.uint64(40)
+_GOLDEN, _S24, _S40 = np.uint64(0x9E3779B97F4A7C15), np.uint64(24), np.uint64(40)
 
 
 class Space(NamedTuple):
     offsets: np.ndarray
     sizes: np.ndarray
-    starts: np.ndarray
-    padded: np.ndarray
-    tables: np.ndarray  # (T, 4): i, j, s, f. Codes a of feature i and b of feature j are in cell f + s·a + b
+    padded: np.ndarray  # (K,) column of each position
+    order: np.ndarray  # (D,) features in the order of their columns, in which they are drawn
+    parts: np.ndarray  # (P, 4) part of a feature in a line: its place in `order`, first column, end, first code
+    lines: np.ndarray  # (lines + 1,) first part of each line
+    tables: np.ndarray  # (T, 4): i, j, s, f. Codes a of feature i and b of feature j are in cell s·a + b + f
+    rows: np.ndarray  # (D + 1, 4): likewise, rows of the features' codes in `order`, and of single weights, times LINE
     number: np.ndarray  # of all cells among the m, m if fixed, empty if m are all
 
 
@@ -70,8 +79,13 @@ def stream(seed, chain):
 
 @njit(cache=True, inline="always")
 def uniform(state):
-    """Return a float32 in [0, 1) with 24 random bits."""
-    return np.float32(np.float64(mix64(state) >> _S40) * 2.0**-24)
+    return fraction(mix64(state))
+
+
+@njit(cache=True, inline="always")
+def fraction(bits):
+    """Return a float32 in [0, 1) from the first 24 bits of 64."""
+    return np.float32(np.int32(bits >> _S40)) * np.float32(2.0**-24)
 
 
 @njit(cache=True, inline="always")
@@ -102,59 +116,80 @@ def exp_lanes(x):
     return p * power_of_two(n)
 
 
-@njit(cache=True)
-def conditional(weights, rows, first, width, scratch, out):
-    """Write log-weights to `out` (width, LANES). `rows` (D + 1, LANES) has row starts in the flat `weights`."""
-    if width >= WIDE_ROWS:
-        for c in range(LANES):
-            wide_conditional(weights, rows[:, c], first, width, scratch)
-            for k in range(width):
-                out[k * LANES + c] = scratch[k]
-        return
-    for b in range(first, first + width, LANES):
-        s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = splat(np.float32(0.0))
-        for r in range(len(rows)):
-            s0 += load(weights, rows[r, 0] + b)
-            s1 += load(weights, rows[r, 1] + b)
-            s2 += load(weights, rows[r, 2] + b)
-            s3 += load(weights, rows[r, 3] + b)
-            s4 += load(weights, rows[r, 4] + b)
-            s5 += load(weights, rows[r, 5] + b)
-            s6 += load(weights, rows[r, 6] + b)
-            s7 += load(weights, rows[r, 7] + b)
-        store_transposed(out, LANES * (b - first), s0, s1, s2, s3, s4, s5, s6, s7)
+@njit(cache=True, inline="always")
+def add_rows(weights, at, rows, first, stop, sums):
+    s0, s1, s2, s3, s4, s5, s6, s7 = sums
+    for r in range(first, stop):
+        s0 += load(weights, at + integer(rows, LANES * r))
+        s1 += load(weights, at + integer(rows, LANES * r + 1))
+        s2 += load(weights, at + integer(rows, LANES * r + 2))
+        s3 += load(weights, at + integer(rows, LANES * r + 3))
+        s4 += load(weights, at + integer(rows, LANES * r + 4))
+        s5 += load(weights, at + integer(rows, LANES * r + 5))
+        s6 += load(weights, at + integer(rows, LANES * r + 6))
+        s7 += load(weights, at + integer(rows, LANES * r + 7))
+    return s0, s1, s2, s3, s4, s5, s6, s7
 
 
 @njit(cache=True)
-def wide_conditional(weights, rows, first, width, out):
-    """`conditional` of one chain. Long runs of reads are fastest where no cache helps."""
-    out[:width] = np.float32(0.0)
-    full = len(rows) // 4 * 4
-    for r in range(0, full, 4):
-        r0, r1, r2, r3 = rows[r] + first, rows[r + 1] + first, rows[r + 2] + first, rows[r + 3] + first
-        for b in range(0, width, LANES):
-            some = (load(weights, r0 + b) + load(weights, r1 + b)) + (load(weights, r2 + b) + load(weights, r3 + b))
-            store(out, b, load(out, b) + some)
-    for r in range(full, len(rows)):
-        r0 = rows[r] + first
-        for b in range(0, width, LANES):
-            store(out, b, load(out, b) + load(weights, r0 + b))
+def add_outside(weights, line, rows, n_rows, first, stop, end, sums):
+    """Write what rows outside [first, stop) add to columns below `end` of a line to `sums` (LINE, LANES)."""
+    for b in range(0, end, LANES):
+        zero = splat(np.float32(0.0))
+        s = add_rows(weights, line + b, rows, 0, first, (zero, zero, zero, zero, zero, zero, zero, zero))
+        s0, s1, s2, s3, s4, s5, s6, s7 = add_rows(weights, line + b, rows, stop, n_rows, s)
+        at = LANES * b
+        store(sums, at, s0)
+        store(sums, at + LANES, s1)
+        store(sums, at + 2 * LANES, s2)
+        store(sums, at + 3 * LANES, s3)
+        store(sums, at + 4 * LANES, s4)
+        store(sums, at + 5 * LANES, s5)
+        store(sums, at + 6 * LANES, s6)
+        store(sums, at + 7 * LANES, s7)
 
 
 @njit(cache=True)
-def draw(logits, size, u, drawn):
-    """Draw in every lane a column from softmax(logits[:size]) by a uniform number. `logits` are overwritten."""
-    top = load(logits, 0)
-    for k in range(1, size):
+def add_inside(weights, line, rows, first, k, stop, low, high, sums, out):
+    """Add rows [first, stop) but k to `sums`. Write log-weights of columns [low, high) to `out` (LINE, LANES)."""
+    for b in range(low // LANES * LANES, high, LANES):
+        at = LANES * b
+        s = (
+            load(sums, at), load(sums, at + LANES), load(sums, at + 2 * LANES), load(sums, at + 3 * LANES),
+            load(sums, at + 4 * LANES), load(sums, at + 5 * LANES), load(sums, at + 6 * LANES), load(sums, at + 7 * LANES),
+        )  # fmt: skip
+        s = add_rows(weights, line + b, rows, first, k, s)
+        s0, s1, s2, s3, s4, s5, s6, s7 = add_rows(weights, line + b, rows, k + 1, stop, s)
+        store_transposed(out, at, s0, s1, s2, s3, s4, s5, s6, s7)
+
+
+@njit(cache=True)
+def draw(logits, low, high, code, u, v, drawn):
+    """Draw in every lane from softmax(logits[low:high]), of which `code` is the first, by uniform numbers u and v.
+
+    `logits` are overwritten. `drawn` (3, LANES) has the largest logit, the sum of weights above it, and what was drawn.
+    Parts of a feature are drawn one after the other, and each takes the place of what was drawn by its share.
+    """
+    top = load(logits, LANES * low)
+    for k in range(low + 1, high):
         top = larger(top, load(logits, LANES * k))
-    total = splat(np.float32(0.0))
-    for k in range(size):
+    total, below = splat(np.float32(0.0)), splat(np.float32(code))
+    for k in range(low, high):
         total += exp_lanes(load(logits, LANES * k) - top)
         store(logits, LANES * k, total)
-    target, below = total * load(u, 0), splat(np.float32(0.0))
-    for k in range(size - 1):
+    target = total * load(u, 0)
+    for k in range(low, high - 1):
         below += at_most(load(logits, LANES * k), target)
-    store(drawn, 0, below)
+    if code > 0:
+        before = load(drawn, 0)
+        largest = larger(before, top)
+        new, old = total * exp_lanes(top - largest), load(drawn, LANES) * exp_lanes(before - largest)
+        top, total = largest, new + old
+        stays = at_most(new, total * load(v, 0))
+        below = below + stays * (load(drawn, 2 * LANES) - below)
+    store(drawn, 0, top)
+    store(drawn, LANES, total)
+    store(drawn, 2 * LANES, below)
 
 
 @njit(cache=True, inline="always")
@@ -164,74 +199,95 @@ def accept(gain, log_q_old, log_q_new, u):
 
 
 @njit(cache=True, fastmath=FAST)
-def log_weight(x, d, k, weights, padded):
-    row, total = weights[k], weights[-1, padded[k]]
-    for e in range(x.size):
-        if e != d:
-            total += row[padded[x[e]]]
+def log_weight(weights, at, rows, g, c):
+    total = np.float32(0.0)
+    for r in range(rows.shape[1]):
+        total += weights[at + rows[g, r, c]]
     return total
 
 
 @njit(cache=True, fastmath=FAST)
-def metropolis(chains, d, y, states, weights, space, proposals, n_proposals, new, now, then):
+def metropolis(codes, g, d, states, weights, n_rows, rows, space, proposals, n_proposals, new, now, then):
     """Alias proposals (Walker 1977). All chains of a group take a step before any takes the next."""
-    size = np.int64(space.sizes[d])
-    for c in range(len(chains)):
-        now[c] = log_weight(chains[c], d, chains[c, d], weights[y[c]], space.padded)
+    size, offset, first = np.int64(space.sizes[d]), np.int64(space.offsets[d]), g * LANES
+    for c in range(LANES):
+        now[c] = log_weight(weights, place(space.padded[offset + codes[g, d, c]], n_rows), rows, g, c)
     for _ in range(n_proposals):
-        for c in range(len(chains)):
-            states[c] += _GOLDEN
-            new[c] = space.offsets[d] + min(np.int64(uniform(states[c]) * np.float32(size)), size - 1)
-            states[c] += _GOLDEN
-            if uniform(states[c]) >= proposals.threshold[new[c]]:
+        for c in range(LANES):
+            states[first + c] += _GOLDEN
+            new[c] = offset + min(np.int64(uniform(states[first + c]) * np.float32(size)), size - 1)
+            states[first + c] += _GOLDEN
+            if uniform(states[first + c]) >= proposals.threshold[new[c]]:
                 new[c] = proposals.alias[new[c]]
-        for c in range(len(chains)):
-            then[c] = log_weight(chains[c], d, new[c], weights[y[c]], space.padded)
-        for c in range(len(chains)):
-            states[c] += _GOLDEN
-            log_q_old, log_q_new = proposals.log_q[chains[c, d]], proposals.log_q[new[c]]
-            if accept(then[c] - now[c], log_q_old, log_q_new, uniform(states[c])):
-                chains[c, d], now[c] = new[c], then[c]
+        for c in range(LANES):
+            then[c] = log_weight(weights, place(space.padded[new[c]], n_rows), rows, g, c)
+        for c in range(LANES):
+            states[first + c] += _GOLDEN
+            log_q_old, log_q_new = proposals.log_q[offset + codes[g, d, c]], proposals.log_q[new[c]]
+            if accept(then[c] - now[c], log_q_old, log_q_new, uniform(states[first + c])):
+                codes[g, d, c], now[c] = new[c] - offset, then[c]
+
+
+@njit(cache=True, inline="always")
+def place(column, n_rows):
+    """Return where a column begins among the weights. A line has its rows one after the other."""
+    return np.int64(column) // LINE * n_rows * LINE + column % LINE
 
 
 @njit(cache=True, fastmath=FAST)
-def sweep(chains, y, states, weights, rows, space, proposals, n_proposals, scratch, out, u, drawn, new):
-    """Gibbs over at most LANES chains, given labels. Wide features take Metropolis–Hastings steps."""
-    n, flat = len(chains), weights.reshape(-1)
-    label, stride = weights[0].size, weights.shape[2]
-    for c in range(n):
-        for d in range(chains.shape[1]):
-            rows[d, c] = y[c] * label + np.int64(chains[c, d]) * stride
-        rows[-1, c] = (y[c] + 1) * label - stride
-    for d in range(chains.shape[1]):
-        if proposals.wide[d]:
-            metropolis(chains, d, y, states, weights, space, proposals, n_proposals, new, u, drawn)
-        else:
-            for c in range(n):
-                states[c] += _GOLDEN
-                u[c] = uniform(states[c])
-            first, width = np.int64(space.starts[d]), np.int64(space.starts[d + 1] - space.starts[d])
-            conditional(flat, rows, first, width, scratch, out)
-            draw(out, np.int64(space.sizes[d]), u, drawn)
-            for c in range(n):
-                chains[c, d] = space.offsets[d] + np.int64(drawn[c])
-        for c in range(n):
-            rows[d, c] = y[c] * label + np.int64(chains[c, d]) * stride
+def sweep(groups, codes, states, weights, n_rows, rows, space, proposals, n_proposals, drawn, sums, out, u, new):
+    """Gibbs over groups of LANES chains, given labels. Wide features take Metropolis–Hastings steps."""
+    summed = rows.shape[1]
+    at_weights, at_sums, at_out, at_u = weights.ctypes.data, sums.ctypes.data, out.ctypes.data, u.ctypes.data
+    at_codes, at_rows, at_drawn, forms = codes.ctypes.data, rows.ctypes.data, drawn.ctypes.data, space.rows.ctypes.data
+    for number in range(len(space.lines) - 1):
+        line, some, end = number * n_rows * LINE, space.lines[number], space.lines[number + 1]
+        first, stop, used = space.parts[some, 0], space.parts[end - 1, 0] + 1, space.parts[end - 1, 2]
+        for g in range(groups):
+            its_codes, its_rows = at_codes + g * summed * EIGHT, at_rows + g * summed * EIGHT
+            its_drawn, its_states = at_drawn + 3 * g * EIGHT, g * LANES
+            add_outside(at_weights, line, its_rows, summed, first, stop, used, at_sums)
+            for part in range(some, end):
+                k, low, high, code = space.parts[part]
+                d, half = space.order[k], (part - some) % 2
+                if half == 0:  # 64 bits are two numbers
+                    for c in range(its_states, its_states + LANES):
+                        states[c] += _GOLDEN
+                        bits = mix64(states[c])
+                        u[0, c - its_states], u[1, c - its_states] = fraction(bits), fraction(bits << _S24)
+                if proposals.wide[d]:
+                    if code > 0:
+                        continue
+                    metropolis(
+                        codes, g, d, states, weights, n_rows, rows, space, proposals, n_proposals, new, out[0], out[1]
+                    )
+                else:
+                    if code > 0:
+                        for c in range(its_states, its_states + LANES):
+                            states[c] += _GOLDEN
+                            u[2, c - its_states] = uniform(states[c])
+                    add_inside(at_weights, line, its_rows, first, k, stop, low, high, at_sums, at_out)
+                    draw(at_out, low, high, code, at_u + half * EIGHT, at_u + 2 * EIGHT, its_drawn)
+                    if code + high - low < space.sizes[d]:
+                        continue
+                    store_integers(its_codes + d * EIGHT, load(its_drawn, 2 * LANES))
+                store_linear(its_rows + k * EIGHT, its_codes, forms + k * FORM)
 
 
 @njit(cache=True)
-def find_cells(chains, space, codes, cells):
-    """Write the number of each chain's cell in each table to `cells` (T, LANES)."""
-    for c in range(len(chains)):
-        for d in range(chains.shape[1]):
-            codes[d, c] = np.int32(chains[c, d]) - space.offsets[d]
-    for t in range(len(space.tables)):
-        left, right, size, first = space.tables[t]
-        store_cells(cells, t, codes, left, right, np.int32(size), np.int32(first))
-    if space.number.size:
+def find(codes, forms, n, out):
+    """Write n integers of each chain to `out` (n, LANES), each linear in two of its `codes`: cells or rows."""
+    for t in range(n):
+        store_linear(out + t * EIGHT, codes, forms + t * FORM)
+
+
+@njit(cache=True)
+def find_cells(codes, tables, number, cells):
+    find(codes, tables, len(cells), cells.ctypes.data)
+    if number.size:
         for t in range(len(cells)):
             for c in range(LANES):
-                cells[t, c] = np.uint32(space.number[cells[t, c]])
+                cells[t, c] = np.uint32(number[cells[t, c]])
 
 
 @njit(cache=True, fastmath=False)  # else a caller's holds, and sums over tables are vectorised by slow gathers
@@ -263,27 +319,43 @@ def gibbs(
     chains, number, weights, theta, intercept, space, proposals, n_proposals, seed, n_sweeps, marginalize, acc
 ):  # fmt: skip
     """Lines 2–7 of Algorithm 1: draw y, sweep x, count. `number` of the first of the chains names its stream."""
-    n_features = chains.shape[1]
-    out, scratch = np.empty(LANES * weights.shape[2], np.float32), np.empty(weights.shape[2], np.float32)
-    u, drawn, z = np.zeros(LANES, np.float32), np.zeros(LANES, np.float32), np.empty(LANES, np.float32)
-    rows, codes = np.zeros((n_features + 1, LANES), np.int64), np.zeros((n_features, LANES), np.int32)
-    cells, states = np.empty((len(space.tables), LANES), np.uint32), np.zeros(LANES, np.uint64)
-    y, new = np.zeros(LANES, np.int64), np.zeros(LANES, np.int64)
-    for first in range(0, len(chains), LANES):
-        group = chains[first : first + LANES]
-        for c in range(len(group)):
-            states[c] = stream(seed, number + first + c)
+    n_features, n_rows, flat = chains.shape[1], weights.shape[1], weights.reshape(-1)
+    together = min(READS * n_rows // (n_features + 1), len(chains)) // LANES + 1  # groups that pass a line together
+    codes, rows = np.zeros((2, together, n_features + 1, LANES), np.int32)  # the last of `codes` stands for the label
+    states, drawn = np.zeros(together * LANES, np.uint64), np.zeros((together, 3, LANES), np.float32)
+    sums, out = np.zeros((LINE, LANES), np.float32), np.empty((LINE, LANES), np.float32)
+    u, z, new = np.zeros((3, LANES), np.float32), np.empty(LANES, np.float32), np.zeros(LANES, np.int64)
+    cells, offsets = np.empty((len(space.tables), LANES), np.uint32), space.offsets
+    group_bytes, with_label = (n_features + 1) * EIGHT, LINE * (n_rows // 2)
+    at_codes, at_rows, tables, forms = (
+        codes.ctypes.data,
+        rows.ctypes.data,
+        space.tables.ctypes.data,
+        space.rows.ctypes.data,
+    )
+    for first in range(0, len(chains), together * LANES):
+        n = min(together * LANES, len(chains) - first)
+        groups = (n + LANES - 1) // LANES
+        for i in range(n):
+            states[i] = stream(seed, number + first + i)
+            for d in range(n_features):
+                codes[i // LANES, d, i % LANES] = np.int32(chains[first + i, d]) - offsets[d]
         for _ in range(n_sweeps):
-            find_cells(group, space, codes, cells)
+            for g in range(groups):
+                find_cells(at_codes + g * group_bytes, tables, space.number, cells)
+                logits(cells, theta, intercept, z)
+                for c in range(LANES):
+                    states[g * LANES + c] += _GOLDEN
+                    codes[g, -1, c] = with_label if uniform(states[g * LANES + c]) < sigmoid32(z[c]) else 0
+                find(at_codes + g * group_bytes, forms, n_features + 1, at_rows + g * group_bytes)
+            sweep(groups, codes, states, flat, n_rows, rows, space, proposals, n_proposals, drawn, sums, out, u, new)
+        for g in range(groups):
+            find_cells(at_codes + g * group_bytes, tables, space.number, cells)
             logits(cells, theta, intercept, z)
-            for c in range(len(group)):
-                states[c] += _GOLDEN
-                y[c] = np.int64(uniform(states[c]) < sigmoid32(z[c]))
-            sweep(group, y, states, weights, rows, space, proposals, n_proposals, scratch, out, u, drawn, new)
-        find_cells(group, space, codes, cells)
-        logits(cells, theta, intercept, z)
-        for c in range(len(group)):
-            tally(cells, c, sigmoid32(z[c]) if marginalize else np.float32(y[c]), acc)
+            for c in range(min(LANES, n - g * LANES)):
+                tally(cells, c, sigmoid32(z[c]) if marginalize else np.float32(codes[g, -1, c] > 0), acc)
+                for d in range(n_features):
+                    chains[first + g * LANES + c, d] = offsets[d] + codes[g, d, c]
 
 
 @njit(cache=True)
@@ -296,17 +368,24 @@ def collect(acc, counts, sums):
             acc[run, k] = 0
 
 
+@njit(cache=True, inline="always")
+def write(weights, column, row, without, with_label):
+    line, at = column // LINE, column % LINE
+    weights[line, row, at], weights[line, weights.shape[1] // 2 + row, at] = without, with_label
+
+
 @njit(cache=True)
 def spread(mu, theta, rows, columns, padded, weights, theta32):
+    label = weights.shape[1] // 2
     for k in range(rows.size):
         i, j = rows[k], columns[k]
         without, with_label, t = np.float32(mu[k]), np.float32(mu[k] + theta[k]), np.float32(theta[k])
         theta32[k] = t
         if i == j:
-            weights[0, -1, padded[i]], weights[1, -1, padded[i]] = without, with_label
+            write(weights, padded[i], label - 1, without, with_label)
         else:
-            weights[0, i, padded[j]], weights[0, j, padded[i]] = without, without
-            weights[1, i, padded[j]], weights[1, j, padded[i]] = with_label, with_label
+            write(weights, padded[j], i, without, with_label)
+            write(weights, padded[i], j, without, with_label)
 
 
 @njit(cache=True)

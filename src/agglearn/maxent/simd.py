@@ -1,14 +1,18 @@
-"""Eight float32 numbers as one value in numba kernels. Each operation is one LLVM vector instruction."""
+"""Eight float32 numbers as one value in numba kernels. Each operation is one LLVM vector instruction.
+
+Memory is given by address (`array.ctypes.data`): at each call numba counts the references of each array, which takes
+longer than what a kernel does with some eights of numbers.
+"""
 
 import operator
 
 from llvmlite import ir
-from numba import njit, types
+from numba import types
 from numba.extending import intrinsic, models, overload, register_model
 
 LANES = 8
-FLOATS = ir.VectorType(ir.FloatType(), LANES)
-INTS = ir.VectorType(ir.IntType(32), LANES)
+FLOAT, INT = ir.FloatType(), ir.IntType(32)
+FLOATS, INTS = ir.VectorType(FLOAT, LANES), ir.VectorType(INT, LANES)
 FUSED = ("contract", "nsz")  # a·b + c in one instruction, where there is one
 
 
@@ -30,13 +34,13 @@ def _constant(value) -> ir.Constant:
     return ir.Constant(INTS, [value] * LANES)
 
 
-def _pointer(builder, address, index):
-    first = builder.inttoptr(address, ir.FloatType().as_pointer())
-    return builder.bitcast(builder.gep(first, [index]), FLOATS.as_pointer())
+def _pointer(builder, address, index, item=FLOAT, kind=FLOATS):
+    first = builder.inttoptr(address, item.as_pointer())
+    return builder.bitcast(builder.gep(first, [index]), kind.as_pointer())
 
 
 @intrinsic
-def _read(typing, address, index):
+def load(typing, address, index):
     def code(context, builder, signature, args):
         return builder.load(_pointer(builder, *args), align=4)
 
@@ -44,59 +48,57 @@ def _read(typing, address, index):
 
 
 @intrinsic
-def _write(typing, address, index, value):
+def store(typing, address, index, value):
     def code(context, builder, signature, args):
         builder.store(args[2], _pointer(builder, *args[:2]), align=4)
-        return args[2]
+        return context.get_dummy_value()
 
-    return lanes(types.int64, types.int64, lanes), code
-
-
-@njit(inline="always")
-def load(array, index):
-    return _read(array.ctypes.data, index)
-
-
-@njit(inline="always")
-def store(array, index, value):
-    _write(array.ctypes.data, index, value)
+    return types.none(types.int64, types.int64, lanes), code
 
 
 @intrinsic
-def _write_cells(typing, out, index, codes, left, right, size, first):
-    """out[index] = first + size · codes[left] + codes[right], eight 32-bit integers each."""
+def integer(typing, address, index):
+    def code(context, builder, signature, args):
+        return builder.load(_pointer(builder, *args, INT, INT))
+
+    return types.int32(types.int64, types.int64), code
+
+
+@intrinsic
+def store_integers(typing, address, value):
+    def code(context, builder, signature, args):
+        builder.store(builder.fptosi(args[1], INTS), builder.inttoptr(args[0], INTS.as_pointer()), align=4)
+        return context.get_dummy_value()
+
+    return types.none(types.int64, lanes), code
+
+
+@intrinsic
+def store_linear(typing, address, values, form):
+    """Write size · values[left] + values[right] + first, eight integers each. `form` has left, right, size, first."""
 
     def code(context, builder, signature, args):
-        def pointer(address, row):
-            numbers = builder.inttoptr(address, INTS.as_pointer())
-            return builder.gep(numbers, [row])
+        address, values, form = args
+        left, right, size, first = (
+            builder.load(_pointer(builder, form, ir.Constant(ir.IntType(64), k), INT, INT)) for k in range(4)
+        )
+        a, b = (builder.load(_pointer(builder, values, row, INTS, INTS), align=4) for row in (left, right))
+        written = builder.add(builder.add(builder.mul(_splat(builder, size), a), b), _splat(builder, first))
+        builder.store(written, builder.inttoptr(address, INTS.as_pointer()), align=4)
+        return context.get_dummy_value()
 
-        def splatted(number):
-            one = builder.insert_element(ir.Constant(INTS, ir.Undefined), number, ir.Constant(ir.IntType(32), 0))
-            return builder.shuffle_vector(one, one, _constant(0))
-
-        out, index, codes, left, right, size, first = args
-        a, b = (builder.load(pointer(codes, row), align=4) for row in (left, right))
-        cells = builder.add(builder.add(splatted(first), builder.mul(splatted(size), a)), b)
-        builder.store(cells, pointer(out, index), align=4)
-        return index
-
-    return types.int64(*[types.int64] * 5, types.int32, types.int32), code
+    return types.none(*[types.int64] * 3), code
 
 
-@njit(inline="always")
-def store_cells(out, index, codes, left, right, size, first):
-    _write_cells(out.ctypes.data, index, codes.ctypes.data, left, right, size, first)
+def _splat(builder, number):
+    nothing = ir.Constant(ir.VectorType(number.type, LANES), ir.Undefined)
+    first = builder.insert_element(nothing, number, ir.Constant(INT, 0))
+    return builder.shuffle_vector(first, nothing, _constant(0))
 
 
 @intrinsic
 def splat(typing, value):
-    def code(context, builder, signature, args):
-        nothing = ir.Constant(FLOATS, ir.Undefined)
-        first = builder.insert_element(nothing, args[0], ir.Constant(ir.IntType(32), 0))
-        return builder.shuffle_vector(first, nothing, _constant(0))
-
-    return lanes(types.float32), code
+    return lanes(types.float32), lambda context, builder, signature, args: _splat(builder, args[0])
 
 
 def _operation(n_arguments: int, instruction):
@@ -140,7 +142,9 @@ for _symbol, _function in ((operator.add, _add), (operator.iadd, _add), (operato
 
 
 @intrinsic
-def _write_transposed(typing, address, index, a, b, c, d, e, f, g, h):
+def store_transposed(typing, address, index, a, b, c, d, e, f, g, h):
+    """Write lane k of the i-th value to index + 8k + i."""
+
     def code(context, builder, signature, args):
         rows, half = args[2:], LANES // 2
         low, high = (
@@ -152,12 +156,6 @@ def _write_transposed(typing, address, index, a, b, c, d, e, f, g, h):
         for k, row in enumerate(rows):
             position = builder.add(args[1], ir.Constant(ir.IntType(64), LANES * k))
             builder.store(row, _pointer(builder, args[0], position), align=4)
-        return args[2]
+        return context.get_dummy_value()
 
-    return lanes(types.int64, types.int64, *[lanes] * LANES), code
-
-
-@njit(inline="always")
-def store_transposed(array, index, a, b, c, d, e, f, g, h):
-    """array[index + 8k + i] = lane k of the i-th value."""
-    _write_transposed(array.ctypes.data, index, a, b, c, d, e, f, g, h)
+    return types.none(types.int64, types.int64, *[lanes] * LANES), code

@@ -32,8 +32,7 @@ class WeightIndex:
 
     offsets: np.ndarray  # (D,) first position of each feature
     sizes: np.ndarray  # (D,) number of modalities of each feature
-    starts: np.ndarray  # (D + 1,) first padded column of each feature
-    padded: np.ndarray  # (K,) padded column of each position
+    padded: np.ndarray  # (K,) column of each position among the sampler's weights
     cells: np.ndarray  # (D, D) first of all cells of the table of d < e, of d alone on the diagonal, −1 without a table
     rows: np.ndarray  # (m,) position of each cell, equal to that in `columns` for cells of single tables
     columns: np.ndarray
@@ -72,20 +71,29 @@ class WeightIndex:
         rows, columns, d, c = (np.concatenate(arrays) for arrays in zip(*blocks, strict=True))
         int32 = (np.ascontiguousarray(a, dtype=np.int32) for a in (offsets[:-1], sizes, rows, columns))
         offsets, sizes, rows, columns = int32
-        starts = np.concatenate([[0], np.cumsum(-(-sizes // kernels.LANES) * kernels.LANES)]).astype(np.int32)
-        padded = np.arange(sizes.sum(), dtype=np.int32) + np.repeat(starts[:-1] - offsets, sizes)
+        padded = np.arange(sizes.sum(), dtype=np.int32) + np.repeat(_first_columns(sizes) - offsets, sizes)
         weight_of = _weights_of_cells(tables) if tables.hashed_pairs else None
         number = np.concatenate(numbers)
         number[number < 0] = n_trained
         fixed = (number, *((None, 0.0) if fixed_by is None else (tables.tables, fixed_by)))
-        return cls(offsets, sizes, starts, padded, cells, rows, columns, d, c, marginals, weight_of, *fixed)
+        return cls(offsets, sizes, padded, cells, rows, columns, d, c, marginals, weight_of, *fixed)
 
     @property
     def space(self) -> kernels.Space:
         left, right = np.nonzero(self.cells >= 0)
         strides = np.where(left == right, 0, self.sizes[right])
         tables = np.stack([left, right, strides, self.cells[left, right]], axis=1)
-        return kernels.Space(self.offsets, self.sizes, self.starts, self.padded, tables, self.number)
+        order, line, found = np.argsort(self.padded[self.offsets]), kernels.LINE, []
+        for k, d in enumerate(order):
+            for code in range(0, self.sizes[d], line):
+                number, low = divmod(int(self.padded[self.offsets[d] + code]), line)
+                found.append((number, k, low, low + min(self.sizes[d] - code, line), code))
+        parts, label = np.array(found), len(order)
+        lines = np.searchsorted(parts[:, 0], np.arange(parts[-1, 0] + 2))
+        rows = [(d, label, line, line * self.offsets[d]) for d in order] + [(0, label, 0, line * self.n_modalities)]
+        drawn = order, parts[:, 1:].copy(), lines
+        forms = tables.astype(np.int32), np.array(rows, np.int32)
+        return kernels.Space(self.offsets, self.sizes, self.padded, *drawn, *forms, self.number)
 
     @property
     def n_modalities(self) -> int:
@@ -136,6 +144,22 @@ class WeightIndex:
             a, b = (x / (2 * self.l2_mu) for x in (tables[i, j].dense()[0], _expected(self.marginals, i, j)))
             with np.errstate(divide="ignore"):
                 yield i, j, (a - wrightomega(a + np.log(b))).astype(np.float32)
+
+
+def _first_columns(sizes: np.ndarray) -> np.ndarray:
+    """(D,) int32: the largest feature first, each in the first line of the cache that has room, else from a new one on."""
+    room: list[int] = []  # free columns at the end of each line
+    firsts = np.empty(len(sizes), np.int32)
+    for d in np.argsort(-sizes, kind="stable"):
+        size = int(sizes[d])
+        line = next((line for line, free in enumerate(room) if size <= free), len(room))
+        firsts[d] = kernels.LINE * line
+        if line == len(room):
+            room += [0] * ((size - 1) // kernels.LINE) + [kernels.LINE - 1 - (size - 1) % kernels.LINE]
+        else:
+            firsts[d] += kernels.LINE - room[line]
+            room[line] -= size
+    return firsts
 
 
 def count_cells(tables: ContingencyTables) -> float:

@@ -24,12 +24,14 @@ class Chains:
         self.first, self.n_proposals = first, n_proposals
         self.proposals = kernels.Proposals(wide_features(index, sampler), *proposals(index))
         self.positions = starting_positions(index, n, seed, start) if positions is None else positions
-        k, padded = index.n_modalities, int(index.starts[-1])
-        self.weights = aligned_zeros(2, k + 1, padded)
+        n_rows = index.n_modalities + 1  # of a label
+        self.weights = aligned_zeros(len(self.space.lines) - 1, 2 * n_rows, kernels.LINE)
         self.theta = np.zeros(len(index.rows) + 1, np.float32)
         for i, j, block in index.fixed_mu():
             for d, e, values in ((i, j, block), (j, i, block.T)):
-                self.weights[:, index.span(d), index.padded[index.span(e)]] = values
+                line, at = np.divmod(index.padded[index.span(e)], kernels.LINE)
+                rows = np.arange(index.offsets[d], index.offsets[d] + index.sizes[d])[:, None]
+                self.weights[line, rows, at] = self.weights[line, n_rows + rows, at] = values
         self.threads = ThreadPoolExecutor(numba.get_num_threads())
         self.acc = np.zeros((numba.get_num_threads(), len(index.rows) + 1), np.int64)
 
@@ -56,10 +58,10 @@ class Chains:
 
 
 def aligned_zeros(*shape: int) -> np.ndarray:
-    """Return float32 zeros from a multiple of 32 bytes on, so that no read of eight crosses a line of the cache."""
+    """Return float32 zeros from a multiple of 64 bytes on, where a line of the cache begins."""
     size = math.prod(shape)
-    padded = np.zeros(size + 8, np.float32)
-    first = -padded.ctypes.data % 32 // 4
+    padded = np.zeros(size + 16, np.float32)
+    first = -padded.ctypes.data % 64 // 4
     return padded[first : first + size].reshape(shape)
 
 
