@@ -1,64 +1,64 @@
 """Numba kernels of linear scores. One thread adds up each fixed chunk of rows, so their number does not matter."""
 
-import contextlib
-from collections.abc import Iterator
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache, partial
 
 import numba
 import numpy as np
 from numba import njit, prange
 
 FAST = {"nsz", "arcp", "contract", "reassoc"}
-WORTH_THREADS = 50_000  # numbers below which waiting for other threads costs more than they save
+WORTH_THREADS = 400_000  # products, some 0.2 ms, below which waiting for other threads costs more than they save
 
 
-@contextlib.contextmanager
-def threads_for(work: int) -> Iterator[None]:
-    threads = numba.get_num_threads()
-    numba.set_num_threads(threads if work >= WORTH_THREADS else 1)
-    try:
-        yield
-    finally:
-        numba.set_num_threads(threads)
+@cache
+def pool(threads: int, process: int) -> ThreadPoolExecutor:
+    """Threads that stay. A forked process has none of its parent's."""
+    return ThreadPoolExecutor(threads)
 
 
-@njit(cache=True, parallel=True, error_model="numpy", fastmath=FAST)
-def scores(x, coef, intercept):
-    """(n, K) scores x·coef_k + intercept_k for x (n, d), coef (K, d)."""
-    n, d = x.shape
-    classes = len(coef)
-    out = np.empty((n, classes))
-    for i in prange(n):
-        for k in range(classes):
+def in_threads(work: int, count: int, kernel: Callable, *arguments) -> None:
+    """Run `kernel` on items 0 … count, one slice per thread if `work` is worth it. `parallel=True` compiles seconds longer."""
+    threads = min(numba.get_num_threads(), count) if work >= WORTH_THREADS else 1
+    if threads < 2:
+        return kernel(*arguments, 0, count)
+    bounds = np.linspace(0, count, threads + 1).astype(int)
+    list(pool(threads, os.getpid()).map(partial(kernel, *arguments), bounds, bounds[1:]))
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=FAST)
+def scores(x, coef, intercept, out, first, stop):
+    """Write scores x·coef_k + intercept_k of rows to `out` (n, K), for x (n, d), coef (K, d)."""
+    x, out = x[first:stop], out[first:stop]
+    for i in range(len(x)):
+        for k in range(len(coef)):
             total = 0.0
-            for j in range(d):
+            for j in range(x.shape[1]):
                 total += x[i, j] * coef[k, j]
             out[i, k] = total + intercept[k]
-    return out
 
 
-@njit(cache=True, parallel=True, error_model="numpy", fastmath=FAST)
-def bag_sums(x, weights, offsets):
-    """(B, K, d + 1) sums Σ_i w_ik (x_i, 1) over every bag for x (n, d), weights (n, K)."""
-    bags, d = len(offsets) - 1, x.shape[1]
-    classes = weights.shape[1]
-    out = np.zeros((bags, classes, d + 1))
-    for b in prange(bags):
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=FAST)
+def bag_sums(x, weights, offsets, out, first, stop):
+    """Add sums Σ_i w_ik (x_i, 1) over bags to `out` (B, K, d + 1), for x (n, d), weights (n, K)."""
+    d = x.shape[1]
+    for b in range(first, stop):
         for i in range(offsets[b], offsets[b + 1]):
-            for k in range(classes):
+            for k in range(weights.shape[1]):
                 w = weights[i, k]
                 for j in range(d):
                     out[b, k, j] += w * x[i, j]
                 out[b, k, d] += w
-    return out
 
 
-@njit(cache=True, parallel=True, error_model="numpy", fastmath=FAST)
-def softmax_sums(x, coef, intercept, weights, offsets):
-    """(B,) sums Σ_i w_i log Σ_c exp(s_ic) and (B, K, d + 1) Σ_i w_i P(y_i = k) (x_i, 1), weights (n,) or (0,) for 1."""
-    bags, d, classes = len(offsets) - 1, x.shape[1], len(coef)
-    values, out = np.zeros(bags), np.zeros((bags, classes, d + 1))
-    for b in prange(bags):
-        s = np.empty(classes)
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=FAST)
+def softmax_sums(x, coef, intercept, weights, offsets, values, out, first, stop):
+    """Add Σ_i w_i log Σ_c exp(s_ic) to `values` (B,), Σ_i w_i P(y_i = k) (x_i, 1) to `out`, weights (n,) or (0,) for 1."""
+    d, classes = x.shape[1], len(coef)
+    s = np.empty(classes)
+    for b in range(first, stop):
         for i in range(offsets[b], offsets[b + 1]):
             top = 0.0
             for k in range(classes):
@@ -78,7 +78,6 @@ def softmax_sums(x, coef, intercept, weights, offsets):
                 for j in range(d):
                     out[b, k, j] += w * x[i, j]
                 out[b, k, d] += w
-    return values, out
 
 
 @njit(cache=True)

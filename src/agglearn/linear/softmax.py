@@ -69,8 +69,10 @@ class LogisticProblem:
 
     def loss(self, theta: np.ndarray, moments: np.ndarray) -> tuple[float, np.ndarray]:
         weights = np.zeros(0) if self.weights is None else np.asarray(self.weights, float)
-        with kernels.threads_for(self.x.size):
-            normalisers, expected = kernels.softmax_sums(self.x, *_split(theta), weights, self.offsets)
+        bags = len(self.offsets) - 1
+        normalisers, expected = np.zeros(bags), np.zeros((bags, *theta.shape))
+        data = self.x, *_split(theta), weights, self.offsets
+        kernels.in_threads(10 * self.x.size, bags, kernels.softmax_sums, *data, normalisers, expected)
         penalty = self.penalty() * theta
         value = normalisers.sum() - (theta * moments).sum() + (penalty * theta).sum()
         return value, expected.sum(axis=0) - moments + 2 * penalty
@@ -91,8 +93,9 @@ def as_single(x: np.ndarray) -> np.ndarray:
 
 def scores(x: np.ndarray, theta: np.ndarray) -> np.ndarray:
     """(n, K) scores θ_k·(x_i, 1) for θ (K, d + 1)."""
-    with kernels.threads_for(x.size):
-        return kernels.scores(x, *_split(theta))
+    out = np.empty((len(x), len(theta)))
+    kernels.in_threads(x.size, len(x), kernels.scores, x, *_split(theta), out)
+    return out
 
 
 def _split(theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -101,8 +104,9 @@ def _split(theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def bag_sums(x: np.ndarray, weights: np.ndarray, offsets: np.ndarray) -> np.ndarray:
     """(B, K, d + 1) sums Σ_i w_ik (x_i, 1) over bags, for weights (n, K)."""
-    with kernels.threads_for(x.size):
-        return kernels.bag_sums(x, np.ascontiguousarray(weights), offsets)
+    out = np.zeros((len(offsets) - 1, weights.shape[1], x.shape[1] + 1))
+    kernels.in_threads(x.size, len(out), kernels.bag_sums, x, np.ascontiguousarray(weights), offsets, out)
+    return out
 
 
 def softmax(score: np.ndarray) -> np.ndarray:

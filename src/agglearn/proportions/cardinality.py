@@ -33,7 +33,7 @@ from agglearn.proportions.count_likelihood import (
     tree_posteriors,
 )
 from agglearn.proportions.means import mean_embedding
-from agglearn.proportions.posterior import class_posteriors, noisy_posteriors
+from agglearn.proportions.posterior import class_posteriors
 from agglearn.seeds import derive_generator
 from agglearn.settings import Built, Count, NonNegative
 
@@ -226,7 +226,6 @@ class CardinalityClassifier(CoefficientIntervalMixin, BagClassifier):
 
     def warm_up(self) -> None:
         super().warm_up()
-        noisy_posteriors(np.zeros(3), [0, 3], np.zeros(4))
         if self.multiclass == "exact" or self.classifier is not None:
             class_posteriors(np.full((3, 3), np.log(1 / 3)), [0, 3], np.ones((1, 3), np.int64))
 

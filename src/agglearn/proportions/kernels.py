@@ -8,7 +8,7 @@ All odds are multiplied by the τ for which the expected sum is z, or the likeli
 """
 
 import numpy as np
-from numba import njit, prange
+from numba import njit
 
 from agglearn.linear.kernels import FAST
 
@@ -227,64 +227,48 @@ def direct(odds, tau, first_sum, weights, half, out):
 
 
 @njit(cache=True, error_model="numpy")
-def posterior(odds, z, method, out):
-    """Write the posteriors of one bag into `out`, and return log P(S = z). Odds lie in [1e-150, 1e150]."""
-    n = len(odds)
-    if z == 0 or z == n:
+def posterior(odds, z, log_weights, method, out):
+    """Write P(y_i = 1 | S = z) of one bag into `out`, and return log P(S = z). Odds lie in [1e-150, 1e150].
+
+    With log w (n + 1,), log-concave, they are P(y_i = 1 | noisy sum) and log Σ_s w_s P(S = s), whatever z.
+    """
+    n, noisy = len(odds), len(log_weights) > 0
+    if not noisy and (z == 0 or z == n):
         probability = 0.0
         for i in range(n):
             out[i] = 0.0 if z == 0 else 1.0
             probability -= np.log1p(odds[i] if z == 0 else 1.0 / odds[i])
         return probability
-    log_tau, variance = tilt(odds, z)
+    if noisy:
+        log_tau, mean, variance = noisy_tilt(odds, log_weights)
+        low, high = 0, n + 1
+        if variance >= SMALL:
+            points = grid(variance, n, 2)[0]
+            low = min(max(0, int(mean) - points // 2), max(0, n + 1 - points))
+            high = min(low + points, n + 1)
+        weights, shift = np.empty(high - low), -np.inf
+        for k in range(high - low):
+            weights[k] = log_weights[low + k] - log_tau * (low + k)
+            shift = max(shift, weights[k])
+        for k in range(high - low):
+            weights[k] = np.exp(weights[k] - shift)
+    else:
+        log_tau, variance = tilt(odds, z)
+        low, weights, shift = z, np.ones(1), -log_tau * z
     tau = np.exp(log_tau)
     if method == DIRECT or variance < SMALL:
-        log_p = direct(odds, tau, z, np.ones(1), n if method == DIRECT else WIDTH, out)
+        log_p = direct(odds, tau, low, weights, n if method == DIRECT else WIDTH, out)
     else:
-        log_p = fourier(odds, tau, z, np.ones(1), variance, out)
-    return log_p + log_ratio(odds, tau) - log_tau * z
-
-
-@njit(cache=True, error_model="numpy")
-def noisy_posterior(odds, log_weights, out):
-    """Write P(y_i = 1 | noisy sum) of one bag into `out`, and return log Σ_s w_s P(S = s), for log w (n + 1,), log-concave."""
-    n = len(odds)
-    log_tau, mean, variance = noisy_tilt(odds, log_weights)
-    tau, low, high = np.exp(log_tau), 0, n + 1
-    if variance >= SMALL:
-        points = grid(variance, n, 2)[0]
-        low = min(max(0, int(mean) - points // 2), max(0, n + 1 - points))
-        high = min(low + points, n + 1)
-    weights = log_weights[low:high] - log_tau * np.arange(low, high)
-    largest = weights.max()
-    weights = np.exp(weights - largest)
-    if variance >= SMALL:
         log_p = fourier(odds, tau, low, weights, variance, out)
-    else:
-        log_p = direct(odds, tau, low, weights, WIDTH, out)
-    return log_p + log_ratio(odds, tau) + largest
+    return log_p + log_ratio(odds, tau) + shift
 
 
-@njit(cache=True, parallel=True, error_model="numpy")
-def noisy_posteriors(odds, offsets, log_weights):
-    """(posteriors (n,), log P(noisy sum) per bag (B,)) of all bags, for log w (n + B,), bag after bag."""
-    out = np.empty(len(odds))
-    log_p = np.empty(len(offsets) - 1)
-    for b in prange(len(log_p)):
+@njit(cache=True, nogil=True, error_model="numpy")
+def posteriors(odds, offsets, totals, log_weights, method, out, log_p, first, stop):
+    """Write posteriors to `out` (n,) and log P(Σy = z) to `log_p` (B,), or of noisy sums with log w (n + B,), else (0,)."""
+    for b in range(first, stop):
         low, high = offsets[b], offsets[b + 1]
-        log_p[b] = noisy_posterior(odds[low:high], log_weights[low + b : high + b + 1], out[low:high])
-    return out, log_p
-
-
-@njit(cache=True, parallel=True, error_model="numpy")
-def posteriors(odds, offsets, totals, method):
-    """(posteriors (n,), log P(Σy = z) per bag (B,)) of all bags."""
-    out = np.empty(len(odds))
-    log_p = np.empty(len(totals))
-    for b in prange(len(totals)):
-        low, high = offsets[b], offsets[b + 1]
-        log_p[b] = posterior(odds[low:high], totals[b], method, out[low:high])
-    return out, log_p
+        log_p[b] = posterior(odds[low:high], totals[b], log_weights[low + b : high + b + 1], method, out[low:high])
 
 
 @njit(cache=True, error_model="numpy")

@@ -6,7 +6,7 @@
 """
 
 import numpy as np
-from numba import njit, prange
+from numba import njit
 
 from agglearn.linear.kernels import FAST
 from agglearn.proportions.kernels import FOURIER, TAIL, grid
@@ -277,12 +277,9 @@ def posterior(log_p, z, method, out):
     return probability + divided
 
 
-@njit(cache=True, parallel=True, error_model="numpy")
-def posteriors(log_p, offsets, counts, method):
-    """(posteriors (n, C), log P(z) per bag (B,)) of all bags for log-probabilities (n, C), counts (B, C)."""
-    out = np.empty(log_p.shape)
-    likelihoods = np.empty(len(counts))
-    for b in prange(len(counts)):
+@njit(cache=True, nogil=True, error_model="numpy")
+def posteriors(log_p, offsets, counts, method, out, likelihoods, first, stop):
+    """Write posteriors to `out` (n, C) and log P(z) to `likelihoods` (B,), for log-probabilities (n, C), counts (B, C)."""
+    for b in range(first, stop):
         low, high = offsets[b], offsets[b + 1]
         likelihoods[b] = posterior(log_p[low:high], counts[b], method, out[low:high])
-    return out, likelihoods

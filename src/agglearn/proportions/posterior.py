@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from agglearn.errors import DataError
-from agglearn.linear.kernels import threads_for
+from agglearn.linear.kernels import in_threads
 from agglearn.proportions import kernels, multiclass
 from agglearn.proportions.convolution_tree import tree_posterior
 from agglearn.settings import check_choice
@@ -69,16 +69,23 @@ def binary_posteriors(
     logits: ArrayLike, offsets: ArrayLike, totals: ArrayLike, algorithm: int = kernels.FOURIER
 ) -> tuple[np.ndarray, np.ndarray]:
     """(P(y_i = 1 | sum) (n,), log P(sum) (B,)) for log-odds (n,), offsets (B + 1,), totals (B,)."""
-    odds = np.exp(np.clip(np.ascontiguousarray(logits, dtype=float), -EXTREME, EXTREME))
-    with threads_for(20 * len(odds)):
-        return kernels.posteriors(odds, _integers(offsets), _integers(totals), algorithm)
+    return _posteriors(logits, offsets, _integers(totals), np.zeros(0), algorithm)
 
 
 def noisy_posteriors(logits: ArrayLike, offsets: ArrayLike, log_weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """(P(y_i = 1 | noisy sum) (n,), log P(noisy sum) (B,)), for log P(noisy sum | sum = 0 … size) (n + B,), bag after bag."""
+    totals = np.zeros(np.size(offsets) - 1, np.int64)  # of no use
+    return _posteriors(logits, offsets, totals, log_weights, kernels.FOURIER)
+
+
+def _posteriors(
+    logits: ArrayLike, offsets: ArrayLike, totals: np.ndarray, log_weights: np.ndarray, algorithm: int
+) -> tuple[np.ndarray, np.ndarray]:
     odds = np.exp(np.clip(np.ascontiguousarray(logits, dtype=float), -EXTREME, EXTREME))
-    with threads_for(20 * len(odds)):
-        return kernels.noisy_posteriors(odds, _integers(offsets), log_weights)
+    q, log_p = np.empty(len(odds)), np.empty(len(totals))
+    data = odds, _integers(offsets), totals, log_weights, algorithm
+    in_threads(100 * len(odds), len(totals), kernels.posteriors, *data, q, log_p)
+    return q, log_p
 
 
 def class_posteriors(
@@ -95,7 +102,9 @@ def class_posteriors(
         `kernels.FOURIER` or `kernels.DIRECT`.
     """
     z = _integers(counts)
-    q, likelihoods = multiclass.posteriors(np.ascontiguousarray(log_p, dtype=float), _integers(offsets), z, algorithm)
+    data = np.ascontiguousarray(log_p, dtype=float), _integers(offsets), z, algorithm
+    q, likelihoods = np.empty_like(data[0]), np.empty(len(z))
+    in_threads(500 * q.size, len(z), multiclass.posteriors, *data, q, likelihoods)
     if (bad := np.flatnonzero(~np.isfinite(likelihoods))).size:
         bag = f"bag {bad[0]}: counts {z[bad[0]].tolist()}"
         if likelihoods[bad[0]] == multiclass.TOO_LARGE:
