@@ -226,7 +226,7 @@ def direct(odds, tau, first_sum, weights, half, out):
     return np.log(density)
 
 
-@njit(cache=True, error_model="numpy")
+@njit(inline="always", error_model="numpy")  # compiled once, within its caller
 def posterior(odds, z, log_weights, method, out):
     """Write P(y_i = 1 | S = z) of one bag into `out`, and return log P(S = z). Odds lie in [1e-150, 1e150].
 

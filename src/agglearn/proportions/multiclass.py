@@ -231,7 +231,7 @@ def lattice(p, z, t, log_points, out):
     return np.log(density) - log_points
 
 
-@njit(cache=True, error_model="numpy")
+@njit(inline="always", error_model="numpy")  # compiled once, within its caller
 def posterior(log_p, z, method, out):
     """Write the posteriors of one bag into `out`, and return log P(z), `TOO_LARGE`, or NaN where no tilt was found."""
     n, classes = log_p.shape
