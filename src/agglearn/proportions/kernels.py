@@ -85,8 +85,11 @@ def log_ratio(odds, tau):
 
 @njit(cache=True, error_model="numpy")
 def grid(variance, n, sides):
-    """(N, frequencies used) for a sum of n labels with this variance, near one of them, or of values to both sides."""
-    points = sides * int(np.ceil(TAIL / 3 + np.sqrt(TAIL**2 / 9 + 2 * TAIL * variance))) + 2
+    """(N, frequencies used) for a sum of n labels with this variance, near one of them, or of values to both sides.
+
+    `sides` is 1.0 or 2.0: numba would compile for each whole number in the code.
+    """
+    points = int(sides * np.ceil(TAIL / 3 + np.sqrt(TAIL**2 / 9 + 2 * TAIL * variance))) + 2
     points = min(points, n + 1) | 1  # odd: φ(π), which may vanish, is no point of the grid
     used = points // 2 + 1
     reach = TAIL / (2 * (variance - 0.25))
@@ -102,7 +105,7 @@ def fourier(odds, tau, first_sum, weights, variance, out):
     `weights` are of the sums from `first_sum` on, no more than the grid has points.
     """
     n = len(odds)
-    points, used = grid(variance, n, min(len(weights), 2))
+    points, used = grid(variance, n, min(len(weights), 2.0))
     t, cosine, sine = np.empty(used), np.empty(used), np.empty(used)
     for k in range(used):
         t[k] = 2 * np.pi / points * k
@@ -243,7 +246,7 @@ def posterior(odds, z, log_weights, method, out):
         log_tau, mean, variance = noisy_tilt(odds, log_weights)
         low, high = 0, n + 1
         if variance >= SMALL:
-            points = grid(variance, n, 2)[0]
+            points = grid(variance, n, 2.0)[0]
             low = min(max(0, int(mean) - points // 2), max(0, n + 1 - points))
             high = min(low + points, n + 1)
         weights, shift = np.empty(high - low), -np.inf

@@ -158,7 +158,7 @@ def frequencies(p, limit):
     points, low, position = np.empty(free, np.int64), np.empty(free, np.int64), np.empty(free, np.int64)
     total, log_points = 1.0, 0.0
     for c in range(free):
-        points[c] = grid(max(expected[c] - shared[c, c], 1.0), n, 1)[0]
+        points[c] = grid(max(expected[c] - shared[c, c], 1.0), n, 1.0)[0]
         low[c] = position[c] = -(points[c] // 2)
         total *= points[c]
         log_points += np.log(points[c])
