@@ -64,8 +64,8 @@ def statistics_covariance(
     p = expit(phi @ theta + intercept)
     labelled = phi * p[:, None]
     means = np.concatenate([phi.mean(axis=0), labelled.mean(axis=0)])
-    own, mixed = (phi.T @ phi).toarray(), (phi.T @ labelled).toarray()
-    return means, np.block([[own, mixed], [mixed, mixed]]) / SAMPLED - np.outer(means, means)
+    unlabelled, mixed = (phi.T @ phi).toarray(), (phi.T @ labelled).toarray()
+    return means, np.block([[unlabelled, mixed], [mixed, mixed]]) / SAMPLED - np.outer(means, means)
 
 
 def describe_solution(

@@ -50,8 +50,8 @@ class Space(NamedTuple):
     sizes: np.ndarray
     padded: np.ndarray  # (K,) column of each position
     order: np.ndarray  # (D,) features in the order of their columns, in which they are drawn
-    parts: np.ndarray  # (P, 4) part of a feature in a line: its place in `order`, first column, end, first code
-    lines: np.ndarray  # (lines + 1,) first part of each line
+    pieces: np.ndarray  # (P, 4) of a feature in a line: its number in `order`, first column, end, first code
+    lines: np.ndarray  # (lines + 1,) first piece of each line
     tables: np.ndarray  # (T, 4): i, j, s, f. Codes a of feature i and b of feature j are in cell s·a + b + f
     rows: np.ndarray  # (D + 1, 4): likewise, rows of the features' codes in `order`, and of single weights, times LINE
     number: np.ndarray  # of all cells among the m, m if fixed, empty if m are all
@@ -117,17 +117,17 @@ def exp_lanes(x):
 
 
 @njit(cache=True, inline="always")
-def add_rows(weights, at, rows, first, stop, sums):
+def add_rows(weights, base, rows, first, stop, sums):
     s0, s1, s2, s3, s4, s5, s6, s7 = sums
     for r in range(first, stop):
-        s0 += load(weights, at + integer(rows, LANES * r))
-        s1 += load(weights, at + integer(rows, LANES * r + 1))
-        s2 += load(weights, at + integer(rows, LANES * r + 2))
-        s3 += load(weights, at + integer(rows, LANES * r + 3))
-        s4 += load(weights, at + integer(rows, LANES * r + 4))
-        s5 += load(weights, at + integer(rows, LANES * r + 5))
-        s6 += load(weights, at + integer(rows, LANES * r + 6))
-        s7 += load(weights, at + integer(rows, LANES * r + 7))
+        s0 += load(weights, base + integer(rows, LANES * r))
+        s1 += load(weights, base + integer(rows, LANES * r + 1))
+        s2 += load(weights, base + integer(rows, LANES * r + 2))
+        s3 += load(weights, base + integer(rows, LANES * r + 3))
+        s4 += load(weights, base + integer(rows, LANES * r + 4))
+        s5 += load(weights, base + integer(rows, LANES * r + 5))
+        s6 += load(weights, base + integer(rows, LANES * r + 6))
+        s7 += load(weights, base + integer(rows, LANES * r + 7))
     return s0, s1, s2, s3, s4, s5, s6, s7
 
 
@@ -138,29 +138,29 @@ def add_outside(weights, line, rows, n_rows, first, stop, end, sums):
         zero = splat(np.float32(0.0))
         s = add_rows(weights, line + b, rows, 0, first, (zero, zero, zero, zero, zero, zero, zero, zero))
         s0, s1, s2, s3, s4, s5, s6, s7 = add_rows(weights, line + b, rows, stop, n_rows, s)
-        at = LANES * b
-        store(sums, at, s0)
-        store(sums, at + LANES, s1)
-        store(sums, at + 2 * LANES, s2)
-        store(sums, at + 3 * LANES, s3)
-        store(sums, at + 4 * LANES, s4)
-        store(sums, at + 5 * LANES, s5)
-        store(sums, at + 6 * LANES, s6)
-        store(sums, at + 7 * LANES, s7)
+        square = LANES * b
+        store(sums, square, s0)
+        store(sums, square + LANES, s1)
+        store(sums, square + 2 * LANES, s2)
+        store(sums, square + 3 * LANES, s3)
+        store(sums, square + 4 * LANES, s4)
+        store(sums, square + 5 * LANES, s5)
+        store(sums, square + 6 * LANES, s6)
+        store(sums, square + 7 * LANES, s7)
 
 
 @njit(cache=True)
 def add_inside(weights, line, rows, first, k, stop, low, high, sums, out):
     """Add rows [first, stop) but k to `sums`. Write log-weights of columns [low, high) to `out` (LINE, LANES)."""
     for b in range(low // LANES * LANES, high, LANES):
-        at = LANES * b
+        square = LANES * b
         s = (
-            load(sums, at), load(sums, at + LANES), load(sums, at + 2 * LANES), load(sums, at + 3 * LANES),
-            load(sums, at + 4 * LANES), load(sums, at + 5 * LANES), load(sums, at + 6 * LANES), load(sums, at + 7 * LANES),
+            load(sums, square), load(sums, square + LANES), load(sums, square + 2 * LANES), load(sums, square + 3 * LANES),
+            load(sums, square + 4 * LANES), load(sums, square + 5 * LANES), load(sums, square + 6 * LANES), load(sums, square + 7 * LANES),
         )  # fmt: skip
         s = add_rows(weights, line + b, rows, first, k, s)
         s0, s1, s2, s3, s4, s5, s6, s7 = add_rows(weights, line + b, rows, k + 1, stop, s)
-        store_transposed(out, at, s0, s1, s2, s3, s4, s5, s6, s7)
+        store_transposed(out, square, s0, s1, s2, s3, s4, s5, s6, s7)
 
 
 @njit(cache=True)
@@ -168,7 +168,7 @@ def draw(logits, low, high, code, u, v, drawn):
     """Draw in every lane from softmax(logits[low:high]), of which `code` is the first, by uniform numbers u and v.
 
     `logits` are overwritten. `drawn` (3, LANES) has the largest logit, the sum of weights above it, and what was drawn.
-    Parts of a feature are drawn one after the other, and each takes the place of what was drawn by its share.
+    Pieces of a feature are drawn one after the other, and each replaces what was drawn with the probability of its weight.
     """
     top = load(logits, LANES * low)
     for k in range(low + 1, high):
@@ -199,10 +199,10 @@ def accept(gain, log_q_old, log_q_new, u):
 
 
 @njit(cache=True, fastmath=FAST)
-def log_weight(weights, at, rows, g, c):
+def log_weight(weights, base, rows, g, c):
     total = np.float32(0.0)
     for r in range(rows.shape[1]):
-        total += weights[at + rows[g, r, c]]
+        total += weights[base + rows[g, r, c]]
     return total
 
 
@@ -211,7 +211,7 @@ def metropolis(codes, g, d, states, weights, n_rows, rows, space, proposals, n_p
     """Alias proposals (Walker 1977). All chains of a group take a step before any takes the next."""
     size, offset, first = np.int64(space.sizes[d]), np.int64(space.offsets[d]), g * LANES
     for c in range(LANES):
-        now[c] = log_weight(weights, place(space.padded[offset + codes[g, d, c]], n_rows), rows, g, c)
+        now[c] = log_weight(weights, first_weight(space.padded[offset + codes[g, d, c]], n_rows), rows, g, c)
     for _ in range(n_proposals):
         for c in range(LANES):
             states[first + c] += _GOLDEN
@@ -220,7 +220,7 @@ def metropolis(codes, g, d, states, weights, n_rows, rows, space, proposals, n_p
             if uniform(states[first + c]) >= proposals.threshold[new[c]]:
                 new[c] = proposals.alias[new[c]]
         for c in range(LANES):
-            then[c] = log_weight(weights, place(space.padded[new[c]], n_rows), rows, g, c)
+            then[c] = log_weight(weights, first_weight(space.padded[new[c]], n_rows), rows, g, c)
         for c in range(LANES):
             states[first + c] += _GOLDEN
             log_q_old, log_q_new = proposals.log_q[offset + codes[g, d, c]], proposals.log_q[new[c]]
@@ -229,8 +229,8 @@ def metropolis(codes, g, d, states, weights, n_rows, rows, space, proposals, n_p
 
 
 @njit(cache=True, inline="always")
-def place(column, n_rows):
-    """Return where a column begins among the weights. A line has its rows one after the other."""
+def first_weight(column, n_rows):
+    """Return the index of a column's first weight. A line has its rows one after the other."""
     return np.int64(column) // LINE * n_rows * LINE + column % LINE
 
 
@@ -242,14 +242,14 @@ def sweep(groups, codes, states, weights, n_rows, rows, space, proposals, n_prop
     at_codes, at_rows, at_drawn, forms = codes.ctypes.data, rows.ctypes.data, drawn.ctypes.data, space.rows.ctypes.data
     for number in range(len(space.lines) - 1):
         line, some, end = number * n_rows * LINE, space.lines[number], space.lines[number + 1]
-        first, stop, used = space.parts[some, 0], space.parts[end - 1, 0] + 1, space.parts[end - 1, 2]
+        first, stop, used = space.pieces[some, 0], space.pieces[end - 1, 0] + 1, space.pieces[end - 1, 2]
         for g in range(groups):
             its_codes, its_rows = at_codes + g * summed * EIGHT, at_rows + g * summed * EIGHT
             its_drawn, its_states = at_drawn + 3 * g * EIGHT, g * LANES
             add_outside(at_weights, line, its_rows, summed, first, stop, used, at_sums)
-            for part in range(some, end):
-                k, low, high, code = space.parts[part]
-                d, half = space.order[k], (part - some) % 2
+            for piece in range(some, end):
+                k, low, high, code = space.pieces[piece]
+                d, half = space.order[k], (piece - some) % 2
                 if half == 0:  # 64 bits are two numbers
                     for c in range(its_states, its_states + LANES):
                         states[c] += _GOLDEN
@@ -370,8 +370,8 @@ def collect(acc, counts, sums):
 
 @njit(cache=True, inline="always")
 def write(weights, column, row, without, with_label):
-    line, at = column // LINE, column % LINE
-    weights[line, row, at], weights[line, weights.shape[1] // 2 + row, at] = without, with_label
+    line, lane = column // LINE, column % LINE
+    weights[line, row, lane], weights[line, weights.shape[1] // 2 + row, lane] = without, with_label
 
 
 @njit(cache=True)

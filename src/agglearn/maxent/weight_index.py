@@ -83,15 +83,15 @@ class WeightIndex:
         left, right = np.nonzero(self.cells >= 0)
         strides = np.where(left == right, 0, self.sizes[right])
         tables = np.stack([left, right, strides, self.cells[left, right]], axis=1)
-        order, line, found = np.argsort(self.padded[self.offsets]), kernels.LINE, []
+        order, line, cuts = np.argsort(self.padded[self.offsets]), kernels.LINE, []
         for k, d in enumerate(order):
             for code in range(0, self.sizes[d], line):
                 number, low = divmod(int(self.padded[self.offsets[d] + code]), line)
-                found.append((number, k, low, low + min(self.sizes[d] - code, line), code))
-        parts, label = np.array(found), len(order)
-        lines = np.searchsorted(parts[:, 0], np.arange(parts[-1, 0] + 2))
+                cuts.append((number, k, low, low + min(self.sizes[d] - code, line), code))
+        pieces, label = np.array(cuts), len(order)
+        lines = np.searchsorted(pieces[:, 0], np.arange(pieces[-1, 0] + 2))
         rows = [(d, label, line, line * self.offsets[d]) for d in order] + [(0, label, 0, line * self.n_modalities)]
-        drawn = order, parts[:, 1:].copy(), lines
+        drawn = order, pieces[:, 1:].copy(), lines
         forms = tables.astype(np.int32), np.array(rows, np.int32)
         return kernels.Space(self.offsets, self.sizes, self.padded, *drawn, *forms, self.number)
 
@@ -147,18 +147,18 @@ class WeightIndex:
 
 
 def _first_columns(sizes: np.ndarray) -> np.ndarray:
-    """(D,) int32: the largest feature first, each in the first line of the cache that has room, else from a new one on."""
-    room: list[int] = []  # free columns at the end of each line
+    """(D,) int32: the largest feature first, each in the first line of the cache that it fits into, else from a new one on."""
+    free: list[int] = []  # columns at the end of each line
     firsts = np.empty(len(sizes), np.int32)
     for d in np.argsort(-sizes, kind="stable"):
         size = int(sizes[d])
-        line = next((line for line, free in enumerate(room) if size <= free), len(room))
+        line = next((line for line, columns in enumerate(free) if size <= columns), len(free))
         firsts[d] = kernels.LINE * line
-        if line == len(room):
-            room += [0] * ((size - 1) // kernels.LINE) + [kernels.LINE - 1 - (size - 1) % kernels.LINE]
+        if line == len(free):
+            free += [0] * ((size - 1) // kernels.LINE) + [kernels.LINE - 1 - (size - 1) % kernels.LINE]
         else:
-            firsts[d] += kernels.LINE - room[line]
-            room[line] -= size
+            firsts[d] += kernels.LINE - free[line]
+            free[line] -= size
     return firsts
 
 

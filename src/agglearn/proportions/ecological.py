@@ -213,8 +213,8 @@ def exact_mean(groups: np.ndarray, votes: np.ndarray, probabilities: np.ndarray)
         fewer[r] -= 1
         without = _product(fewer, p, tuple(exponents + 1))
         for k in np.flatnonzero(votes):
-            others = without[tuple(exponents - (np.arange(len(exponents)) == k))]
-            mean[r, k] = n[r] * p[r, k] * others / product[tuple(exponents)]
+            remaining = without[tuple(exponents - (np.arange(len(exponents)) == k))]
+            mean[r, k] = n[r] * p[r, k] * remaining / product[tuple(exponents)]
     return float(np.log(product[tuple(exponents)])), mean
 
 

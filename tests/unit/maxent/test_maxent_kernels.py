@@ -170,8 +170,8 @@ def check_spread(spread, layout, weights):
     at_weights, at_rows, at_sums, at_out = (array.ctypes.data for array in (chains.weights, rows, sums, out))
     found = [np.empty((size, kernels.LANES)) for size in layout.sizes]
     for number, (some, end) in enumerate(zip(space.lines, space.lines[1:], strict=False)):
-        first, stop = space.parts[some, 0], space.parts[end - 1, 0] + 1
-        for k, low, high, code in space.parts[some:end]:
+        first, stop = space.pieces[some, 0], space.pieces[end - 1, 0] + 1
+        for k, low, high, code in space.pieces[some:end]:
             line = number * 2 * label * kernels.LINE
             _log_weights(at_weights, line, at_rows, len(rows), first, k, stop, low, high, at_sums, at_out)
             found[space.order[k]][code : code + high - low] = out[low:high]

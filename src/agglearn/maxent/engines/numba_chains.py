@@ -29,9 +29,9 @@ class Chains:
         self.theta = np.zeros(len(index.rows) + 1, np.float32)
         for i, j, block in index.fixed_mu():
             for d, e, values in ((i, j, block), (j, i, block.T)):
-                line, at = np.divmod(index.padded[index.span(e)], kernels.LINE)
+                lines, lanes = np.divmod(index.padded[index.span(e)], kernels.LINE)
                 rows = np.arange(index.offsets[d], index.offsets[d] + index.sizes[d])[:, None]
-                self.weights[line, rows, at] = self.weights[line, n_rows + rows, at] = values
+                self.weights[lines, rows, lanes] = self.weights[lines, n_rows + rows, lanes] = values
         self.threads = ThreadPoolExecutor(numba.get_num_threads())
         self.acc = np.zeros((numba.get_num_threads(), len(index.rows) + 1), np.int64)
 
