@@ -198,20 +198,32 @@ def accept(gain, log_q_old, log_q_new, u):
     return ratio >= 0 or u < exp32(ratio)
 
 
-@njit(cache=True, fastmath=FAST)
-def log_weight(weights, base, rows, g, c):
-    total = np.float32(0.0)
-    for r in range(rows.shape[1]):
-        total += weights[base + rows[g, r, c]]
-    return total
+@njit(cache=True, fastmath=False)  # as for `logits`
+def log_weights(weights, columns, rows, out):
+    """Write the sum of a column of each lane over its rows (D + 1, LANES)."""
+    a, b, c, d = columns[0], columns[1], columns[2], columns[3]
+    e, f, g, h = columns[4], columns[5], columns[6], columns[7]
+    s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = np.float32(0.0)
+    for r in range(len(rows)):
+        s0 += weights[a + rows[r, 0]]
+        s1 += weights[b + rows[r, 1]]
+        s2 += weights[c + rows[r, 2]]
+        s3 += weights[d + rows[r, 3]]
+        s4 += weights[e + rows[r, 4]]
+        s5 += weights[f + rows[r, 5]]
+        s6 += weights[g + rows[r, 6]]
+        s7 += weights[h + rows[r, 7]]
+    out[0], out[1], out[2], out[3], out[4], out[5], out[6], out[7] = s0, s1, s2, s3, s4, s5, s6, s7
 
 
 @njit(cache=True, fastmath=FAST)
 def metropolis(codes, g, d, states, weights, n_rows, rows, space, proposals, n_proposals, new, now, then):
     """Alias proposals (Walker 1977). All chains of a group take a step before any takes the next."""
+    columns = np.empty(LANES, np.int64)
     size, offset, first = np.int64(space.sizes[d]), np.int64(space.offsets[d]), g * LANES
     for c in range(LANES):
-        now[c] = log_weight(weights, first_weight(space.padded[offset + codes[g, d, c]], n_rows), rows, g, c)
+        columns[c] = first_weight(space.padded[offset + codes[g, d, c]], n_rows)
+    log_weights(weights, columns, rows[g], now)
     for _ in range(n_proposals):
         for c in range(LANES):
             states[first + c] += _GOLDEN
@@ -219,8 +231,8 @@ def metropolis(codes, g, d, states, weights, n_rows, rows, space, proposals, n_p
             states[first + c] += _GOLDEN
             if uniform(states[first + c]) >= proposals.threshold[new[c]]:
                 new[c] = proposals.alias[new[c]]
-        for c in range(LANES):
-            then[c] = log_weight(weights, first_weight(space.padded[new[c]], n_rows), rows, g, c)
+            columns[c] = first_weight(space.padded[new[c]], n_rows)
+        log_weights(weights, columns, rows[g], then)
         for c in range(LANES):
             states[first + c] += _GOLDEN
             log_q_old, log_q_new = proposals.log_q[offset + codes[g, d, c]], proposals.log_q[new[c]]
@@ -243,14 +255,18 @@ def sweep(groups, codes, states, weights, n_rows, rows, space, proposals, n_prop
     for number in range(len(space.lines) - 1):
         line, some, end = number * n_rows * LINE, space.lines[number], space.lines[number + 1]
         first, stop, used = space.pieces[some, 0], space.pieces[end - 1, 0] + 1, space.pieces[end - 1, 2]
+        all_wide = True
+        for piece in range(some, end):
+            all_wide &= proposals.wide[space.order[space.pieces[piece, 0]]]
         for g in range(groups):
             its_codes, its_rows = at_codes + g * summed * EIGHT, at_rows + g * summed * EIGHT
             its_drawn, its_states = at_drawn + 3 * g * EIGHT, g * LANES
-            add_outside(at_weights, line, its_rows, summed, first, stop, used, at_sums)
+            if not all_wide:
+                add_outside(at_weights, line, its_rows, summed, first, stop, used, at_sums)
             for piece in range(some, end):
                 k, low, high, code = space.pieces[piece]
                 d, half = space.order[k], (piece - some) % 2
-                if half == 0:  # 64 bits are two numbers
+                if half == 0 and not all_wide:  # 64 bits are two numbers
                     for c in range(its_states, its_states + LANES):
                         states[c] += _GOLDEN
                         bits = mix64(states[c])
