@@ -58,7 +58,10 @@ class Space(NamedTuple):
 
 
 class Proposals(NamedTuple):
-    """Metropolis–Hastings within Gibbs: (D,) for which features, (K,) their alias table and log-probabilities."""
+    """Metropolis–Hastings within Gibbs: (D,) for which features, (K,) their alias table and log-probabilities.
+
+    Kernels get None where no feature is wide, and are compiled without these steps then.
+    """
 
     wide: np.ndarray
     threshold: np.ndarray
@@ -255,9 +258,11 @@ def sweep(groups, codes, states, weights, n_rows, rows, space, proposals, n_prop
     for number in range(len(space.lines) - 1):
         line, some, end = number * n_rows * LINE, space.lines[number], space.lines[number + 1]
         first, stop, used = space.pieces[some, 0], space.pieces[end - 1, 0] + 1, space.pieces[end - 1, 2]
-        all_wide = True
-        for piece in range(some, end):
-            all_wide &= proposals.wide[space.order[space.pieces[piece, 0]]]
+        all_wide = False
+        if proposals is not None:
+            all_wide = True
+            for piece in range(some, end):
+                all_wide &= proposals.wide[space.order[space.pieces[piece, 0]]]
         for g in range(groups):
             its_codes, its_rows = at_codes + g * summed * EIGHT, at_rows + g * summed * EIGHT
             its_drawn, its_states = at_drawn + 3 * g * EIGHT, g * LANES
@@ -271,23 +276,35 @@ def sweep(groups, codes, states, weights, n_rows, rows, space, proposals, n_prop
                         states[c] += _GOLDEN
                         bits = mix64(states[c])
                         u[0, c - its_states], u[1, c - its_states] = fraction(bits), fraction(bits << _S24)
-                if proposals.wide[d]:
-                    if code > 0:
+                if proposals is not None:
+                    if proposals.wide[d]:
+                        if code == 0:
+                            metropolis(
+                                codes,
+                                g,
+                                d,
+                                states,
+                                weights,
+                                n_rows,
+                                rows,
+                                space,
+                                proposals,
+                                n_proposals,
+                                new,
+                                out[0],
+                                out[1],
+                            )
+                            store_linear(its_rows + k * EIGHT, its_codes, forms + k * FORM)
                         continue
-                    metropolis(
-                        codes, g, d, states, weights, n_rows, rows, space, proposals, n_proposals, new, out[0], out[1]
-                    )
-                else:
-                    if code > 0:
-                        for c in range(its_states, its_states + LANES):
-                            states[c] += _GOLDEN
-                            u[2, c - its_states] = uniform(states[c])
-                    add_inside(at_weights, line, its_rows, first, k, stop, low, high, at_sums, at_out)
-                    draw(at_out, low, high, code, at_u + half * EIGHT, at_u + 2 * EIGHT, its_drawn)
-                    if code + high - low < space.sizes[d]:
-                        continue
+                if code > 0:
+                    for c in range(its_states, its_states + LANES):
+                        states[c] += _GOLDEN
+                        u[2, c - its_states] = uniform(states[c])
+                add_inside(at_weights, line, its_rows, first, k, stop, low, high, at_sums, at_out)
+                draw(at_out, low, high, code, at_u + half * EIGHT, at_u + 2 * EIGHT, its_drawn)
+                if code + high - low == space.sizes[d]:
                     store_integers(its_codes + d * EIGHT, load(its_drawn, 2 * LANES))
-                store_linear(its_rows + k * EIGHT, its_codes, forms + k * FORM)
+                    store_linear(its_rows + k * EIGHT, its_codes, forms + k * FORM)
 
 
 @njit(cache=True)

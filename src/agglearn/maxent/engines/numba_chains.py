@@ -43,7 +43,8 @@ class Chains:
         """Move all chains, and return (w,) sums over them, which estimate E[D]·n′/n and E[C]·n′/n (lines 2–7)."""
         counts, sums = np.zeros((2, len(self.index.rows)))  # of integers below 2^53, hence exact
         seed = np.random.SeedSequence([self.seed, iteration]).generate_state(1, np.uint64)[0]
-        settings = self.proposals, self.n_proposals, seed, n_sweeps, marginalize
+        where_wide = self.proposals if self.proposals.wide.any() else None
+        settings = where_wide, self.n_proposals, seed, n_sweeps, marginalize
         model = self.weights, self.theta, self.intercept, self.space
 
         def run(acc: np.ndarray, first: int, stop: int) -> None:
