@@ -276,7 +276,7 @@ def sweep(groups, codes, states, weights, n_rows, rows, space, proposals, n_prop
                         states[c] += _GOLDEN
                         bits = mix64(states[c])
                         u[0, c - its_states], u[1, c - its_states] = fraction(bits), fraction(bits << _S24)
-                if proposals is not None:
+                if proposals is not None:  # noqa: SIM102 - numba leaves out what a test for None alone guards
                     if proposals.wide[d]:
                         if code == 0:
                             metropolis(

@@ -428,8 +428,8 @@ def hide_cells(tables: ContingencyTables, threshold: float) -> ContingencyTables
 
 def hidden_cells(tables: ContingencyTables) -> np.ndarray:
     """(m,) whether each cell of all tables, in their order, is hidden."""
-    visible = [np.isin(np.arange(math.prod(t.shape)), t.cells) for t in tables.tables.values()]
-    return ~np.concatenate(visible)
+    shown = [np.isin(np.arange(math.prod(t.shape)), t.cells) for t in tables.tables.values()]
+    return ~np.concatenate(shown)
 
 
 def fill_hidden(tables: ContingencyTables, count: float | None = None) -> ContingencyTables:
