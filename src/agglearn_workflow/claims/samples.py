@@ -250,7 +250,7 @@ def _log(x: np.ndarray) -> np.ndarray:
 
 def _match(claim: dict, a: Side, b: Side, reduced: str) -> Sample:
     """The two sides as pairs, or as two samples where their tested units differ."""
-    notes, overlap = [*a.notes, *b.notes], max(a.overlap, b.overlap)
+    notes, overlap = list(dict.fromkeys([*a.notes, *b.notes])), max(a.overlap, b.overlap)
     value, reference = claim["value"], claim["reference"]
     # fields that both sides set to different values: pairs need not agree in them
     freed = frozenset(name for name in value.keys() & reference.keys() if value[name] != reference[name])

@@ -260,6 +260,8 @@ def test_a_replicate_that_lacks_a_cell_is_left_out():
     detail = judge(claim("at_most", bound=0.6), values)["detail"]
     assert "mean 0.51" in detail
     assert "3 replicates; 1 of 4 replicates left out, which lack some cells" in detail
+    both = values | {(dataset, "base"): row for (dataset, _), row in values.items()}
+    assert judge(beside("greater"), both)["detail"].count("left out") == 1
 
 
 # -- replicates -------------------------------------------------------------------------------------------------------
