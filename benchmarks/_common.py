@@ -77,9 +77,11 @@ def write_lines() -> None:
 @functools.cache
 def additions() -> float:
     """Single-precision numbers a second that are added to others in the nearest cache."""
-    # Numbers and sums half a page apart: at a distance of whole pages a read waits for the last write.
-    numbers = aligned_zeros(numba.get_num_threads(), 2, 1024 + 512)
-    table, total = numbers[:, 0, :1024], numbers[:, 1, :1024]
+    size = numba.get_num_threads() * 1024
+    numbers = aligned_zeros(
+        2 * size + 512
+    )  # half a page between: at a distance of whole pages a read waits for a write
+    table, total = numbers[:size].reshape(-1, 1024), numbers[size + 512 :].reshape(-1, 1024)
     _add(table, total, 1)
     return len(table) * 1024 * 20_000 / fastest(lambda: _add(table, total, 20_000), 10)
 
