@@ -21,7 +21,8 @@ class BestPairClassifier(StagedClassifier):
     """One logistic regression per pair table, on both features and their interaction, exactly from the table.
 
     The tables alone choose the pair for prediction: largest log-likelihood minus effective number of weights (Akaike's
-    criterion), Σ h/(h + 2λ/3) over cells with h = d·p·(1−p), as if each cell had three weights of its own. The paper
+    criterion), Σ h/(h + 2λ/3) over cells with h = d·p·(1−p), as if each cell had three weights of its own. Both are per
+    record of the table, since noise and thresholds make totals differ, and a table without records is left out. The paper
     took the pair that is best on test data, for which `staged_predict_proba` serves.
 
     Parameters
@@ -44,10 +45,13 @@ class BestPairClassifier(StagedClassifier):
         if not observation.pairs:
             raise DataError("there are no tables of pairs; the best pair needs at least one")
         observation.refuse_hashed_pairs("the best pair")
+        pairs = [key for key in observation.pairs if (observation.tables[key].counts > 0).any()]
+        if not pairs:
+            raise DataError("no table of a pair has a record; the best pair needs at least one")
         self._set_encoder(observation.encoder)
-        self.pairs_ = [tuple(observation.names[i] for i in key) for key in observation.pairs]
+        self.pairs_ = [tuple(observation.names[i] for i in key) for key in pairs]
         self.coefs_, scores, self._seconds, started = [], [], [], time.perf_counter()
-        for key in track(observation.pairs, "pairs"):
+        for key in track(pairs, "pairs"):
             coefs, score = fit_pair(observation.tables[key], self.l2, self.max_iter)
             self.coefs_.append(coefs)
             scores.append(score)
@@ -87,4 +91,4 @@ def fit_pair(table: Table, l2: float, max_iter: int) -> tuple[Coefficients, floa
     weights, intercept = solution[:-1], float(solution[-1])
     likelihood = l2 * (weights @ weights) - problem.objective(solution, l2)[0]
     criterion = likelihood - np.sum(h / (h + 2 * l2 / 3 + 1e-12))
-    return (weights[:m], weights[m : m + n], cells, weights[m + n :], intercept), float(criterion)
+    return (weights[:m], weights[m : m + n], cells, weights[m + n :], intercept), float(criterion / counts.sum())

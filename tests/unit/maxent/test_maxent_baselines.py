@@ -1,5 +1,7 @@
 """Skyline, naive Bayes and best pair against scikit-learn and exact enumeration."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -120,6 +122,20 @@ def test_best_pair_does_not_choose_noise():
     tables = ContingencyTables.from_records(frame.astype(dict.fromkeys("abst", str)), "label")
     model = BestPairClassifier(l2=1.0).fit(tables)
     assert set(model.pairs_[model.best_]) == {"s", "t"}
+
+
+def test_best_pair_of_tables_that_lost_records(records, tables):
+    """Noise or a threshold can leave a table two cells, or none. Then its likelihood is the largest."""
+    best = BestPairClassifier().fit(tables)
+    chosen = best.pairs_[best.best_]
+    for kept in (2, 0):
+        few = {key: t.select(np.arange(len(t.counts)) < kept) for key, t in tables.tables.items()}
+        one = next(key for key in tables.pairs if tuple(tables.names[i] for i in key) != chosen)
+        model = BestPairClassifier().fit(replace(tables, tables={**tables.tables, one: few[one]}))
+        assert model.pairs_[model.best_] == chosen
+        assert all(np.isfinite(p).all() for _, _, p in model.staged_predict_proba(records))
+    with pytest.raises(DataError, match="no table of a pair has a record"):
+        BestPairClassifier().fit(replace(tables, tables=few))
 
 
 def test_stages_survive_saving_where_they_are_part_of_the_model(records, tmp_path, tables):
