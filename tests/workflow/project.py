@@ -44,7 +44,9 @@ class Project:
             origin = ROOT / name
             if origin.is_dir():
                 # with compiled modules, which hold while the times are kept, but without compiled kernels and what `make docs` writes
-                shutil.copytree(origin, folder / name, ignore=shutil.ignore_patterns("agglearn-*", "api", "gallery"))
+                shutil.copytree(
+                    origin, folder / name, ignore=shutil.ignore_patterns("agglearn-*", "api", "gallery", ".*.json.*")
+                )
             else:
                 shutil.copy(origin, folder / name)
         share_kernels(folder / "src/agglearn", folder / "src/agglearn/__pycache__")
