@@ -78,9 +78,8 @@ def write_lines() -> None:
 def additions() -> float:
     """Single-precision numbers a second that are added to others in the nearest cache."""
     size = numba.get_num_threads() * 1024
-    numbers = aligned_zeros(
-        2 * size + 512
-    )  # half a page between: at a distance of whole pages a read waits for a write
+    # Half a page lies between: at a distance of whole pages a read waits for a write.
+    numbers = aligned_zeros(2 * size + 512)
     table, total = numbers[:size].reshape(-1, 1024), numbers[size + 512 :].reshape(-1, 1024)
     _add(table, total, 1)
     return len(table) * 1024 * 20_000 / fastest(lambda: _add(table, total, 20_000), 10)
