@@ -1,7 +1,7 @@
 """Speed and memory of maximum entropy: beside a NumPy version, the authors' code, and against every size.
 
     python benchmarks/maxent.py [DATA]
-    python benchmarks/maxent.py --largest    # a fit of the paper's largest shape alone: half an hour, 8 GB
+    python benchmarks/maxent.py --largest    # a fit of the paper's largest shape alone: ten minutes, 7 GB
 
 Tables are simulated. DATA, a folder with adult/adult.data and adult/adult.test, adds the time to the log-likelihood that
 the authors' code ends at on Adult. Compilation is not timed. Figures of the authors' code were measured elsewhere.
