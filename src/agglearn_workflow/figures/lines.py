@@ -41,13 +41,10 @@ def curves(chart: Chart) -> Figure | None:
 
 def _carried(chosen: pd.DataFrame, line: list) -> pd.DataFrame:
     """Each run at all steps of its line, so that a mean is of all runs: where a run has no value, its last one counts."""
-    runs = [
-        run.sort_values("step").set_index("step", drop=False).reindex(steps, method="ffill").assign(step=steps)
-        for _, rows in chosen.groupby(line)
-        for steps in [np.unique(rows["step"])]
-        for _, run in rows.groupby("run")
-    ]
-    return pd.concat([chosen[:0], *runs], ignore_index=True).dropna(subset="run")
+    chosen = chosen.assign(line=chosen.groupby(line).ngroup())
+    steps = chosen[["line", "step"]].drop_duplicates().sort_values("step")
+    every = chosen[["run", "line"]].drop_duplicates().merge(steps).merge(chosen, "left")
+    return every.fillna(every.groupby("run").ffill()).dropna(subset="value")
 
 
 def lines(chart: Chart) -> Figure | None:
