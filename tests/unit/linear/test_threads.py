@@ -6,9 +6,8 @@ import threading
 import numpy as np
 import pytest
 
-from agglearn.linear import kernels
-
-ENOUGH = kernels.WORTH_THREADS
+from agglearn.linear.kernels import WORTH_THREADS as ENOUGH
+from agglearn.linear.kernels import in_threads
 
 
 def times_run(work, slices):
@@ -20,20 +19,18 @@ def times_run(work, slices):
         at_once.wait(timeout=60)
         out[first:stop] += 1
 
-    kernels.in_threads(work, len(times), kernel, times)
+    in_threads(work, len(times), kernel, times)
     return times.tolist(), len(starts)
 
 
-@pytest.mark.parametrize(
-    ("threads", "work", "slices"), [(3, ENOUGH, 3), (3, ENOUGH - 1, 1), (1, ENOUGH, 1), (12, ENOUGH, 10)]
-)
+@pytest.mark.parametrize(("threads", "work", "slices"), [(3, ENOUGH, 3), (3, ENOUGH - 1, 1), (12, ENOUGH, 10)])
 def test_every_item_is_run_once(threads, work, slices, monkeypatch):
-    monkeypatch.setattr(kernels.numba, "get_num_threads", lambda: threads)
+    monkeypatch.setattr("numba.get_num_threads", lambda: threads)
     assert times_run(work, slices) == ([1.0] * 10, slices)
 
 
 def test_a_process_forked_after_threads_were_used_has_its_own(monkeypatch):
-    monkeypatch.setattr(kernels.numba, "get_num_threads", lambda: 2)
+    monkeypatch.setattr("numba.get_num_threads", lambda: 2)
     times_run(ENOUGH, 2)
     with multiprocessing.get_context("fork").Pool(1) as pool:
         assert pool.apply_async(times_run, (ENOUGH, 2)).get(timeout=60) == ([1.0] * 10, 2)
