@@ -22,7 +22,7 @@ class BestPairClassifier(StagedClassifier):
 
     The tables alone choose the pair for prediction: largest log-likelihood minus effective number of weights (Akaike's
     criterion), Σ h/(h + 2λ/3) over cells with h = d·p·(1−p), as if each cell had three weights of its own. Both are per
-    record of the table, since noise and thresholds make totals differ, and a table without records is left out. The paper
+    record of the table, since noise and thresholds make totals differ. A table without records is left out. The paper
     took the pair that is best on test data, for which `staged_predict_proba` serves.
 
     Parameters
