@@ -117,20 +117,26 @@ class Side:
 def select_side(claim: dict, rows: Rows, name: str, curve: bool = False) -> Side:
     """The side `value` or `reference` of a claim, without replicates that lack cells unless it is deterministic."""
     selector, by_part = claim[name], claim.get("replicates") == "part"
-    chosen = rows.selected(without_measure(selector))
-    n = len(np.unique(rows.field("run")[0][chosen]))
-    lost = rows.frame.iloc[np.flatnonzero(chosen & ~rows.ok)].drop_duplicates("run")
-    reasons = lost["reason"].where(lost["status"] != "stopped", "stopped: " + lost["reason"]).dropna().unique().tolist()
+    reasons, notes = _without_result(rows, rows.selected(without_measure(selector)), name)
     with_value = rows.ok & (np.isnan(rows.number("step")) != curve) & ~np.isnan(rows.number("value"))
     index = np.flatnonzero(rows.selected(selector) & with_value)
     if not len(index):
         raise RowsMissing(reasons[0] if reasons else f"no rows for {json.dumps(selector)}", absent=not reasons)
-    reason = f" ({reasons[0]})" if reasons else ""
-    notes = [f"without result: {len(lost)} of {count_text(n, 'run')} of the {name}{reason}"] if len(lost) else []
     if not curve and "deterministic" not in claim:
         complete, lacking = _complete(rows.kinds(by_part)[index], rows.replicates(by_part)[index])
         index, notes = index[complete], notes + lacking
     return Side(rows, index, rows.number("value")[index], by_part, notes)
+
+
+def _without_result(rows: Rows, chosen: np.ndarray, name: str) -> tuple[list[str], list[str]]:
+    """(reasons, a note) on the chosen runs that have no result."""
+    places = np.flatnonzero(chosen & ~rows.ok)
+    if not len(places):
+        return [], []
+    lost, n = rows.frame.iloc[places].drop_duplicates("run"), len(np.unique(rows.field("run")[0][chosen]))
+    reasons = lost["reason"].where(lost["status"] != "stopped", "stopped: " + lost["reason"]).dropna().unique().tolist()
+    reason = f" ({reasons[0]})" if reasons else ""
+    return reasons, [f"without result: {len(lost)} of {count_text(n, 'run')} of the {name}{reason}"]
 
 
 def without_measure(selector: dict) -> dict:

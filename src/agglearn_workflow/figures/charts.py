@@ -24,7 +24,7 @@ STYLE = {
     "svg.hashsalt": "agglearn", "font.size": 9, "axes.spines.top": False, "axes.spines.right": False,
     "axes.grid": True, "grid.alpha": 0.3, "figure.constrained_layout.use": True, "svg.fonttype": "none",
     "legend.fontsize": SMALL, "legend.frameon": False, "legend.handlelength": 1.5, "legend.columnspacing": 1.0,
-    "savefig.transparent": True,
+    "figure.facecolor": "none", "axes.facecolor": "none",
 }  # fmt: skip
 # Near the palette of Okabe and Ito. Each two differ by ΔE2000 ≥ 15, also under the three deficiencies of colour vision.
 COLORS = ["#116699", "#aa5522", "#009973", "#772255", "#cc8811", "#000000", "#8f97a8"]

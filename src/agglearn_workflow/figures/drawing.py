@@ -10,6 +10,7 @@ from xml.etree.ElementTree import Element, SubElement
 import matplotlib
 import numpy as np
 import pandas as pd
+from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
 from agglearn.errors import describe
@@ -27,7 +28,7 @@ ElementTree.register_namespace("xlink", "http://www.w3.org/1999/xlink")
 
 def from_figure(figure: Figure, title: str, description: str = "") -> Element:
     file = io.BytesIO()
-    figure.savefig(file, format="svg", metadata=METADATA)
+    FigureCanvasSVG(figure).print_svg(file, metadata=METADATA)  # savefig would draw it twice
     return _with_words(ElementTree.fromstring(file.getvalue()), title, description)
 
 
