@@ -195,7 +195,7 @@ def test_samplers_of_one_learner_have_streams_of_their_own(monkeypatch):
 def test_samples_that_judge_a_value_are_drawn_by_the_seed(monkeypatch):
     """Without them every seed would share the error of one sample; all values of one fit are judged by the same."""
     seeds = []
-    monkeypatch.setattr(maxent.MaxEntClassifier, "held_out_score", lambda model, held, seed: seeds.append(seed) or 0.0)
+    monkeypatch.setattr(maxent.MaxEntClassifier, "held_out_score", lambda *held, seed, **_: seeds.append(seed) or 0.0)
     for state in (1, 2, 1):
         base = maxent.MaxEntClassifier(20, max_iter=3)
         labelsums.AggregateSearch(base, values=(1.0, 64.0), random_state=state).fit(TABLES)

@@ -36,7 +36,7 @@ class ByAggregates(Choice):
             fitted.append(observation)
             return fit(model, observation)
 
-        def judged(model, held, seed):
+        def judged(model, held, seed, n_chains=0):
             value = self.grid[len(self.tries)]
             self.tries.append(Try(value, (fitted[len(self.tries)].digest,), (held.digest,)))
             return self.true(right, model, held) if planted is None else planted(value)
