@@ -130,10 +130,10 @@ def select_side(claim: dict, rows: Rows, name: str, curve: bool = False) -> Side
 
 def _without_result(rows: Rows, chosen: np.ndarray, name: str) -> tuple[list[str], list[str]]:
     """(reasons, a note) on the chosen runs that have no result."""
-    places = np.flatnonzero(chosen & ~rows.ok)
-    if not len(places):
+    indices = np.flatnonzero(chosen & ~rows.ok)
+    if not len(indices):
         return [], []
-    lost, n = rows.frame.iloc[places].drop_duplicates("run"), len(np.unique(rows.field("run")[0][chosen]))
+    lost, n = rows.frame.iloc[indices].drop_duplicates("run"), len(np.unique(rows.field("run")[0][chosen]))
     reasons = lost["reason"].where(lost["status"] != "stopped", "stopped: " + lost["reason"]).dropna().unique().tolist()
     reason = f" ({reasons[0]})" if reasons else ""
     return reasons, [f"without result: {len(lost)} of {count_text(n, 'run')} of the {name}{reason}"]
