@@ -28,7 +28,8 @@ class AggregateSearch(MetaEstimator, RecordClassifier):
 
     From `Halves` each value is fitted to the first half and scored on the second. `ContingencyTables` are split by
     thinning (`agglearn.observations.consistency`). Scores are mean log-likelihoods of labels given features, exact for
-    label sums, whose features are public. For tables, samples of the model replace the features.
+    label sums, whose features are public. For tables, samples of the model replace the features. That makes weak penalties
+    look better than they are: of two with nearly the same score the stronger one is safer.
 
     Parameters
     ----------
