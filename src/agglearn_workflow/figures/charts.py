@@ -129,7 +129,7 @@ class Chart:
         """The finding on the measure, and below it how the measure is read, and of what."""
         chosen = self.table[(self.table["measure"] == self.spec["y"]) & self.table["mean"].notna()]
         better, seeds = direction(self.spec["y"]), seeds_text(chosen["n"])
-        name = measure_name(self.spec["y"])
+        name = measure_name(self.spec["y"], self.experiment)
         sentences = [f"{name[:1].upper()}{name[1:]}: {better} is better." if better else ""]
         sizes = column_or_param(chosen, "dataset_params.rows").dropna().unique()
         if self.spec.get("panel") and chosen["dataset"].nunique() == 1:  # which no panel names
@@ -145,7 +145,7 @@ class Chart:
         """The stated label of an axis, else its measure, with the unit that rows have in common."""
         units = set() if rows is None else set(rows["unit"].dropna()) - {""}
         unit = f" ({units.pop()})" if len(units) == 1 else ""
-        return self.spec.get(f"{axis}_label", measure_name(self.spec[axis]) + unit)
+        return self.spec.get(f"{axis}_label", measure_name(self.spec[axis], self.experiment) + unit)
 
 
 def legend(figure: Figure, handles: list, labels: list[str]) -> None:

@@ -8,10 +8,10 @@ from xml.etree import ElementTree
 from xml.etree.ElementTree import Element, SubElement
 
 import matplotlib
-import numpy as np
 import pandas as pd
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
+from matplotlib.transforms import Bbox
 
 from agglearn.errors import describe
 from agglearn_workflow.figures.charts import LETTER, STYLE, Chart
@@ -97,18 +97,19 @@ def draw_chart(chart: Chart) -> Figure | None:
 
 
 def _fit_texts(figure: Figure) -> None:
-    """Cut names of axes into lines, and hide names of values that reach into the next one to the right."""
+    """Cut names of axes into lines, and hide names of values that reach into another, but not those at the ends."""
     if engine := figure.get_layout_engine():
         engine.execute(figure)
     labels = [ax.get_xlabel() for ax in figure.axes]
     for ax, label in zip(figure.axes, labels, strict=True):
         letters = int(ax.bbox.width / figure.dpi / LETTER) + 4
         ax.set_xlabel("\n".join(textwrap.fill(line, letters) for line in label.splitlines()))
-        end = np.inf
-        for text in reversed([text for text in ax.get_xticklabels() if text.get_text()]):
-            extent = text.get_window_extent()
-            text.set_visible(bool(extent.x1 + 3 < end))
-            end = extent.x0 if text.get_visible() else end
+        texts = [text for text in ax.get_xticklabels() if text.get_text()]
+        shown: list[Bbox] = []
+        for text in [*texts[:1], *texts[:0:-1]]:
+            extent = text.get_window_extent().padded(1.5)
+            text.set_visible(not extent.count_overlaps(shown))
+            shown += [extent] * text.get_visible()
     if [ax.get_xlabel() for ax in figure.axes] == labels:
         figure.set_layout_engine("none")  # it is laid out
 

@@ -302,7 +302,7 @@ def _full(table: pd.DataFrame, e: dict, cells: dict[str, int]) -> list[dict]:
         texts |= {
             "method": method_name(e, row["method"]),
             "params": row["params"].strip("{}").replace('"', ""),
-            "measure": measure_name(row["measure"]) + (f" ({plain(texts['keys'])})" if texts["keys"] else ""),
+            "measure": measure_name(row["measure"], e) + (f" ({plain(texts['keys'])})" if texts["keys"] else ""),
             "value": number(row["mean"], row["low"], row["high"]) if pd.notna(row["mean"]) else statement(row),
             "reported": f"{row['reported']:g}" if pd.notna(row["reported"]) else "",
             "outcome": _outcome(row),

@@ -60,8 +60,14 @@ def method_name(experiment: dict, key: str) -> str:
     return (method.get("name") or key.replace("_", " ")) + ", ours" * method.get("ours", False)
 
 
-def measure_name(name: str) -> str:
-    return " ".join(ABBREVIATIONS.get(w, w) for w in name.split("_")) if isinstance(name, str) else ""
+def measure_name(name: str, experiment: dict | None = None) -> str:
+    """Of a difference with the name of the baseline, where its experiment is given."""
+    if not isinstance(name, str):
+        return ""
+    measure, minus, baseline = name.partition("_minus_")
+    if minus and experiment:
+        return f"{measure_name(measure)} minus that of {method_name(experiment, baseline)}"
+    return " ".join(ABBREVIATIONS.get(w, w) for w in name.split("_"))
 
 
 def direction(measure: str) -> str | None:

@@ -117,7 +117,7 @@ def _fitting(title: str, table: pd.DataFrame, experiment: dict, titles: dict[str
     if min(turned.width, as_stated.width) <= WIDTH or len(measures) == 1:
         return [(title, min(as_stated, turned, key=lambda g: g.width))]
     of_each = [experiment | {"table": experiment["table"] | {"measure": measure}} for measure in measures]
-    names = [f"{title}: {numbers.measure_name(measure)}" for measure in measures]
+    names = [f"{title}: {numbers.measure_name(measure, experiment)}" for measure in measures]
     return [fitted for name, e in zip(names, of_each, strict=True) for fitted in _fitting(name, table, e, titles)]
 
 
@@ -151,7 +151,8 @@ def grid(table: pd.DataFrame, experiment: dict, titles: dict[str, str], turned: 
     rows = [f for f in rows if "." not in f or summary.column_or_param(table, f).notna().any()] or rows[:1]
     groups = table.groupby("measure")
     units = {m: _unit(group) for m, group in groups}
-    names = {m: numbers.measure_name(m) + (f" ({units[m][0]})" if units.get(m, ("",))[0] else "") for m in measures}
+    of_unit = {m: f" ({units[m][0]})" if units.get(m, ("",))[0] else "" for m in measures}
+    names = {m: numbers.measure_name(m, experiment) + of_unit[m] for m in measures}
     label = partial(_label, experiment, titles, names)
 
     def stub(name: str, value: Any) -> str:  # below its heading, which has the name of a parameter

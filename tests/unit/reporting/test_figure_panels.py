@@ -166,6 +166,12 @@ def test_what_has_no_parameter_has_a_place_of_its_own():
     assert list(drawn_lines["base"].get_xdata()) == [0, 1]  # from edge to edge
 
 
+def test_the_first_and_the_last_value_of_an_axis_keep_their_names():
+    figure = headed(cells(*[("ours", {"n": x}, "share", None, 0.1) for x in (0, 10, 300, 1000)]))
+    shown = [text for text in figure.axes[0].get_xticklabels() if text.get_visible()]
+    assert names(shown) == ["0", "300", "1,000"]
+
+
 def test_a_measure_may_be_the_abscissa():
     """A line goes through the means of the measure: clusters made, not clusters allowed."""
     means = {1: {"made": 7, "share": 0.5}, 2: {"made": 9, "share": 0.2}}

@@ -233,7 +233,7 @@ def test_every_row_of_the_page_with_all_measures(results):
         ("a", "base", "NLLH", "0.40 ± 0.12", "", 3, "0.1", "Table 1", "above by 0.3"),
         ("bb", "Ours", "time in all", "3.5 ± 6.4", "s", 2, "", "", ""),
         ("bb", "base", "NLLH", "0.25", "", 1, "", "", ""),
-        ("a", "Ours", "RMSE minus base", "−0.8 ± 3.8", "", 3, "", "", ""),
+        ("a", "Ours", "RMSE minus that of base", "−0.8 ± 3.8", "", 3, "", "", ""),
         ("a", "Third", "", "failed", "", 0, "", "", ""),
         ("bb", "Third", "NLLH", "not available", "", 0, "-0.2", "Table 1", "not judged"),
     ]
