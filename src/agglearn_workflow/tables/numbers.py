@@ -61,7 +61,7 @@ def method_name(experiment: dict, key: str) -> str:
 
 
 def measure_name(name: str, experiment: dict | None = None) -> str:
-    """Of a difference with the name of the baseline, where its experiment is given."""
+    """Write a measure in words. A difference names its baseline where the experiment is given."""
     if not isinstance(name, str):
         return ""
     measure, minus, baseline = name.partition("_minus_")

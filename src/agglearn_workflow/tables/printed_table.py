@@ -315,7 +315,7 @@ def _label(experiment: dict, titles: dict[str, str], measures: dict[str, str], n
     if name == "dataset":
         return titles.get(value, value)
     if name == "measure":
-        return measures.get(value) or numbers.measure_name(value)
+        return measures[value]
     return numbers.setting(name, value, experiment.get("words", {}))
 
 
