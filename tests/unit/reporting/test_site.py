@@ -148,18 +148,6 @@ def test_the_first_page_counts_the_verdicts_of_the_archive():
     assert '<a href="#failed">2 fail</a>' in words([("fails", 2)], True)
 
 
-def test_the_last_benchmarks_are_shown(tmp_path):
-    assert pages._benchmarks(tmp_path) is None
-    line = {"line": "an iteration", "seconds": 0.5, "peer": "NumPy", "peer_seconds": 2.0, "ratio": 4.0}
-    kept = {"date": "2026-11-28", "machine": "two cores", "lines": [line]}
-    texts = {"noisy_maxent.txt": "\nratio 2.0\n", "noisy_maxent.json": json.dumps(kept), "maxent.txt.new": "half of"}
-    (tmp_path / "bench").mkdir()
-    for name, text in texts.items():
-        (tmp_path / "bench" / name).write_text(text)
-    parts = [{"name": "noisy maxent", "text": "ratio 2.0"}]
-    assert pages._benchmarks(tmp_path) == {"parts": parts, "measured": "2026-11-28, two cores", "lines": [line]}
-
-
 # -- figures on pages -------------------------------------------------------------------------------------------------
 
 
