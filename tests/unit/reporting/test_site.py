@@ -1,6 +1,5 @@
 """Findings, headlines, links and other parts of the pages."""
 
-import json
 import re
 
 import numpy as np
