@@ -147,6 +147,13 @@ def test_the_first_page_counts_the_verdicts_of_the_archive():
     assert '<a href="#failed">2 fail</a>' in words([("fails", 2)], True)
 
 
+def test_no_benchmarks_are_shown_before_the_first(tmp_path):
+    assert pages._benchmarks(tmp_path) is None
+    (tmp_path / "bench").mkdir()
+    (tmp_path / "bench/maxent.txt.new").write_text("half of")
+    assert pages._benchmarks(tmp_path) is None
+
+
 # -- figures on pages -------------------------------------------------------------------------------------------------
 
 
