@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import pandas as pd
-from scipy.special import expit
+from scipy.special import entr, expit
 
 from agglearn.errors import DataError
 from agglearn.estimator import StagedClassifier, choose_best
@@ -21,9 +21,9 @@ class BestPairClassifier(StagedClassifier):
     """One logistic regression per pair table, on both features and their interaction, exactly from the table.
 
     The tables alone choose the pair for prediction: largest log-likelihood minus effective number of weights (Akaike's
-    criterion), Σ h/(h + 2λ/3) over cells with h = d·p·(1−p), as if each cell had three weights of its own. Both are per
-    record of the table, since noise and thresholds make totals differ. A table without records is left out. The paper
-    took the pair that is best on test data, for which `staged_predict_proba` serves.
+    criterion), Σ h/(h + 2λ/3) over cells with h = d·p·(1−p), as if each cell had three weights of its own. Records that
+    noise or a threshold took from a table count as if only the share of positives were known. A table without records
+    is left out. The paper took the pair that is best on test data, for which `staged_predict_proba` serves.
 
     Parameters
     ----------
@@ -51,10 +51,11 @@ class BestPairClassifier(StagedClassifier):
         self._set_encoder(observation.encoder)
         self.pairs_ = [tuple(observation.names[i] for i in key) for key in pairs]
         self.coefs_, scores, self._seconds, started = [], [], [], time.perf_counter()
+        share = observation.positives / observation.total
         for key in track(pairs, "pairs"):
-            coefs, score = fit_pair(observation.tables[key], self.l2, self.max_iter)
+            coefs, score, records = fit_pair(observation.tables[key], self.l2, self.max_iter)
             self.coefs_.append(coefs)
-            scores.append(score)
+            scores.append(score - max(observation.total - records, 0.0) * (entr(share) + entr(1.0 - share)))
             self._seconds.append(time.perf_counter() - started)
         self.scores_, self.best_ = np.array(scores), choose_best(scores)
 
@@ -78,7 +79,7 @@ class BestPairClassifier(StagedClassifier):
         return expit(intercept + np.append(first, 0.0)[a] + np.append(second, 0.0)[b] + interaction)
 
 
-def fit_pair(table: Table, l2: float, max_iter: int) -> tuple[Coefficients, float]:
+def fit_pair(table: Table, l2: float, max_iter: int) -> tuple[Coefficients, float, float]:
     counts = np.maximum(table.counts, 0.0).astype(float)
     positives = np.clip(table.label_sums, 0.0, counts)
     cells, counts, positives = table.cells[counts > 0], counts[counts > 0], positives[counts > 0]
@@ -91,4 +92,4 @@ def fit_pair(table: Table, l2: float, max_iter: int) -> tuple[Coefficients, floa
     weights, intercept = solution[:-1], float(solution[-1])
     likelihood = l2 * (weights @ weights) - problem.objective(solution, l2)[0]
     criterion = likelihood - np.sum(h / (h + 2 * l2 / 3 + 1e-12))
-    return (weights[:m], weights[m : m + n], cells, weights[m + n :], intercept), float(criterion / counts.sum())
+    return (weights[:m], weights[m : m + n], cells, weights[m + n :], intercept), float(criterion), float(counts.sum())

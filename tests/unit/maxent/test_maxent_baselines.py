@@ -14,7 +14,7 @@ from agglearn.linear.sparse_design import Cells
 from agglearn.maxent import BestPairClassifier, LogisticSkyline, NaiveBayesClassifier
 from agglearn.maxent.best_pair import fit_pair
 from agglearn.maxent.naive_bayes import discriminative
-from agglearn.observations import ContingencyTables, Records, Table
+from agglearn.observations import ContingencyTables, NoiseSpec, Records, Table
 
 
 def one_hot(*columns) -> np.ndarray:
@@ -136,6 +136,21 @@ def test_best_pair_of_tables_that_lost_records(records, tables):
         assert all(np.isfinite(p).all() for _, _, p in model.staged_predict_proba(records))
     with pytest.raises(DataError, match="no table of a pair has a record"):
         BestPairClassifier().fit(replace(tables, tables=few))
+
+
+def test_best_pair_of_tables_that_noise_gave_records():
+    """Noise makes records in empty cells, whose labels are certain. A table gets likelier by each, and learns nothing."""
+    rng = np.random.default_rng(1)
+    frame = pd.DataFrame(
+        {name: rng.integers(0, size, 2000) for name, size in (("a", 30), ("b", 30), ("s", 2), ("t", 2))}
+    )
+    frame["label"] = (rng.random(2000) < 0.1 + 0.8 * frame["s"]).astype(int)
+    exact = ContingencyTables.from_records(frame, "label", categorical="abst")
+    more = Table((30, 30), np.arange(900), exact.dense(0, 1)[0].ravel() + 30, exact.dense(0, 1)[1].ravel())
+    noisy = replace(exact, tables={**exact.tables, (0, 1): more}, noise=NoiseSpec("gaussian", 30.0, 1.0, 1e-6))
+    for tables in (exact, noisy):
+        model = BestPairClassifier().fit(tables)
+        assert "s" in model.pairs_[model.best_]
 
 
 def test_stages_survive_saving_where_they_are_part_of_the_model(records, tmp_path, tables):
