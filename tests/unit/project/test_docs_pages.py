@@ -40,6 +40,7 @@ PUBLIC = [
     if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__"
     for name in ast.literal_eval(node.value)
 ]
+FOLDERS = "|".join(path.parent.name for path in (ROOT / "src/agglearn").glob("*/__init__.py"))
 
 
 def named(path: str):
@@ -89,8 +90,8 @@ def test_a_source_names_its_experiments_and_claims(source):
 @pytest.mark.parametrize("page", MARKDOWN, ids=lambda p: p.name)
 def test_modules_and_names_in_code_exist(page):
     for code in written(page):
-        if path := re.fullmatch(r"(agglearn(?:\.\w+)+)(?:\(.*)?", code):
-            assert pydoc.locate(path[1]) is not None, f"{page.name}: {code}"
+        if path := re.fullmatch(rf"(?:agglearn\.|(?=(?:{FOLDERS})\.))(\w+(?:\.\w+)*)(?:\(.*)?", code):
+            assert pydoc.locate(f"agglearn.{path[1]}") is not None, f"{page.name}: {code}"
         elif re.fullmatch(r"[\w/]+\.py", code):
             assert (ROOT / code).exists() or any(map(f"/{code}".__eq__, ends(code))), f"{page.name}: {code}"
 
