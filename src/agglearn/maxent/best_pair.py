@@ -22,7 +22,7 @@ class BestPairClassifier(StagedClassifier):
 
     The tables alone choose the pair for prediction: largest log-likelihood minus effective number of weights (Akaike's
     criterion), Σ h/(h + 2λ/3) over cells with h = d·p·(1−p), as if each cell had three weights of its own. Records that
-    noise or a threshold took from a table count as if only the share of positives were known. A table without records
+    noise or a threshold took from a table count as if only the rate of positives were known. A table without records
     is left out. The paper took the pair that is best on test data, for which `staged_predict_proba` serves.
 
     Parameters
@@ -51,11 +51,11 @@ class BestPairClassifier(StagedClassifier):
         self._set_encoder(observation.encoder)
         self.pairs_ = [tuple(observation.names[i] for i in key) for key in pairs]
         self.coefs_, scores, self._seconds, started = [], [], [], time.perf_counter()
-        share = observation.positives / observation.total
+        rate = observation.positives / observation.total
         for key in track(pairs, "pairs"):
             coefs, score, records = fit_pair(observation.tables[key], self.l2, self.max_iter)
             self.coefs_.append(coefs)
-            scores.append(score - max(observation.total - records, 0.0) * (entr(share) + entr(1.0 - share)))
+            scores.append(score - max(observation.total - records, 0.0) * (entr(rate) + entr(1.0 - rate)))
             self._seconds.append(time.perf_counter() - started)
         self.scores_, self.best_ = np.array(scores), choose_best(scores)
 
