@@ -70,16 +70,17 @@ def test_the_exact_optimum_has_the_gradient_of_its_two_penalties(tables):
 
 @pytest.mark.parametrize("l2", [0.5, 4.0])
 def test_the_criterion_of_a_pair(l2):
-    """Log-likelihood less Σ h/(h + 2λ/3), per record, from the weights; a cell of a table of two by three is empty."""
+    """Log-likelihood less Σ h/(h + 2λ/3) from the weights, and the records; a cell of a table of two by three is empty."""
     counts, sums = np.array([30.0, 12, 9, 50, 4]), np.array([3.0, 6, 8, 20, 4])
     table = Table((2, 3), np.array([0, 1, 2, 4, 5]), counts, sums)
-    (first, second, cells, weights, intercept), found = fit_pair(table, l2, 500)
+    (first, second, cells, weights, intercept), found, records = fit_pair(table, l2, 500)
+    assert records == counts.sum()
     assert (len(first), len(second), cells.tolist()) == (2, 3, [0, 1, 2, 4, 5])
     z = np.array([intercept + first[k // 3] + second[k % 3] + w for k, w in zip(cells, weights, strict=True)])
     p = 1 / (1 + np.exp(-z))
     likelihood = np.sum(sums * np.log(p) + (counts - sums) * np.log(1 - p))
     h = counts * p * (1 - p)
-    assert found == pytest.approx((likelihood - np.sum(h / (h + 2 * l2 / 3))) / counts.sum(), rel=1e-9)
+    assert found == pytest.approx(likelihood - np.sum(h / (h + 2 * l2 / 3)), rel=1e-9)
     residual = counts * p - sums  # the optimum: λ is on all but the intercept
     assert residual.sum() == pytest.approx(0, abs=1e-3)
     np.testing.assert_allclose(residual + 2 * l2 * weights, 0, atol=1e-3)

@@ -61,9 +61,9 @@ class BestPair(Choice):
         made = []
 
         def fitted(table, l2, max_iter):
-            coefs, score = right(table, l2, max_iter)
+            coefs, score, records = right(table, l2, max_iter)
             made.append(score if planted is None else planted(len(made)))
-            return coefs, made[-1]
+            return coefs, made[-1], records
 
         patch.setattr(module, "fit_pair", fitted)
         return maxent.BestPairClassifier().fit(tables(self.frame))
